@@ -77,6 +77,38 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Fragments:
+    """How a tensor lies in the registers of the threads of a warp: in tiles, of each of which a thread has some registers.
+
+    Its buffer has scope "warp", and only tensor intrinsics use it.
+
+    Attributes:
+      layout: a name for which thread has which element: all intrinsics that use a buffer must have the same.
+      tile: for each dimension of the tensor which axis of a tile it is, by name, and how many elements a tile has there.
+      registers: of a thread, for a tile.
+      register: their type, as MLIR writes it.
+    """
+
+    layout: str
+    tile: tuple[tuple[str, int], ...]
+    registers: int
+    register: str
+
+
+@dataclass(frozen=True)
+class FragmentOperand:
+    """A tensor of an intrinsic's description in registers: tiles by their numbers, from 0 in each dimension.
+
+    Attributes:
+      load: gives the registers of a tile.
+      store: sets those of a tile.
+    """
+
+    load: "Callable[..., list[ir.Value]]"
+    store: "Callable[..., None]"
+
+
+@dataclass(frozen=True)
 class TensorCall:
     """A use of an intrinsic: what a Python implementation is given.
 
@@ -84,13 +116,14 @@ class TensorCall:
     dimension of an operand lie side by side, but for the tensors that the intrinsic has as `strided`.
 
     Attributes:
-      operands: by the name of the tensor in the description.
+      operands: in memory, by the name of the tensor in the description; fragments: those in registers of a warp.
       sizes: of the symbols of the description, by name.
       accumulates: whether the outputs go on from what they hold (a reduction that began before). Where the intrinsic does not start by
         itself this is so for every reduction, and its start has been stored.
       target: what it is compiled for.
       counts: how much there is of what may be `partial`, by name: a number, or an index over what is emitted. What is beyond is not
         to be read nor written, unless an operand has room there.
+      lane: the number of the thread in its warp, of an intrinsic that has fragments: all threads of the warp compute it together.
     """
 
     operands: Mapping[str, Operand]
@@ -98,6 +131,8 @@ class TensorCall:
     accumulates: bool
     target: "Target"
     counts: Mapping[str, Index] = field(default_factory=dict)
+    fragments: Mapping[str, FragmentOperand] = field(default_factory=dict)
+    lane: "ir.Value | None" = None
 
     def __getitem__(self, name: str) -> Operand:
         """The operand of a name."""
@@ -120,6 +155,7 @@ class TensorIntrin:
       strided: tensors whose elements along the innermost dimension may lie apart.
       uses_tiles: whether the implementation has operations on matrix tiles (AMX).
       partial: what there may be less of than the description says, by name: how often each loop of the description counts.
+      fragments: tensors that lie in registers of a warp.
     """
 
     name: str
@@ -129,6 +165,7 @@ class TensorIntrin:
     strided: tuple[str, ...] = ()
     uses_tiles: bool = False
     partial: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    fragments: Mapping[str, Fragments] = field(default_factory=dict)
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
     _FAMILIES: ClassVar[dict[str, tuple[re.Pattern[str], Callable[..., "TensorIntrin"]]]] = {}
@@ -142,6 +179,7 @@ class TensorIntrin:
         strided: Sequence[str] = (),
         uses_tiles: bool = False,
         partial: Mapping[str, Mapping[str, int]] | None = None,
+        fragments: Mapping[str, Fragments] | None = None,
         override: bool = False,
     ) -> "TensorIntrin":
         """Makes an intrinsic known, for `Schedule.tensorize`.
@@ -157,6 +195,7 @@ class TensorIntrin:
           uses_tiles: whether `impl` has operations on matrix tiles (AMX), which a process must be allowed to use.
           partial: what `impl`, a function, takes less of than `desc` says, under names of its own: {"rows": {"i": 1}}, or of two loops of
             which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles then may end early there (TensorCall.counts); others are full.
+          fragments: tensors that lie in registers of the threads of a warp, which compute it together.
           override: whether one of the same name is replaced.
 
         Raises:
@@ -165,7 +204,7 @@ class TensorIntrin:
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
         given = impl if callable(impl) else _text(impl)
-        made = TensorIntrin(name, _text(desc), given, starts, tuple(strided), uses_tiles, dict(partial or {}))
+        made = TensorIntrin(name, _text(desc), given, starts, tuple(strided), uses_tiles, dict(partial or {}), dict(fragments or {}))
         made.description(make_context())
         TensorIntrin._REGISTRY[name] = made
         return made

@@ -306,7 +306,8 @@ class _Matcher:
                     f"{name}: expected indices {list(wanted.indices)}, found {label}{[substitute(i, self.point) for i in found.indices]}"
                 )
         moves = shape[-1] != 1 and bool(wanted.indices[-1].terms) if steps else False
-        if moves and name not in self.intrin.strided and steps[-1] != (*(0,) * (rank - 1), 1):
+        apart = name in self.intrin.strided or name in self.intrin.fragments
+        if moves and not apart and steps[-1] != (*(0,) * (rank - 1), 1):
             raise Mismatch(
                 f"{name}: expected that its last dimension is contiguous in {label}, found steps {list(steps[-1])} of its indices"
             )

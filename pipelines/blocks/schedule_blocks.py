@@ -99,11 +99,19 @@ class BlockMethods(Methods):
         return self._blocks("reindex", block=block, buffer=list(buffer))[0]
 
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
-        """Says where a buffer lies that a block writes: "global", "shared" by a GPU's block of threads, or "local" of one thread.
+        """Says where a buffer lies that a block writes: "global", "shared" by a GPU's block of threads, "warp", or "local" of one thread.
 
-        It must be no argument of the kernel.
+        It must be no argument of the kernel. Buffers of scope "warp" lie in registers of the threads of a warp, as the tensor intrinsics
+        say that alone use them.
         """
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
+
+    def storage_align(self, block: BlockLike, buffer_index: int | str, axis: int, factor: int, offset: int) -> None:
+        """Sets neighbours along a dimension of a buffer that a block writes apart by a multiple of a factor plus an offset, in elements.
+
+        The buffer must be shared, and the dimension not its last. So lines begin in different banks of shared memory.
+        """
+        self._apply("storage_align", block=block, buffer_index=buffer_index, axis=axis, factor=factor, offset=offset)
 
     def transform_layout(
         self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap | ir.AffineMap, pad_value: float | None = None

@@ -73,6 +73,9 @@ class LoopMethods(Methods):
         Of a loop that runs, "prefetch", [buffer, loop, distance, level], asks the memory ahead: each iteration for a share of what
         another one of that loop, itself or one around it, reads of the buffer, the one so many iterations further on. It comes to the cache
         of the level, 1 to 3.
+
+        Of a serial loop of a GPU, "software_pipeline_stage", [0, 0, n], a number for each part of the loop, does what is in stage 0, copies
+        to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads do not wait for them until they are read.
         """
         self._apply("annotate", **self._operand(block_or_loop), key=ann_key, value=ann_val)
 

@@ -24,7 +24,12 @@ class CudaBackend(Backend):
 
     kind = "cuda"
     device = "cuda"
-    modules = ("relayc.pipelines.gpu.passes", "relayc.pipelines.cuda.passes", "relayc.pipelines.cuda.schedule.table")
+    modules = (
+        "relayc.pipelines.gpu.passes",
+        "relayc.pipelines.cuda.passes",
+        "relayc.pipelines.cuda.schedule.table",
+        "relayc.pipelines.cuda.schedule.intrinsics",
+    )
 
     @property
     def target(self) -> type[Target]:

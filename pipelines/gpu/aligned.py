@@ -4,7 +4,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size, proves
+from relayc.symbolic import proves
 
 VECTOR_BYTES = 16
 """What a thread loads or stores at once at most, and what buffers are aligned to."""
@@ -33,15 +33,17 @@ def align(op: ir.Operation, start: Index) -> None:
     type_ = next(v.type for v in (*op.results, *op.operands) if isinstance(v.type, ir.VectorType))
     lanes, element_bytes = type_.shape[0], type_.element_type.width // 8
     found = lanes
-    while found > 1 and not (_divides(found, start.const) and all(_divides(found, c * v.step) for v, c in start.terms.items())):
+    while found > 1 and not is_multiple(start, found):
         found //= 2
     if found > 1:
         alignment = min(VECTOR_BYTES, found * element_bytes)
         op.attributes["alignment"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), alignment)
 
 
-def _divides(number: int, size: Size) -> bool:
-    return proves(lambda: size % number == 0)
+def is_multiple(index: Index, number: int) -> bool:
+    """Whether an index is known to be a multiple of a number, whatever its variables are."""
+    parts = [index.const, *(factor * var.step for var, factor in index.terms.items())]
+    return all(proves(lambda: part % number == 0) for part in parts)  # noqa: B023
 
 
 def load(buffer: ir.Value, start: Index, lanes: int) -> ir.Value:

@@ -5,11 +5,14 @@ in both. A barrier stands before a loop or a block, in control flow that is the 
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, variables
+from relayc.pipelines.blocks.lower.fragments import WARP
+from relayc.pipelines.blocks.lower.pipelines import Pipelined
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.threads import ACROSS, Launch, Scope
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
@@ -36,7 +39,7 @@ class Barriers:
       written: the buffers that the launch writes and that several threads see.
     """
 
-    def __init__(self, launch: Launch, written: set[ir.Value]) -> None:
+    def __init__(self, launch: Launch, written: AbstractSet[ir.Value]) -> None:
         self.launch, self.written = launch, written
         self._before: set[int] = set()
         self._around: set[int] = set()
@@ -56,7 +59,7 @@ class Barriers:
         """Notes the loops in which threads wait; gives whether they do in one, or before it."""
         if isinstance(node, LoopNode):
             inside = [self._mark(child) for child in node.children]
-            if any(inside) or node.kind == ACROSS:
+            if any(inside) or node.kind == ACROSS or isinstance(node, Pipelined):
                 self._around.add(id(node))
                 return True
         return id(node) in self._before
@@ -69,6 +72,8 @@ class Barriers:
             elif node.kind in (ACROSS, Kind.VECTORIZED):
                 done = self._after(node, self._accesses(node), done)
                 self._check_lanes(node)
+            elif isinstance(node, Pipelined):
+                done = self._pipelined(node, done)
             else:
                 # Before the loop, rather than in each of its iterations.
                 if any(self._meet(before, now) for before in done for now in self._accesses(node)):
@@ -79,6 +84,18 @@ class Barriers:
                     once = self._walk(node.children, _once([*done, *once]))
                 done = _once([*done, *once])
         return done
+
+    def _pipelined(self, node: Pipelined, done: list[_Done]) -> list[_Done]:
+        """The same of a loop of which copies run ahead: each iteration begins with a barrier, on both sides of which buffers of the ring
+        are others."""
+        own = self._accesses(node)
+        if any(self._meet(before, now) for before in done for now in own):
+            self._before.add(id(node))
+            done = []
+        outer, self.written = self.written, self.written - node.buffers
+        inside = self._walk(node.children, [])
+        self.written = outer
+        return _once([*done, *inside, *(a for a in own if a.access.buffer in node.buffers)])
 
     def _after(self, node: Node, accesses: Sequence[_Done], done: list[_Done]) -> list[_Done]:
         if any(self._meet(before, now) for before in done for now in accesses):
@@ -124,20 +141,28 @@ def check_private(launch: Launch, scope: Scope, label: dict[ir.Value, str]) -> N
     accesses = [(use, a) for use in launch.uses for a in use.accesses]
     for use, store in ((u, a) for u, a in accesses if a.is_store):
         kind = scope(store.buffer)
-        axes = [*launch.blocks, *launch.threads] if kind == "local" else launch.blocks
+        axes = {"local": [*launch.blocks, *launch.threads], WARP: [*launch.blocks, *launch.warps]}.get(kind, launch.blocks)
         for reader, load in ((u, a) for u, a in accesses if not a.is_store and a.buffer == store.buffer and u is not use):
             written = _part(use, store, axes)
             if (kind != "global" and not _depends(use, store, axes)) or (written is not None and written == _part(reader, load, axes)):
                 continue
             if all(map(_equal_keys, use.indices(store), reader.indices(load))):
                 continue
-            who, wanted = ("thread", "shared") if kind == "local" else ("block of threads", "global, in a nest of its own")
+            who, wanted = (
+                (kind.replace("local", "thread"), "shared")
+                if kind in ("local", WARP)
+                else ("block of threads", "global, in a nest of its own")
+            )
             if kind == "global" and not axes:
                 continue
             raise ScheduleError(
                 f"buffer {label[store.buffer]}: expected scope {wanted}, as {reader.block} reads what another {who} writes by {use.block}, "
                 f"found {kind}"
             )
+
+
+_READERS = {"local": ("thread", "shared"), WARP: ("warp", "shared")}
+"""Who has a buffer of a scope, and the scope of one that others read."""
 
 
 def _equal_keys(a: Index, b: Index) -> bool:

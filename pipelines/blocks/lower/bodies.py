@@ -43,6 +43,11 @@ class Memory:
     def __post_init__(self) -> None:
         self.strides = self.strides or strides_of(self.shape)
 
+    @property
+    def size(self) -> Size:
+        """Elements of what is kept, with those between its lines."""
+        return self.strides[0] * self.shape[0] if self.shape else 1
+
     def at(self, indices: Sequence[Index]) -> Index:
         """The element of `buffer` at indices of what is kept."""
         return weighted(indices, self.strides) + self.offset
@@ -294,6 +299,8 @@ class Bodies:
           state: in which what is unrolled and vectorized has its values.
           is_init: whether only its init is asked for.
         """
+        if use.tensor is not None:
+            return use.tensor.written_slots(use, self, state)
         found = []
         for which in (True, False) if not is_init else (True,):
             for step in self.steps(use, which):

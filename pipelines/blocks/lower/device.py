@@ -1,29 +1,37 @@
 """A scheduled function as a kernel of a GPU: a launch for each of its nests, buffers by their scopes.
 
 "global" buffers lie in the workspace, which all launches of the kernel share, "shared" ones in the memory of a block of threads, "local"
-ones in registers of a thread, or in memory of its own where indices are not numbers.
+ones in registers of a thread, or in memory of its own where indices are not numbers, "warp" ones in registers of the threads of a warp.
 """
+
+from collections.abc import Callable, Sequence
+from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.lower.barriers import Barriers, check_private
 from relayc.pipelines.blocks.lower.bodies import File, Memory, State
+from relayc.pipelines.blocks.lower.fragments import LANES, WARP, check_region, placements
 from relayc.pipelines.blocks.lower.function import Function, bytes_of
 from relayc.pipelines.blocks.lower.guards import Guards
 from relayc.pipelines.blocks.lower.launches import LaunchEmission
+from relayc.pipelines.blocks.lower.pipelines import check_pipelines, pipelines_in
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
 from relayc.pipelines.blocks.lower.storage import Region, Use, region_of
 from relayc.pipelines.blocks.lower.threads import Launch, launches_of
+from relayc.pipelines.blocks.primitives.storage_align import alignments
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Guard, ScheduleError
+from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import local_buffer, view
 from relayc.symbolic import Size, proves
 
-SCOPES = ("global", "shared", "local")
+SCOPES = ("global", "shared", "warp", "local")
+PRIVATE = ("warp", "local")
+"""Scopes of buffers in registers, which no other thread, or no other warp, sees."""
 
 
 class DeviceFunction(Function):
@@ -37,6 +45,11 @@ class DeviceFunction(Function):
         labels = {buffer: name for name, buffer in nest.buffers().items()}
         for found in self.launches:
             check_private(found, nest.scope, labels)
+            check_pipelines(found.nodes, found.uses, labels)
+            self._check_asynchronous(found)
+        self.placements = placements(self.uses, nest.scope, labels)
+        for buffer, placement in self.placements.items():
+            check_region(labels[buffer], self.regions[buffer], placement)
         self._check_homes(labels)
 
     def _find_uses(self) -> list[Use]:
@@ -53,12 +66,35 @@ class DeviceFunction(Function):
                 raise ScheduleError(f"buffer {labels[buffer]}: expected a {scope} buffer in one nest, found it in several: {names}")
         for found in self.launches:
             own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
-            total = sum((self.regions[b].size * bytes_of(b) for b in own), 0)
+            total = sum((self._shared_size(b) * bytes_of(b) for b in own), 0)
             if not proves(lambda: total <= self.target.l1_bytes):  # noqa: B023
                 names = ", ".join(labels[b] for b in own)
                 raise ScheduleError(
                     f"shared buffers {names}: expected at most {self.target.l1_bytes} bytes for a block of threads, found {total}"
                 )
+
+    def _check_asynchronous(self, found: Launch) -> None:
+        for node in pipelines_in(found.nodes):
+            if node.is_asynchronous and not self.target.has("cp-async"):
+                raise ScheduleError(f"loop {node.loop.name}: expected a target with cp-async for asynchronous stages, found {self.target}")
+
+    def _shared_size(self, buffer: ir.Value) -> Size:
+        """Elements of a shared buffer, of all that are in a ring."""
+        rings = [node.ahead + 1 for found in self.launches for node in pipelines_in(found.nodes) if buffer in node.buffers]
+        strides, extents = self._strides(buffer), self.regions[buffer].extents
+        return (strides[0] * extents[0] if extents else 1) * prod(rings)
+
+    def _strides(self, buffer: ir.Value) -> list[Size]:
+        """Of a shared buffer, in elements, as storage_align has them."""
+        wanted, found = alignments(self.nest, buffer), list[Size]()
+        natural: Size = 1
+        for d, extent in reversed(list(enumerate(self.regions[buffer].extents))):
+            if d in wanted:
+                factor, offset = wanted[d]
+                natural += (offset - natural) % factor
+            found.append(natural)
+            natural *= extent
+        return found[::-1]
 
     def _made_in(self, found: Launch) -> list[ir.Value]:
         """The buffers of a launch that are not global, in order."""
@@ -69,8 +105,14 @@ class DeviceFunction(Function):
 
     def _region(self, buffer: ir.Value) -> Region:
         scope = self.nest.scope(buffer)
-        together = {loop.name for found in self.launches for loop in (*found.threads, *(found.blocks if scope == "global" else ()))}
-        return region_of(buffer, self.nest.shape(buffer), self.uses, together if scope != "local" else ())
+        shares: dict[str, Callable[[Launch], Sequence[Loop]]] = {
+            "global": lambda found: [*found.threads, *found.blocks],
+            "shared": lambda found: found.threads,
+            WARP: lambda found: [loop for axis, loop in found.axes.items() if axis == LANES],
+            "local": lambda found: [],
+        }
+        together = {loop.name for found in self.launches for loop in shares[scope](found)}
+        return region_of(buffer, self.nest.shape(buffer), self.uses, together)
 
     def _in_results(self) -> dict[ir.Value, ir.Value]:
         return {}
@@ -97,30 +139,33 @@ class DeviceFunction(Function):
 
     def _launch(self, found: Launch) -> None:
         shared = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
-        wanted = [(int(self.regions[b].size), b.type.element_type) for b in shared]
+        wanted = [(int(self._shared_size(b)), b.type.element_type) for b in shared]
         sizes = {axis: loop.extent for axis, loop in found.axes.items()}
         grid, threads = ([sizes.get(f"{what}Idx.{axis}", 1) for axis in "xyz"] for what in ("block", "thread"))
         with self.bodies.scope(), launch(grid, [int(n) for n in threads], wanted) as made:
             for buffer, memory in zip(shared, made.shared, strict=True):
                 region = self.regions[buffer]
-                self.storage[buffer] = Memory(memory, region.extents, region.lows)
+                self.storage[buffer] = Memory(memory, region.extents, region.lows, self._strides(buffer))
             self._make_local(found)
             variables: dict[str, Var] = {}
             for what, given in (("blockIdx", made.block), ("threadIdx", made.threads)):
                 variables |= {f"{what}.{axis}": var for axis, var in zip("xyz", given, strict=True)}
             state = State({loop.var: Index.of(variables[axis]) for axis, loop in found.axes.items()})
-            written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) != "local"}
+            written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) not in PRIVATE}
             guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
             group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
-            private = [b for b in self._made_in(found) if self.nest.scope(b) == "local"]
+            private = [b for b in self._made_in(found) if self.nest.scope(b) in PRIVATE]
             LaunchEmission(self.bodies, guards, self.target, Barriers(found, written), group, private).emit(found.nodes, state)
 
     def _make_local(self, found: Launch) -> None:
         for buffer in self._made_in(found):
             region = self.regions[buffer]
-            if self.nest.scope(buffer) != "local":
+            if self.nest.scope(buffer) not in PRIVATE:
                 continue
-            if self._in_registers(buffer):
+            if buffer in self.placements:
+                register = ir.Type.parse(self.placements[buffer].register)
+                self.storage[buffer] = File(Registers(register), region.extents, region.lows, region.around)
+            elif self._in_registers(buffer):
                 self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
             elif not isinstance(region.size, int):
                 label = self.nest.buffer_name(buffer)

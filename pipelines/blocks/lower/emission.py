@@ -376,10 +376,14 @@ class Emission:
                 inside = self._at(state, node, Index.of(var))
                 if node.prefetch is not None and init is None:
                     node.prefetch.emit(node.loop, node.uses, self.bodies, inside)
-                self.emit(node.children, inside, init)
+                self._contents(node, inside, init)
                 if inits:
                     emit.yield_values([file.registers.value(slot) for file, slot in carried])
             self._set(carried, made.results)
+
+    def _contents(self, node: LoopNode, state: State, init: Init | None) -> None:
+        """What is in a loop that runs, in an iteration."""
+        self.emit(node.children, state, init)
 
     @contextmanager
     def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:

@@ -9,7 +9,8 @@ from relayc.dialects.tir.block import extents_of
 from relayc.pipelines.blocks.indices import substitute
 from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
-from relayc.pipelines.blocks.lower.registers import Registers
+from relayc.pipelines.blocks.lower.fragments import LANES, Tiles
+from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use, region_of
 from relayc.pipelines.blocks.matching import Binding, Match, Partial
 from relayc.pipelines.blocks.structure import Nest
@@ -30,6 +31,7 @@ class Tensorized:
       match: which parts of buffers its operands are, over the iterators of the block.
       accumulates: see TensorCall.
       partial: where tiles may end early, over the loops around the block and those of the tile.
+      is_start: whether only the start of a reduction is emitted, of sums in registers of a warp.
     """
 
     intrin: TensorIntrin
@@ -37,6 +39,12 @@ class Tensorized:
     accumulates: bool
     target: Target
     partial: Mapping[str, Partial]
+    is_start: bool = False
+
+    @property
+    def is_of_warp(self) -> bool:
+        """Whether the threads of a warp compute it together."""
+        return bool(self.intrin.fragments)
 
     @property
     def guards(self) -> list[Guard]:
@@ -48,13 +56,37 @@ class Tensorized:
         where = f"block {use.block.name}: tensor intrinsic {self.intrin.name}"
         if state.lanes is not None:
             raise ScheduleError(f"{where}: expected no vectorized loop around it, found one")
-        operands = {b.name: self._operand(b, use, bodies, state) for b in self.match.operands}
+        tiles = self._tiles(use, bodies, state)
+        if self.is_start:
+            for tile in tiles.values():
+                tile.clear()
+            return
+        operands = {b.name: self._operand(b, use, bodies, state) for b in self.match.operands if b.name not in tiles}
+        fragments = {name: tile.operand() for name, tile in tiles.items()}
         counts = {name: self._count(name, bodies, state) for name in self.intrin.partial}
-        call = TensorCall(operands, self.match.sizes, self.accumulates, self.target, counts)
+        lane = bodies.evaluator.index_value(self._lane(use, state)) if self.is_of_warp else None
+        call = TensorCall(operands, self.match.sizes, self.accumulates, self.target, counts, fragments, lane)
         if callable(self.intrin.impl):
             self.intrin.impl(call)
         else:
             _emit_function(where, self.intrin, call, use.block.operation.context)
+
+    def written_slots(self, use: Use, bodies: Bodies, state: State) -> list[tuple[ir.Value, Slot]]:
+        """The registers of a warp's threads that it writes, with their buffers."""
+        buffers = {b.name: b.buffer for b in self.match.operands if b.is_output}
+        return [(buffers[name], slot) for name, tile in self._tiles(use, bodies, state).items() if name in buffers for slot in tile.slots()]
+
+    def _tiles(self, use: Use, bodies: Bodies, state: State) -> dict[str, Tiles]:
+        """The operands in registers of a warp's threads; of a start those that it sets."""
+        fragments = self.intrin.fragments
+        wanted = [b for b in self.match.operands if b.name in fragments and (b.is_output or not self.is_start)]
+        return {b.name: Tiles.of(fragments[b.name], b, use, bodies, state) for b in wanted}
+
+    @staticmethod
+    def _lane(use: Use, state: State) -> Index:
+        found = next(state.point[loop.var] for loop in use.loops if loop.kind == LANES)
+        assert isinstance(found, Index)
+        return found
 
     def _count(self, name: str, bodies: Bodies, state: State) -> Index:
         """How much there is at a point of what may be partial."""

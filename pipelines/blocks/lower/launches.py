@@ -4,26 +4,33 @@ Guards are branches: as far outside as all that is in them has them, and no thre
 so that nothing is computed where it is not used.
 """
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, variables
+from relayc.pipelines.blocks.lower.asynchronous import emit_copy
 from relayc.pipelines.blocks.lower.barriers import Barriers
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, neutral
 from relayc.pipelines.blocks.lower.emission import Emission
 from relayc.pipelines.blocks.lower.guards import Guards, holding
+from relayc.pipelines.blocks.lower.pipelines import Pipelined
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.threads import Across
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, ScheduleError
+from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import barrier
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.symbolic import Size, proves
+
+_TURN, _FREE = (0, 1), (1, 1)
+"""Of the ring of buffers of a loop of which copies run ahead: the place of what an iteration reads, and the one that was read before."""
 
 _Slots = dict[ir.Value, dict[Slot, None]]
 
@@ -48,6 +55,8 @@ class LaunchEmission(Emission):
     ) -> None:
         super().__init__(bodies, guards, target, lambda name, state: None)
         self.barriers, self.threads, self.private = barriers, threads, private
+        self.is_asynchronous = False
+        self._rings: dict[Pipelined, File] = {}
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         left = [n for n in nodes if init is None or any(use is init.use for use in _uses(n))]
@@ -159,10 +168,86 @@ class LaunchEmission(Emission):
             self._across(node, state)
 
     def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
-        if init is None and self.barriers.stands_in(node):
+        if isinstance(node, Pipelined) and init is None:
+            self._pipelined(node, state)
+        elif init is None and self.barriers.stands_in(node):
             self._run(node, state, init, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
         else:
             super()._serial(node, state, init)
+
+    # ---- loops of which copies run ahead
+
+    def _pipelined(self, node: Pipelined, state: State) -> None:
+        for number in range(node.ahead):
+            self._copy_ahead(node, state, Index(number), Index(number))
+        index = ir.IndexType.get()
+        self._rings[node] = File(Registers(index), [2], [Index()], ())
+        self._rings[node].registers.values = {_TURN: emit.index_constant(0), _FREE: emit.index_constant(node.ahead)}
+        self._run(node, state, None, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
+        if node.is_asynchronous:
+            wait_for_copies(0)  # groups that brought nothing
+
+    def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
+        found = super()._carried(node, state, init)
+        if isinstance(node, Pipelined) and init is None:
+            found += [(self._rings[node], slot) for slot in (_TURN, _FREE)]
+        return found
+
+    def _contents(self, node: LoopNode, state: State, init: Init | None) -> None:
+        if not isinstance(node, Pipelined) or init is not None:
+            super()._contents(node, state, init)
+            return
+        number, places = state.point[node.loop.var], self._rings[node].registers.values
+        assert isinstance(number, Index)
+        turn, free = (Index.of(Var(0, node.ahead, places[slot], name="turn")) for slot in (_TURN, _FREE))
+        if node.is_asynchronous:
+            wait_for_copies(node.ahead - 1)
+        self._wait()
+        self._copy_ahead(node, state, number + node.ahead, free)
+        with self._in_ring(node, turn):
+            self.emit(node.rest, state)
+        is_last = emit.compare("eq", places[_TURN], emit.index_constant(node.ahead))
+        following = emit.select(is_last, emit.index_constant(0), emit.arith("addi", places[_TURN], emit.index_constant(1)))
+        places.update({_FREE: places[_TURN], _TURN: following})
+
+    def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
+        """The copies of an iteration, where there is one of this number, to a place in the ring."""
+        extent = node.loop.extent
+        low, high = number.bounds()
+        if proves(lambda: high < extent):
+            self._copies(node, state, number, turn)
+        elif not proves(lambda: low >= extent):
+            value = emit.materialize(number)
+            inside = Index.of(Var(low, extent - 1, value, name=node.loop.name))
+            condition = emit.compare("slt", value, emit.index_constant(extent))
+            nest.when(condition, self.bodies.evaluator, self._alone(lambda: self._copies(node, state, inside, turn)))
+        if node.is_asynchronous:
+            commit_copies()
+
+    def _copies(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
+        self.is_asynchronous = node.is_asynchronous
+        with self._in_ring(node, turn), self.bodies.scope():
+            self.emit(node.copies, self._at(state, node, number))
+        self.is_asynchronous = False
+
+    @contextmanager
+    def _in_ring(self, node: Pipelined, turn: Index) -> Iterator[None]:
+        """In it buffers are those at a place in the ring."""
+        memories = [m for m in map(self.bodies.storage.get, node.buffers) if isinstance(m, Memory)]
+        before = [memory.offset for memory in memories]
+        for memory in memories:
+            memory.offset += turn * memory.size
+            memory.version += 1
+        yield
+        for memory, offset in zip(memories, before, strict=True):
+            memory.offset = offset
+            memory.version += 1
+
+    def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
+        if self.is_asynchronous:
+            emit_copy(use, self.bodies, state)
+        else:
+            super()._run_block(use, state, init, safe)
 
     # ---- reductions that threads share
 

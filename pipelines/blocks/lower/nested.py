@@ -14,7 +14,7 @@ from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.matching import match_block
 from relayc.pipelines.blocks.primitives.blockize import nest_in
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Guard, Loop, Member, Place
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Member, Place, ScheduleError, walk
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 
@@ -95,8 +95,12 @@ class _Trees:
         iterators = [Place(a, v.extent, v.name) for a, v in zip(region.arguments, use.block.vars, strict=True)]
         return replace(around, point={**around.point, **dict(zip(iterators, use.points, strict=True))}, guards=use.guards)
 
-    def _init(self, use: Use, around: _Around) -> list[Node]:
-        """The init of a block that holds loops, where that stands right before it; else it is remembered for the loop that it precedes."""
+    def _init(self, use: Use, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
+        """The init of a block that holds loops, where that stands right before it; else it is remembered for the loop that it precedes.
+
+        Args:
+          tensor: what is emitted of it where its sums are in registers of a warp.
+        """
         region = use.block.init
         if region is None:
             return []
@@ -107,7 +111,7 @@ class _Trees:
         inside = self._use(use.block, replace(around, first=around.first | skipped)) if skipped else use
         names = [loop.name for loop in around.loops]
         kept = tuple(loop for loop in around.loops if loop.name not in skipped)
-        found = self._start(inside, region, replace(around, loops=kept))
+        found = self._start(inside, region, replace(around, loops=kept), tensor)
         if not skipped:
             return found
         outermost = min(names.index(name) for name in skipped)
@@ -117,7 +121,11 @@ class _Trees:
         self.starts.setdefault(names[outermost], []).extend(found)
         return []
 
-    def _start(self, use: Use, region: ir.Block, around: _Around) -> list[Node]:
+    def _start(self, use: Use, region: ir.Block, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
+        if tensor is not None:
+            check_zero(use.block, region)
+            accesses = tuple(a for a in use.accesses if a.is_init)
+            return [replace(use, loops=around.loops, accesses=accesses, is_start=True, tensor=tensor)]
         if use.block.starts:
             return self.build(use.block.starts, self._inside(use, around, region))
         accesses = tuple(a for a in use.accesses if a.is_init)
@@ -133,7 +141,8 @@ class _Trees:
             if intrin.starts and not use.reduction_loops and not use.is_mixed:
                 accumulates = False
             else:
-                start = self._init(use, around)
+                zero = Tensorized(intrin, match, True, self.target, {}, is_start=True) if intrin.fragments else None
+                start = self._init(use, around, zero)
         elif not accumulates and not intrin.starts:
             inner, loops = nest_in(self.nest, block)
             if inner.init is not None:
@@ -154,6 +163,16 @@ class _Trees:
         for loop in reversed(kept):
             found = [LoopNode(loop, tuple(found))]
         return found
+
+
+def check_zero(block: Block, init: ir.Block) -> None:
+    """That a reduction starts at zero. Raises ScheduleError."""
+    for op in walk(init):
+        if op.name == "memref.store":
+            owner = op.operands[0].owner
+            value = None if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant" else owner.operation.attributes["value"]
+            if value is None or value.value != 0:
+                raise ScheduleError(f"{block}: expected sums in registers of a warp that start at 0, found {value}")
 
 
 def _init_of(block: Block) -> ir.Block:

@@ -118,7 +118,7 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
     for dimension, extent in enumerate(shape):
         outers, ends = [], []
         for use, at in indices:
-            outer, (low, high) = _divided(at[dimension], outside[id(use)])
+            outer, (low, high) = outer_and_bounds(at[dimension], outside[id(use)])
             outers.append(outer)
             ends.append((low, high))
         first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
@@ -165,7 +165,7 @@ def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:
     outside: set[Var] = {loop.var for loop in use.loops if loop.name in around}
     found = []
     for index in indices:
-        outer, bounds = _divided(index, outside)
+        outer, bounds = outer_and_bounds(index, outside)
         if any(isinstance(v, (Divided, Extremal)) and not variables(Index.of(v)) <= outside for v in index.terms):
             return None
         found.append((outer.key, bounds))
@@ -182,7 +182,7 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
     return found
 
 
-def _divided(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size, Size]]:
+def outer_and_bounds(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size, Size]]:
     """An index as the part over variables outside, and the bounds of the rest."""
     inner: dict[Var, Size] = {}
     outer: dict[Var, Size] = {}

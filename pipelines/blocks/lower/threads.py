@@ -13,9 +13,12 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import substitute, variables
+from relayc.pipelines.blocks.lower.fragments import LANES, WARP
+from relayc.pipelines.blocks.lower.pipelines import pipelined
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
+from relayc.pipelines.gpu.launch import WARP as WARP_LANES
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import exact
 
@@ -72,6 +75,11 @@ class Launch:
         return [loop for axis, loop in self.axes.items() if axis.startswith(THREAD)]
 
     @property
+    def warps(self) -> list[Loop]:
+        """The axes along which warps are."""
+        return [loop for axis, loop in self.axes.items() if axis.startswith(THREAD) and axis != LANES]
+
+    @property
     def blocks(self) -> list[Loop]:
         """The axes of the grid."""
         return [loop for axis, loop in self.axes.items() if axis.startswith(BLOCK)]
@@ -119,7 +127,8 @@ class _Launches:
         inside = tuple(found for child in node.children for found in self._nodes(child))
         if is_bound(node.loop):
             return inside
-        return (LoopNode(_unbound(node.loop), inside),)
+        staged = pipelined(node.loop, inside, self.scope) if node.loop.extent != 1 else None
+        return (staged or LoopNode(_unbound(node.loop), inside),)
 
     def _across(self, node: LoopNode, use: Use) -> Across:
         """A reduction of which loops are bound to threads, from its outermost loop on."""
@@ -148,6 +157,8 @@ class _Launches:
         return Across(node.loop, found, made, axes)
 
     def _use(self, use: Use) -> Use:
+        if use.tensor is not None and use.tensor.is_of_warp:
+            self._check_warp(use)
         used = set[Var]().union(*map(variables, use.points), *(variables(g.index) for g in use.guards))
         point: dict[Var, Index] = {}
         guards: list[Guard] = []
@@ -171,11 +182,27 @@ class _Launches:
         given = tuple(_of_vectors(Guard(substitute(g.index, point), g.limit), use.loops) for g in use.guards)
         return replace(use, loops=loops, points=points, guards=(*guards, *given))
 
+    def _check_warp(self, use: Use) -> None:
+        """That the threads of a warp are there for a block that they compute together."""
+        lanes = self.axes[LANES].extent if LANES in self.axes else 1
+        if lanes != WARP_LANES:
+            raise ScheduleError(
+                f"{use.block}: expected {WARP_LANES} threads along {LANES}, a warp, for its tensor intrinsic, found {lanes}"
+            )
+        around = next((loop for loop in use.loops if loop.kind == LANES and loop.extent != 1), None)
+        if around is not None:
+            raise ScheduleError(
+                f"{use.block}: expected no loop around it that is bound to {LANES}, as a warp computes its tensor intrinsic together, "
+                f"found {around.name}"
+            )
+
     def _is_of_first(self, use: Use, axis: str) -> bool:
         """Whether the first along an axis computes a block for all, which computes the same along it."""
         scopes = {self.scope(a.buffer) for a in use.accesses if a.is_store}
+        if axis == LANES and use.tensor is not None and use.tensor.is_of_warp:
+            return False
         if axis.startswith(THREAD):
-            return scopes != {"local"}
+            return not scopes <= {"local", WARP}
         if "global" not in scopes:
             return False
         if not any(loop.kind == axis for loop in use.loops):

@@ -6,13 +6,16 @@ import pytest
 from oracle import values
 from support import Const, program
 
+from relayc.bench.tensor_core_product import on_tensor_cores, product_of_f16
 from relayc.dialects.relay import build
+from relayc.pipelines.build import build as build_module
 from relayc.pipelines.cuda.device.code import lower_device
 from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.outline import outline_launches
 from relayc.pipelines.passes import PassContext
+from relayc.pipelines.program.single import kernel_program
 from relayc.pipelines.target import Target
 
 
@@ -70,3 +73,20 @@ def test_a_product_of_one_turn_of_the_depth_keeps_only_its_sums():
     ptx, figures = product_of("float32", "sm_80", "fma", shape=(256, 32, 64), **tile)
     check_figures(ptx, figures)
     assert len(re.findall(r"fma\.rn\.f32", ptx)) == 32 * 8 * 4
+
+
+def test_what_is_written_with_primitives_is_the_same_inside():
+    """The loop over the steps of a product by tensor intrinsics has the instructions of the strategy: 4 copies, 8 loads, 16 products."""
+    target = Target("cuda", arch="sm_80")
+    assert isinstance(target, CudaTarget)
+    fed, found = kernel_program(product_of_f16(2048, 1024, 4096), None, {})
+    with PassContext(config={"schedule.functions": {found: on_tensor_cores}}):
+        module = build_module(fed, target, None, None, None, False, "tir", None, "f32", first="tir")
+    with module.context:
+        outline_launches(module.module)
+        (kernel,) = lower_device(module.module, target).images.kernels.values()
+    ptx = kernel.of("sm_80").ptx
+    check_figures(ptx, kernel_figures(kernel, "sm_80"))
+    counts = {name: len(re.findall(name, ptx)) for name in ("mma.sync", "ldmatrix.sync.*x4", "cp.async.cg", "bar.sync")}
+    # Copies stand before the loop as well, twice.
+    assert counts == {"mma.sync": 16, "ldmatrix.sync.*x4": 8, "cp.async.cg": 12, "bar.sync": 2}

@@ -197,7 +197,7 @@ def test_a_missing_barrier_is_a_race(monkeypatch):
 
 def test_a_missing_wait_is_seen(monkeypatch):
     """Copies are there when somebody waits for them, not before: shared memory that nobody has written is not a number."""
-    monkeypatch.setattr(pipeline, "_wait", lambda groups: None)
+    monkeypatch.setattr(pipeline, "wait_for_copies", lambda groups: None)
     a, b = values((20, 64), "float16"), values((24, 64), "float16", seed=1)
     with PassContext(config=numbers("mma", MMA)):
         module = compile(program(lambda a, b: [build("nn.dense", a, b)], [a, b]), target=EMULATED)

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cuda.schedule.product.copies import GLOBAL
-from relayc.pipelines.cuda.schedule.product.instructions import STEP_CHUNKS, copy_asynchronously
+from relayc.pipelines.cuda.schedule.product.instructions import STEP_CHUNKS
 from relayc.pipelines.cuda.schedule.product.problem import divided, hoisted
-from relayc.pipelines.cuda.schedule.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, SharedTile, added, as_pointer, element_of, store
+from relayc.pipelines.cuda.schedule.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, SharedTile, added, element_of, store
+from relayc.pipelines.gpu.copies import GLOBAL, as_pointer, copy_asynchronously
 from relayc.pipelines.kernel.access import split_exactly
 from relayc.pipelines.kernel.attention import ELEMENT, KEY
 from relayc.pipelines.kernel.contraction import Operand, operand_of

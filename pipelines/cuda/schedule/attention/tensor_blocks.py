@@ -21,14 +21,13 @@ from relayc.pipelines.cuda.schedule.product.instructions import (
     Instruction,
     across_depth,
     along_depth,
-    commit_copies,
     load_matrices,
     operand_pair,
     operand_words,
-    wait_for_copies,
 )
 from relayc.pipelines.cuda.schedule.product.problem import divided, hoisted
 from relayc.pipelines.cuda.schedule.product.shared import SharedMemory, added
+from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
 from relayc.pipelines.kernel.attention import QUERY, Attention
 from relayc.pipelines.kernel.graph import Node

@@ -11,8 +11,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
 from relayc.pipelines.cuda.schedule.product.operands import Way
 from relayc.pipelines.cuda.schedule.product.problem import Problem
-from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added, as_pointer
+from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added
 from relayc.pipelines.cuda.tensor_maps import TensorMap
+from relayc.pipelines.gpu.copies import as_pointer
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator

@@ -4,18 +4,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cuda.schedule.product.instructions import copy_asynchronously
 from relayc.pipelines.cuda.schedule.product.operands import Part, Places, Way
 from relayc.pipelines.cuda.schedule.product.problem import Point, Problem, divided, hoisted, is_below
-from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, SharedTile, added, as_pointer, element_of, store
+from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, SharedTile, added, element_of, store
+from relayc.pipelines.gpu.copies import GLOBAL, as_pointer, copy_asynchronously
 from relayc.pipelines.kernel.graph import memory_of
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, proves
-
-GLOBAL = 1
-"""Address space of global memory."""
 
 
 @dataclass(frozen=True)

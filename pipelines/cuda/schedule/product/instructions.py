@@ -1,4 +1,4 @@
-"""Instructions of warps on tensor cores as operations: mma.sync, the matrix loads that feed it, and asynchronous copies.
+"""Instructions of warps on tensor cores as operations: mma.sync, and the matrix loads that feed it.
 
 Which lane holds which element says the PTX ISA, "Matrix Fragments for mma.m16n8k8", "m16n8k16" and "m16n8k32". In words of four bytes the
 fragments of all element types are alike: a step reads 32 bytes of the depth, word `w` of row `r` of A is in lane (r % 8) * 4 + w % 4, and a
@@ -126,30 +126,3 @@ def across_depth(tile: SharedTile, lane: Index, is_b: bool, first: Index, count:
     at, per_chunk = emit.materialize(line), tile.chunk_elements
     first_chunk = divided(first, per_chunk)[0]
     return [tile.place(at, emit.materialize(first_chunk + chunk + number * (ROWS // per_chunk))) for number in range(count)]
-
-
-# ---- asynchronous copies
-
-
-def copy_asynchronously(to: ir.Value, source: ir.Value, size: int, is_there: ir.Value | None = None) -> None:
-    """cp.async of 4, 8 or 16 bytes from a pointer to global memory; zeros where a flag says that nothing is there."""
-    i32 = ir.IntegerType.get_signless(32)
-    operands = [to, source]
-    if is_there is not None:
-        operands.append(emit.select(is_there, emit.number(size, i32), emit.number(0, i32)))
-    attributes = {
-        "size": ir.IntegerAttr.get(i32, size),
-        "modifier": emit.parsed(f"#nvvm<load_cache_modifier {'cg' if size == CHUNK else 'ca'}>"),
-    }
-    emit.create("nvvm.cp.async.shared.global", [], operands, attributes)
-
-
-def commit_copies() -> None:
-    """The copies that the thread has started since the last time are a group."""
-    emit.create("nvvm.cp.async.commit.group", [], [])
-
-
-def wait_for_copies(groups: int) -> None:
-    """Waits until at most so many of the thread's groups of copies are on their way."""
-    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), groups)
-    emit.create("nvvm.cp.async.wait.group", [], [], {"n": number})

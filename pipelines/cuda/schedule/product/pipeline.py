@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.schedule.product.copies import Copy
-from relayc.pipelines.cuda.schedule.product.instructions import commit_copies, wait_for_copies
 from relayc.pipelines.cuda.schedule.product.plan import Plan
 from relayc.pipelines.cuda.schedule.product.problem import hoisted
+from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import barrier
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest

@@ -8,6 +8,7 @@ lines of fewer than eight chunks with the number of the group of lines that fill
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.gpu.copies import SHARED, as_pointer
 from relayc.pipelines.tir import emit
 
 CHUNK = 16
@@ -94,7 +95,7 @@ class SharedMemory:
 
     def pointer(self, offset: ir.Value) -> ir.Value:
         """The address of a byte, as nvvm operations take it."""
-        return as_pointer(added(self.base, offset), 3)
+        return as_pointer(added(self.base, offset), SHARED)
 
     def elements(self, element: ir.Type) -> ir.Value:
         """The buffer as elements of a type."""
@@ -116,12 +117,6 @@ def element_of(place: ir.Value, element_bytes: int) -> ir.Value:
         return place
     shift = emit.index_constant(element_bytes.bit_length() - 1)
     return emit.create("arith.shrui", [place.type], [place, shift], {"isExact": ir.UnitAttr.get()})
-
-
-def as_pointer(address: ir.Value, space: int) -> ir.Value:
-    """An address of type index as a pointer to an address space (1: global, 3: shared)."""
-    number = emit.create("arith.index_cast", [ir.IntegerType.get_signless(64)], [address])
-    return emit.create("llvm.inttoptr", [ir.Type.parse(f"!llvm.ptr<{space}>")], [number])
 
 
 def load(buffer: ir.Value, at: ir.Value, lanes: int) -> ir.Value:

@@ -1,0 +1,156 @@
+"""Products on tensor cores that are written with primitives: tensor intrinsics of warps, copies that run ahead, by emulation and ptxas."""
+
+import inspect
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import relayc
+from relayc import te
+from relayc.bench import tensor_core_product
+from relayc.bench.tensor_core_product import on_tensor_cores
+from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.lower.function import lower_function
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+from relayc.tir import Schedule, ScheduleError, T
+
+RNG = np.random.default_rng(11)
+EMULATED = Target("cuda", arch="sm_80", emulate=True)
+TYPES = {"f16": (np.float16, "float32"), "bf16": (ml_dtypes.bfloat16, "float32"), "s8": (np.int8, "int32")}
+
+
+def product(m, n, k, kind, across):
+    """C = A B of small numbers, whose sums are exact; B is [k, n] where it lies across the depth, else [n, k]."""
+    dtype, total = TYPES[kind]
+    name = np.dtype(dtype).name
+    a, b = te.placeholder((m, k), name, name="A"), te.placeholder((k, n) if across else (n, k), name, name="B")
+    r = te.reduce_axis((0, k), "k")
+    at = (lambda j: b[r, j]) if across else (lambda j: b[j, r])
+    c = te.compute((m, n), lambda i, j: te.sum(a[i, r].astype(total) * at(j).astype(total), axis=r), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+def one_warp(kind="f16", across=False, columns=16, ahead=1, asynchronous=True, lanes=None, store=True, threads=True, pitch=None):
+    """A schedule with blocks of one warp, 16 rows by some columns, in the steps of one instruction."""
+    steps, elements = (32, 16) if kind == "s8" else (16, 8)
+    total = "i32" if kind == "s8" else "f32"
+    tile_b = f"b_trans_{kind}_{steps}x{columns}" if across else f"b_{kind}_{columns}x{steps}"
+
+    def schedule(s):
+        out = s.cache_write("C", 0, "warp")
+        i, j = s.get_loops(out)
+        (i0, i1), (j0, j1) = s.split(i, [None, 16]), s.split(j, [None, columns])
+        s.reorder(i0, j0, i1, j1)
+        s.bind(i0, "blockIdx.y")
+        s.bind(j0, "blockIdx.x")
+        s.compute_at("C", j0)
+        if store:
+            s.tensorize(i1, f"mma_store_{total}_16x{columns}")
+        *_, ci, cj, k = s.get_loops("C")
+        k0, k1 = s.split(k, [None, steps])
+        s.reorder(k0, ci, cj, k1)
+        for number, load in ((0, f"a_{kind}_16x{steps}"), (1, tile_b)):
+            tile = s.cache_read("C", number, "shared")
+            if pitch is not None:
+                s.storage_align(tile, 0, 0, 32, pitch)
+            part = s.fuse(*s.compute_at(tile, k0))
+            _, thread, lane = s.split(part, [None, 32, lanes or (elements if number == 0 or columns > 8 else elements // 2)])
+            if threads:
+                s.bind(thread, "threadIdx.x")
+            s.vectorize(lane)
+            fragments = s.cache_read("C", number, "warp")
+            s.tensorize(s.get_loops(fragments)[-2], f"ldmatrix_{load}")
+        s.tensorize(ci, f"mma_{kind}_16x{columns}x{steps}")
+        s.annotate(k0, "software_pipeline_stage", [0, ahead, 0, ahead, ahead])
+        if asynchronous:
+            s.annotate(k0, "software_pipeline_async_stages", [0])
+
+    return schedule
+
+
+@pytest.mark.parametrize(
+    ("kind", "across", "columns", "ahead", "asynchronous"),
+    [("bf16", True, 16, 2, True), ("s8", False, 8, 3, True), ("f16", True, 8, 1, False)],
+)
+def test_tiles_of_warps_are_products(kind, across, columns, ahead, asynchronous):
+    """Of integers up to 3, whose sums of 96 products every type has exactly; races are checked for."""
+    dtype, total = TYPES[kind]
+    m, n, k = 32, 16, 96
+    a, b = (RNG.integers(-3, 4, shape).astype(dtype) for shape in ((m, k), (k, n) if across else (n, k)))
+    schedule = one_warp(kind, across, columns, ahead, asynchronous)
+    with PassContext(config={"gpu.check_races": True}):
+        kernel = relayc.compile_kernel(product(m, n, k, kind, across), schedule=schedule, target=EMULATED)
+    np.testing.assert_array_equal(kernel(a, b), a.astype(total) @ (b if across else b.T).astype(total))
+
+
+def lowered(schedule, arch="sm_80", k=96, kind="f16"):
+    s = Schedule(product(32, 16, k, kind, False))
+    schedule(s)
+    lowered_for_gpu(s, arch)
+
+
+def lowered_for_gpu(s, arch="sm_80"):
+    with s.mod.context, ir.Location.unknown(), ir.InsertionPoint(ir.Module.create().body):
+        lower_function(s.nest, Target("cuda", arch=arch))
+
+
+def with_hint(key, value):
+    """The schedule with another hint at the loop over the steps."""
+
+    def schedule(s):
+        one_warp()(s)
+        s.annotate(s.get_loops("A_shared")[2], key, value)
+
+    return schedule
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options", "message"),
+    [
+        (one_warp(store=False), {}, "buffer C_warp: expected tensor intrinsics with fragments alone to use .*, found block C_warp"),
+        (one_warp(threads=False), {}, "block C_o: expected 32 threads along threadIdx.x, a warp, for its tensor intrinsic, found 1"),
+        (one_warp(pitch=4, asynchronous=False), {}, "S: expected lines at multiples of 16 bytes, .* and 36 apart"),
+        (one_warp(pitch=4), {}, "block A_shared: .* between multiples of 8 elements, found neighbours 36, 1 elements"),
+        (one_warp(lanes=1), {}, "block A_shared: expected a copy .* of 4, 8 or 16 bytes at a time, found 2: vectorize says how many"),
+        (one_warp(), {"k": 40}, "block A_shared_warp: expected what tensor intrinsic ldmatrix_a_f16_16x16 computes: expected a tile"),
+        (one_warp(), {"arch": "sm_75"}, "loop .*: expected a target with cp-async for asynchronous stages, found cuda -arch=sm_75"),
+        (with_hint("software_pipeline_stage", [0, 1]), {}, "software_pipeline_stage: expected a number for each of the 5 parts"),
+        (with_hint("software_pipeline_stage", [0, 1, 0, 2, 2]), {}, r"expected 0 for copies that run ahead .* found \[0, 1,"),
+        (with_hint("software_pipeline_stage", [0, 0, 0, 1, 1]), {}, "found block A_shared, which writes one that is not read there"),
+        (with_hint("software_pipeline_async_stages", [1]), {}, r"software_pipeline_async_stages: expected \[0\], the stage of copies"),
+    ],
+)
+def test_what_is_not_legal_is_an_error(schedule, options, message):
+    with pytest.raises(ScheduleError, match=message):
+        lowered(schedule, **options)
+
+
+@T.prim_func
+def steps_back(X: T.Buffer((9, 32), "float32"), Y: T.Buffer((9, 32), "float32")):
+    """A row is read in the iteration after the one that copies it."""
+    S = T.alloc_buffer((9, 32), "float32", scope="shared")
+    for i in T.serial(9):
+        for j in T.thread_binding(32, thread="threadIdx.x"):
+            with T.block("S"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                S[vi, vj] = X[vi, vj]
+        for j in T.thread_binding(32, thread="threadIdx.x"):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = S[T.max(vi - 1, 0), vj]
+
+
+def test_copies_that_another_iteration_reads_cannot_run_ahead():
+    s = Schedule(steps_back)
+    s.annotate(s.get_loops("S")[0], "software_pipeline_stage", [0, 1])
+    with pytest.raises(ScheduleError, match="buffer S: expected that block Y reads what is copied in the same iteration"):
+        lowered_for_gpu(s)
+
+
+def test_the_page_shows_the_schedule_that_is_tested():
+    page = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text()
+    for function in (on_tensor_cores, tensor_core_product.by_threads, tensor_core_product.by_warps):
+        assert inspect.getsource(function) in page

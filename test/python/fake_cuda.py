@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -351,6 +352,7 @@ def device_code(self: CudaBackend, module: ir.Module, target: Target) -> bytes:
     return Images.of(KernelImages(name, 1024, 0, 0, (image,)) for name in names).to_bytes()
 
 
+@lru_cache(maxsize=4)  # each kernel of a program has the same text as its image
 def _compiled(text: str) -> dict[str, _Kernel]:
     """The kernels of a `gpu.module` for the CPU, by name; each takes the addresses of its arguments' values and of the sizes."""
     host = Target("cpu", num_threads=1)

@@ -13,7 +13,7 @@ from relayc.pipelines.codegen.bare_pointers import UNBOUNDED
 from relayc.pipelines.gpu.emulate import memory, scheduler
 from relayc.pipelines.gpu.emulate.coroutines import FRAME_ALIGNMENT, SMALL, make_coroutine
 from relayc.pipelines.gpu.emulate.errors import RAISE
-from relayc.pipelines.gpu.emulate.instructions import emulate_instructions
+from relayc.pipelines.gpu.emulate.instructions import emulate_instructions, find_waits
 from relayc.pipelines.gpu.emulate.kernel import Kernel, local_memory
 from relayc.pipelines.gpu.emulate.memory import BlockMemory
 from relayc.pipelines.gpu.emulate.pointers import address_of, at, call, i64, load_word, pointer_type, store_word, to_index, to_word, word
@@ -78,7 +78,9 @@ class WaitingGrid:
             kernel.move_in([*arguments[:count], *shared, *private])
             store_word(word(memory.DONE), at(thread.record, memory.WAIT))
             func.ReturnOp([])
-        check_uses(self.uses or (), thread)
+        uses = self.uses or ()
+        self.sites.number_all(function.operation, [*(use.op for use in uses), *find_waits(function.operation)])
+        check_uses(uses, thread)
         emulate_instructions(function.operation, thread)
         thread.finish()
         self.functions = thread.functions

@@ -22,9 +22,14 @@ def find_instructions(root: ir.Operation) -> list[ir.Operation]:
     return found
 
 
+def find_waits(root: ir.Operation) -> list[ir.Operation]:
+    """The instructions that only kernels as coroutines have."""
+    return [op for op in find_instructions(root) if op.name in INSTRUCTIONS and INSTRUCTIONS[op.name].waits]
+
+
 def waits(root: ir.Operation) -> bool:
     """Whether a kernel must run as coroutines."""
-    return any(op.name in INSTRUCTIONS and INSTRUCTIONS[op.name].waits for op in find_instructions(root))
+    return bool(find_waits(root))
 
 
 def emulate_instructions(root: ir.Operation, thread: Thread) -> None:

@@ -1,5 +1,8 @@
 """Sites: operations that errors name, by number."""
 
+import io
+from collections.abc import Iterable
+
 from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.tables import Strings
 
@@ -21,18 +24,30 @@ class Sites:
         self.texts: list[str] = []
         self.strings = Strings()
 
+    def number_all(self, root: ir.Operation, ops: Iterable[ir.Operation]) -> None:
+        """Numbers operations under `root`: names are given to its values once, and not for each of them."""
+        state = ir.AsmState(root, use_local_scope=True)
+        for op in ops:
+            if _SITE not in op.attributes:
+                text = io.StringIO()
+                op.print(state, file=text)
+                self._add(op, text.getvalue())
+
     def number(self, kernel: str, op: ir.Operation) -> int:
         """The number of an operation of a kernel, which remembers it."""
         known = op.operation.attributes
         if _SITE not in known:
-            self.texts.append(describe(op))
-            known[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
+            self._add(op, op.get_asm(use_local_scope=True, skip_regions=True))
         return ir.IntegerAttr(known[_SITE]).value
 
+    def _add(self, op: ir.Operation, text: str) -> None:
+        self.texts.append(_describe(op, text))
+        op.operation.attributes[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
 
-def describe(op: ir.Operation) -> str:
-    """An operation as errors name it: its text, without what is inside of it, and where it comes from."""
-    text = op.get_asm(use_local_scope=True, skip_regions=True).strip().partition("\n")[0]
+
+def _describe(op: ir.Operation, text: str) -> str:
+    """An operation as errors name it: the first line of its text, and where it comes from."""
+    text = text.strip().partition("\n")[0]
     place = str(op.location).removeprefix("loc(").removesuffix(")")
     shown = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
     return shown if place == "unknown" else f"{shown} ({place})"

@@ -1,0 +1,56 @@
+"""Whole models on NVIDIA's GPUs from the caller's side: host code, graphs and kernels, over a driver that tests have (see fake_cuda)."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_cuda import fake_cuda
+
+from relayc.pipelines.driver import compile
+from relayc.pipelines.target import Target
+from relayc.runtime.artifact import numpy_dtype
+from relayc.runtime.device import Device
+from relayc.tools.reference import compare, run_onnxruntime
+
+FOLDER = Path(__file__).parents[2] / "models" / "dynamic"
+
+
+def _arguments(module, sizes, seed):
+    """Normal numbers, tokens below 10, and a mask that leaves out the last tokens of all but the first sequence."""
+    rng, found = np.random.default_rng(seed), {}
+    for spec in module.inputs:
+        shape = spec.at(sizes)
+        if spec.dtype.startswith("float"):
+            found[spec.name] = rng.standard_normal(shape).astype(numpy_dtype(spec.dtype))
+        elif spec.name == "attention_mask":
+            found[spec.name] = (np.arange(shape[1]) < shape[1] - np.arange(shape[0])[:, None]).astype(np.int64)
+        else:
+            found[spec.name] = rng.integers(0, 10, shape)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("segmenter", [{"height": 33, "width": 48}, {"height": 61, "width": 37}]),
+        ("bert", [{"batch": 2, "seq": 7}, {"batch": 3, "seq": 31}]),
+    ],
+)
+def test_a_model_is_recorded_and_replayed_at_each_size(name, sizes):
+    path = FOLDER / f"{name}.onnx"
+    with fake_cuda() as driver:
+        module = compile(path, target=Target("cuda"))
+        assert module.records
+        for seed, at in enumerate((sizes[0], sizes[1], sizes[0])):
+            captured, launched = driver.captured, len(driver.launches)
+            inputs = _arguments(module, at, seed)
+            found = compare(module.run(inputs), run_onnxruntime(path, inputs))
+            assert found.agrees, (at, found)
+            launches = len(driver.launches) - launched
+            assert launches >= len(module.kernels)
+            assert driver.captured - captured == (launches if seed < 2 else 0)
+        on_device = {key: Device("cuda").tensor(array) for key, array in inputs.items()}
+        results = module.run(on_device)
+        assert {str(tensor.device) for tensor in results.values()} == {"cuda:0"}
+        again = compare({key: tensor.numpy() for key, tensor in results.items()}, run_onnxruntime(path, inputs))
+        assert again.agrees, again

@@ -61,7 +61,8 @@ class TensorMap(_Later, name="tensor_map"):
     """In a kernel's code of the host: fills memory with what a copy engine of a GPU has to know of a tensor (pipelines.cuda.tensor_maps).
 
     `memory` is memref<128xi8>, `buffer` the flat buffer that the tensor is in, `numbers` (index) its first element, its sizes, innermost
-    first, and strides in elements of all dimensions but the innermost; `box` has the elements of a copy along each dimension.
+    first, and strides in elements of all dimensions but the innermost; `box` has the elements of a copy along each dimension. With a
+    `window` (corners and steps of pixels, see there) it has the channels and the pixels of a copy.
     """
 
     memory: Operand
@@ -69,7 +70,9 @@ class TensorMap(_Later, name="tensor_map"):
     numbers: Variadic
     box: Ints
     swizzle: int
+    window: Ints = ()
 
     def verify_invariants(self) -> bool:
-        check(len(self.numbers) == 2 * len(self.box), "numbers", f"{2 * len(self.box)} of them", len(self.numbers))
+        rank = len(self.window) // 3 + 2 if self.window else len(self.box)
+        check(len(self.numbers) == 2 * rank, "numbers", f"{2 * rank} of them", len(self.numbers))
         return True

@@ -282,7 +282,7 @@ DRIVER_CALLS = _CALLS.format(
 """The functions that host code calls, LAUNCH among them; they need the table @__relayc_kernel_names."""
 
 
-# ---- tensor maps: cuda.h, cuTensorMapEncodeTiled ------------------------------------------------------------------------------------
+# ---- tensor maps: cuda.h, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col -----------------------------------------------------------
 
 _DATA_TYPES = {"i8": 0, "i16": 1, "i32": 2, "i64": 4, "f16": 6, "f32": 7, "f64": 8, "bf16": 9}
 """CUtensorMapDataType of elements; of integers that without a sign."""
@@ -298,17 +298,18 @@ llvm.func internal @{name}(%context: i64, %map: i64, %address: i64, {parameters}
   %rank = llvm.mlir.constant({rank} : i32) : i32
   %swizzle = llvm.mlir.constant({swizzle} : i32) : i32
   %promotion = llvm.mlir.constant({promotion} : i32) : i32
-  %one = llvm.mlir.constant(1 : i32) : i32
   %sizes = llvm.alloca %rank x i64 : (i32) -> !llvm.ptr
   %strides = llvm.alloca %rank x i64 : (i32) -> !llvm.ptr
   %box = llvm.alloca %rank x i32 : (i32) -> !llvm.ptr
   %steps = llvm.alloca %rank x i32 : (i32) -> !llvm.ptr
+  %lower = llvm.alloca %rank x i32 : (i32) -> !llvm.ptr
+  %upper = llvm.alloca %rank x i32 : (i32) -> !llvm.ptr
 {stores}
   %words = llvm.inttoptr %context : i64 to !llvm.ptr
   %0 = llvm.getelementptr %words[{encode}] : (!llvm.ptr) -> !llvm.ptr, i64
   %encode = llvm.load %0 : !llvm.ptr -> !llvm.ptr
-  %result = llvm.call %encode(%map, %type, %rank, %address, %sizes, %strides, %box, %steps, %good, %swizzle, %promotion, %good)
-    : !llvm.ptr, (i64, i32, i32, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, i32, i32, i32) -> i32
+  %result = llvm.call %encode(%map, %type, %rank, %address, %sizes, %strides, {copied}, %steps, %good, %swizzle, %promotion, %good)
+    : !llvm.ptr, (i64, i32, i32, i64, !llvm.ptr, !llvm.ptr, {copied_types}, !llvm.ptr, i32, i32, i32, i32) -> i32
   %made = llvm.icmp "eq" %result, %good : i32
   llvm.cond_br %made, ^end, ^failed
 ^failed:
@@ -331,23 +332,29 @@ def tensor_map_text(name: str, facts: Sequence[int]) -> str:
     """A function of a context, the address of the map, that of the tensor, its sizes and, in bytes, its strides but the innermost.
 
     Args:
-      facts: numbers of the type and of the swizzle, and the box.
+      facts: numbers of the type and of the swizzle, how many dimensions there are, the box, and the numbers of the window where there is
+        one.
     """
-    type_, swizzle, *box = facts
-    rank = len(box)
+    type_, swizzle, rank, *rest = facts
+    is_tiled = len(rest) == rank
+    spatial = rank - 2
+    box, window = (rest, []) if is_tiled else (rest[:2], rest[2:])
+    corners = {"lower": window[:spatial], "upper": window[spatial : 2 * spatial]}
+    steps = [1] * rank if is_tiled else [1, *window[2 * spatial :], 1]
     stores = []
 
     def store(array: str, i: int, value: str, element: str) -> None:
         stores.append(f"  %{array}{i} = llvm.getelementptr %{array}[{i}] : (!llvm.ptr) -> !llvm.ptr, {element}")
         stores.append(f"  llvm.store {value}, %{array}{i} : {element}, !llvm.ptr")
 
-    for i, extent in enumerate(box):
-        stores.append(f"  %e{i} = llvm.mlir.constant({extent} : i32) : i32")
+    for i in range(rank):
         store("sizes", i, f"%n{i}", "i64")
-        store("box", i, f"%e{i}", "i32")
-        store("steps", i, "%one", "i32")
         if i:
             store("strides", i - 1, f"%n{rank + i - 1}", "i64")
+    for array, constants in {"box": box, "steps": steps, **corners}.items():
+        for i, constant in enumerate(constants):
+            stores.append(f"  %{array}_{i} = llvm.mlir.constant({constant} : i32) : i32")
+            store(array, i, f"%{array}_{i}", "i32")
     return _MAP.format(
         name=name,
         parameters=", ".join(f"%n{i}: i64" for i in range(2 * rank - 1)),
@@ -357,5 +364,7 @@ def tensor_map_text(name: str, facts: Sequence[int]) -> str:
         swizzle=swizzle,
         promotion=_L2_PROMOTION,
         stores="\n".join(stores),
-        encode=_PLACES["cuTensorMapEncodeTiled"],
+        encode=_PLACES["cuTensorMapEncodeTiled" if is_tiled else "cuTensorMapEncodeIm2col"],
+        copied="%box" if is_tiled else "%lower, %upper, %box_0, %box_1",
+        copied_types="!llvm.ptr" if is_tiled else "!llvm.ptr, !llvm.ptr, i32, i32",
     )

@@ -162,16 +162,16 @@ class _Host:
     def tensor_map(self, op: ir.Operation, context: ir.Value) -> None:
         """A call of the driver that fills a tensor map."""
         place, buffer, offset, *numbers = op.operands
-        element, rank = ir.MemRefType(buffer.type).element_type, len(list(ir.DenseI64ArrayAttr(op.attributes["box"])))
+        element, rank = ir.MemRefType(buffer.type).element_type, (len(numbers) + 1) // 2
         num_bytes = emit.index_constant(element_bytes(element))
         address = emit.arith("addi", _as_index(buffer), emit.arith("muli", offset, num_bytes))
         strides = [emit.arith("muli", stride, num_bytes) for stride in numbers[rank:]]
         name = self.names.free("tensor_map")
         values = [context, _as_index(place), address, *numbers[:rank], *strides]
         declared = self.declare(name, [ir.IndexType.get()] * len(values), [])
-        declared.attributes[_MAP] = ir.DenseI64ArrayAttr.get(
-            [data_type(element), SWIZZLES[ir.IntegerAttr(op.attributes["swizzle"]).value], *ir.DenseI64ArrayAttr(op.attributes["box"])]
-        )
+        swizzle = SWIZZLES[ir.IntegerAttr(op.attributes["swizzle"]).value]
+        box, window = (ir.DenseI64ArrayAttr(op.attributes[name]) for name in ("box", "window"))
+        declared.attributes[_MAP] = ir.DenseI64ArrayAttr.get([data_type(element), swizzle, rank, *box, *window])
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), values)
 
     def load(self, op: ir.Operation, context: ir.Value) -> None:

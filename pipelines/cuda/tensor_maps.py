@@ -5,7 +5,8 @@ The contract. A function of the tir stage allocates a map, `%m = memref.alloca()
 as a tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` gives these arguments the attribute MAP. From there on:
 
 - device code makes such an argument a `__grid_constant__` of 128 bytes that is passed by value (llvm.byval, aligned to 64);
-- host code fills the 128 bytes by cuTensorMapEncodeTiled of what `TensorMap.of` reads of the operation, and passes them by value;
+- host code fills the 128 bytes by cuTensorMapEncodeTiled, or where there is a window by cuTensorMapEncodeIm2col, of what `TensorMap.of`
+  reads of the operation, and passes them by value;
 - the emulation writes the same numbers there itself (`emulate_tensor_maps`), in the layout of `word`.
 """
 
@@ -25,6 +26,31 @@ SWIZZLE_BYTES = 128
 
 
 @dataclass(frozen=True)
+class Window:
+    """Pixels that copies go over (PTX ISA, "im2col mode"). Numbers are those of the spatial dimensions, innermost first.
+
+    Attributes:
+      lower: the first pixel along each dimension, -128 to 127.
+      upper: the last one, counted from the last pixel of the tensor, -128 to 127.
+      steps: from one pixel to the next, 1 to 8.
+    """
+
+    lower: Sequence[int]
+    upper: Sequence[int]
+    steps: Sequence[int]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [*self.lower, *self.upper, *self.steps]
+
+    @staticmethod
+    def of(numbers: Sequence[int]) -> "Window | None":
+        """The window of its numbers; None for none."""
+        count = len(numbers) // 3
+        return Window(*(list(numbers[i * count :][:count]) for i in range(3))) if numbers else None
+
+
+@dataclass(frozen=True)
 class TensorMap:
     """A tensor in memory, and the box of it that a copy brings. Dimensions are innermost first, as the driver has them.
 
@@ -35,8 +61,10 @@ class TensorMap:
       sizes: of each dimension (index). What a copy reads beyond them is 0.
       strides: elements from one step to the next of each dimension but the innermost, whose elements are neighbours (index); in bytes
         multiples of 16, and so is the address of the first element.
-      box: elements of a copy along each dimension, at most 256; those of the innermost one fill `swizzle` bytes.
+      box: elements of a copy along each dimension, at most 256; those of the innermost one fill `swizzle` bytes. With a window channels,
+        which are the innermost dimension, and pixels of a copy.
       swizzle: bytes of a line in shared memory: of eight neighbouring lines, chunk c of 16 bytes of line i is at c ^ i.
+      window: makes copies bring pixels that follow each other in it, row by row and image by image; None for boxes.
     """
 
     element: ir.Type
@@ -46,6 +74,7 @@ class TensorMap:
     strides: Sequence[ir.Value]
     box: Sequence[int]
     swizzle: int = SWIZZLE_BYTES
+    window: Window | None = None
 
     def emit(self) -> ir.Value:
         """The map, at the ambient insertion point in the code of the host."""
@@ -58,6 +87,7 @@ class TensorMap:
         facts = {
             "box": ir.DenseI64ArrayAttr.get(list(self.box)),
             "swizzle": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.swizzle),
+            "window": ir.DenseI64ArrayAttr.get(self.window.numbers if self.window is not None else []),
         }
         emit.create(TensorMapOp.OPERATION_NAME, [], [memory, self.buffer, *numbers], facts)
         return memory
@@ -65,9 +95,10 @@ class TensorMap:
     @staticmethod
     def of(op: ir.OpView) -> "TensorMap":
         """What an operation `relay.tensor_map` makes."""
-        rank = len(op.box)
+        rank = len(op.numbers) // 2
         offset, *numbers = op.numbers
-        return TensorMap(op.buffer.type.element_type, op.buffer, offset, numbers[:rank], numbers[rank:], list(op.box), op.swizzle)
+        element, window = op.buffer.type.element_type, Window.of(op.window)
+        return TensorMap(element, op.buffer, offset, numbers[:rank], numbers[rank:], list(op.box), op.swizzle, window)
 
 
 def tensor_map_of(value: ir.Value) -> ir.OpView | None:
@@ -107,8 +138,9 @@ def map_arguments(kernel: ir.Operation) -> frozenset[int]:
 
 
 def word(rank: int, what: str, dimension: int = 0) -> int:
-    """Which word of 8 bytes of an emulated map holds the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension."""
-    return {"base": 0, "size": 1, "stride": 1 + rank, "box": 1 + 2 * rank}[what] + dimension
+    """Which word of 8 bytes of an emulated map holds the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension,
+    or the "window", behind a box of two numbers: a byte for each of its numbers."""
+    return {"base": 0, "size": 1, "stride": 1 + rank, "box": 1 + 2 * rank, "window": 3 + 2 * rank}[what] + dimension
 
 
 def emulate_tensor_maps(module: ir.Module) -> None:
@@ -122,14 +154,17 @@ def emulate_tensor_maps(module: ir.Module) -> None:
 
 def _store_words(memory: ir.Value, map_: TensorMap) -> None:
     i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
-    rank, bytes_ = len(map_.box), emit.index_constant(map_.element.width // 8)
+    rank, bytes_ = len(map_.sizes), emit.index_constant(map_.element.width // 8)
     words = emit.create("memref.view", [ir.MemRefType.get([MAP_BYTES // 8], i64)], [memory, emit.index_constant(0)])
     base = emit.create("memref.extract_aligned_pointer_as_index", [index], [map_.buffer])
     found = {word(rank, "base"): emit.arith("addi", base, emit.arith("muli", map_.offset, bytes_))}
     strides = [emit.index_constant(1), *map_.strides]
-    for i, (size, stride, box) in enumerate(zip(map_.sizes, strides, map_.box, strict=True)):
+    for i, (size, stride) in enumerate(zip(map_.sizes, strides, strict=True)):
         found[word(rank, "size", i)] = size
         found[word(rank, "stride", i)] = emit.arith("muli", stride, bytes_)
+    for i, box in enumerate(map_.box):
         found[word(rank, "box", i)] = emit.index_constant(box)
+    if map_.window is not None:
+        found[word(rank, "window")] = emit.index_constant(sum((n & 255) << 8 * i for i, n in enumerate(map_.window.numbers)))
     for place, value in found.items():
         emit.create("memref.store", [], [emit.create("arith.index_cast", [i64], [value]), words, emit.index_constant(place)])

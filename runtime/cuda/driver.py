@@ -21,6 +21,7 @@ ENTRY_POINTS = (
     "cuMemFreeAsync",
     "cuGetErrorName",
     "cuTensorMapEncodeTiled",
+    "cuTensorMapEncodeIm2col",
 )
 """What compiled host code calls by address (pipelines.cuda.host), in this order."""
 

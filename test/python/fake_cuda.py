@@ -281,12 +281,17 @@ class FakeDriver(Driver):
     def encode(self, place: int, kind: int, rank: int, address: int, *rest: int) -> None:
         """Makes a map of a tensor: words of what it was told, whose address is in the first bytes of the map. So a kernel that takes a map
         by value as a buffer finds these."""
-        sizes, strides, box, steps, interleave, swizzle, promotion, fill = rest
+        sizes, strides, *copied, steps, interleave, swizzle, promotion, fill = rest
         told = [kind, rank, address, interleave, swizzle, promotion, fill]
         told += (ctypes.c_uint64 * rank).from_address(sizes)
         told += (ctypes.c_uint64 * (rank - 1)).from_address(strides)
-        for numbers in (box, steps):
-            told += (ctypes.c_uint32 * rank).from_address(numbers)
+        if len(copied) == 1:
+            told += (ctypes.c_uint32 * rank).from_address(copied[0])
+        else:  # corners, channels and pixels
+            for corner in copied[:2]:
+                told += (ctypes.c_int32 * (rank - 2)).from_address(corner)
+            told += copied[2:]
+        told += (ctypes.c_uint32 * rank).from_address(steps)
         self.maps.append(told)
         self._map_memory.append((ctypes.c_uint64 * 32)(*told))
         ctypes.c_uint64.from_address(place).value = ctypes.addressof(self._map_memory[-1])
@@ -335,6 +340,7 @@ def _entry_points(driver: FakeDriver) -> dict[str, ctypes._CFuncPtr]:
         "cuMemFreeAsync": (driver.free, [word, place]),
         "cuGetErrorName": (name, [number, place]),
         "cuTensorMapEncodeTiled": (driver.encode, [place, number, number, word, *[place] * 4, *[number] * 4]),
+        "cuTensorMapEncodeIm2col": (driver.encode, [place, number, number, word, *[place] * 4, number, number, place, *[number] * 4]),
     }
     return {name: ctypes.CFUNCTYPE(ctypes.c_int, *types)(guarded(name, act)) for name, (act, types) in acts.items()}
 

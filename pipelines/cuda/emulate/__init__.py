@@ -10,6 +10,7 @@ from relayc.pipelines.cuda.emulate import (  # noqa: F401 (they register instruc
     matrices,
     mbarriers,
     registers,
+    tensor_copies,
     warp,
     warp_groups,
 )

@@ -13,7 +13,8 @@ import re
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir, scf
-from relayc.pipelines.cuda.emulate.mbarriers import COPIES, poll_until
+from relayc.pipelines.cuda.emulate.mbarriers import poll_until
+from relayc.pipelines.cuda.emulate.tensor_copies import COPIES
 from relayc.pipelines.gpu.emulate.pointers import call, load, load_word, store, to_word, word
 from relayc.pipelines.gpu.emulate.registry import instruction
 from relayc.pipelines.gpu.emulate.thread import WaitingThread

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import UNIT, Case, batch_product, bound_of, check, matrix_product
+from contractions import UNIT, Case, batch_product, bound_of, check, convolution, matrix_product
 from oracle import values
 from support import program
 
@@ -57,6 +57,34 @@ def test_parts_of_the_depth() -> None:
     """They are tiles of their own, which a second launch adds; the last one is shorter. Results are the same every time."""
     cases = [matrix_product(70, 328, 72, dtype="bfloat16"), matrix_product(66, 272, 65, transpose_b=True, dtype="float16", constant="b")]
     run(cases, {**SMALL, "splits": 3})
+
+
+def channels_last(case: Case, **attributes: Any) -> Case:
+    """A convolution of images and a result with their channels last."""
+    images, weights = case.arrays
+    attributes = {"data_layout": "NHWC", **attributes}
+    return replace(
+        case,
+        arrays=[np.ascontiguousarray(np.asarray(images).transpose(0, 2, 3, 1)), weights],
+        body=lambda x, w: build("nn.conv2d", x, w, **attributes),
+        expected=case.expected.transpose(0, 2, 3, 1),
+        bound=case.bound.transpose(0, 2, 3, 1),
+    )
+
+
+def test_convolutions() -> None:
+    """Pixels beside the images; strides, dilation, one image, a window of one row; channels that do not fill a line, or several."""
+    strange = {"strides": (1, 2), "dilation": (2, 1)}
+    cases = [
+        channels_last(convolution((2, 64, 9, 7), (72, 64, 3, 3), pads=(1, 1, 1, 1), dtype="bfloat16"), padding=(1, 1, 1, 1)),
+        channels_last(
+            convolution((1, 72, 12, 15), (64, 72, 3, 2), pads=(2, 0, 1, 1), dtype="float16", **strange), padding=(2, 0, 1, 1), **strange
+        ),
+        channels_last(convolution((3, 64, 11, 9), (66, 64, 1, 1), strides=(2, 2), dtype="float16"), strides=(2, 2)),
+    ]
+    run(cases, {**SMALL, "splits": 2})
+    case = convolution((2, 96, 5, 9), (66, 96, 1, 3), dtype="int8", out_dtype="int32")
+    run([channels_last(case, out_dtype="int32")], SMALL)
 
 
 def test_bytes() -> None:

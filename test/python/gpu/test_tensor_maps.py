@@ -8,7 +8,7 @@ from support import program
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
-from relayc.pipelines.cuda.tensor_maps import TensorMap
+from relayc.pipelines.cuda.tensor_maps import TensorMap, Window
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
@@ -49,6 +49,31 @@ def test_the_driver_is_told_of_the_tensor_and_kernels_get_the_map():
         # The tensor begins at its second row.
         words = found.reshape(-1)[:64].astype(np.uint8).view(np.uint64)
         assert words.tolist() == told[:8]
+
+
+def map_of_pixels(kernel, target, tuning):
+    """Makes a map of the kernel's argument, whose first element is then its result's."""
+    with kernel_body(kernel) as body:
+        (source,), (output,) = (body.evaluator.buffers[a] for a in kernel.args), body.outputs
+        numbers = [emit.index_constant(n) for n in (0, 8, 5, 4, 2, 8, 40, 160)]
+        window = Window((-1, 0), (1, -2), (2, 1))
+        made = TensorMap(ir.F16Type.get(), source, numbers[0], numbers[1:5], numbers[5:], (8, 16), 0, window).emit()
+        with launch([1], 1):
+            at = emit.index_constant(0)
+            byte = emit.create("memref.load", [ir.IntegerType.get_signless(8)], [made, at])
+            emit.create("memref.store", [], [emit.create("arith.uitofp", [ir.F16Type.get()], [byte]), output, at])
+    return Scheduled(body.function)
+
+
+def test_the_driver_is_told_of_windows_of_pixels():
+    x = np.ones((2, 4, 5, 8), np.float16)
+    with fake_cuda(capability=(9, 0)) as driver, strategy(map_of_pixels):
+        compile(program(main, [x]), target=Target("cuda", arch="sm_90a"))["main"](x)
+        (told,) = driver.maps
+    kind, rank, _, *rest = told
+    # No interleave, no swizzle; sizes, strides in bytes, both corners, channels and pixels, steps: all innermost first.
+    assert (kind, rank, rest[:4]) == (6, 4, [0, 0, 2, 0])
+    assert rest[4:] == [8, 5, 4, 2, 16, 80, 320, -1, 0, 1, -2, 8, 16, 1, 2, 1, 1]
 
 
 def test_a_map_that_the_driver_refuses_is_an_error():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from relayc.pipelines.cuda.schedule.hopper.instructions import LINE_BYTES, ROWS
 from relayc.pipelines.cuda.schedule.hopper.tile import STRIP, GroupTile
 from relayc.pipelines.cuda.schedule.product.choice import (
+    BESIDE,
     DELAY,
     FEWEST_TURNS,
     LATENCY,
@@ -28,7 +29,8 @@ MOST_STAGES = 6
 RATE = 2048
 """Multiply-adds of 16-bit floats a cycle of a multiprocessor: 989 TFLOP/s of an H100 SXM, by 132 multiprocessors at 1.83 GHz."""
 CACHE_BYTES = 5120
-"""Bytes a cycle that all multiprocessors together read of the cache of the device, or write to it."""
+"""Bytes a cycle that all multiprocessors together read of the cache of the device, or write to it; one has PORT_BYTES at most."""
+PORT_BYTES = 64
 END = 600
 """Cycles at the end of a tile beside those of its bytes: the last products, and barriers."""
 
@@ -42,12 +44,14 @@ class Product:
       element_bytes: of an element of the operands.
       unit: columns of a tile are a multiple of.
       splits: whether parts of the depth may be tiles of their own.
+      taps: how often an element of A in memory is read in a row, about: the taps of a convolution.
     """
 
     sizes: Sizes
     element_bytes: int
     unit: int = STRIP
     splits: bool = True
+    taps: int = 1
 
     @property
     def turns(self) -> int:
@@ -72,15 +76,15 @@ class Product:
         products = elements * (LINE_BYTES // self.element_bytes) / self.multiply_adds
         reads = tile.groups * (ROWS + tile.columns) * LINE_BYTES / SHARED_BYTES
         turn = max(products, reads, DELAY / (tile.stages - 1))
-        copies = (tile.stage_bytes * turns + stored) / (CACHE_BYTES / blocks)
+        copies = (tile.stage_bytes * turns + stored) / min(PORT_BYTES, CACHE_BYTES / min(blocks, self.tiles(tile)))
         # Sums are written to strips of shared memory and read from there.
         end = END + 2 * 4 * elements / SHARED_BYTES
         found = ceil_div(self.tiles(tile), blocks) * (max(turn * turns, copies) + end)
         result = s.rows * s.columns * s.batches
-        operands = (s.rows + s.columns) * s.depth * s.batches * self.element_bytes
+        operands = (s.rows / self.taps + s.columns) * s.depth * s.batches * self.element_bytes
         memory = (operands + result * s.result_bytes) / (SPLIT_BYTES * blocks)
         sums = LAUNCH + result * 4 * (tile.splits + 1) / (SPLIT_BYTES * blocks) if tile.splits > 1 else 0
-        return LATENCY + max(found, memory) + sums
+        return LATENCY + max(found, memory) + BESIDE * min(found, memory) + sums
 
     def share(self, tile: GroupTile, target: CudaTarget) -> float:
         """Of what tensor cores could multiply in this time."""

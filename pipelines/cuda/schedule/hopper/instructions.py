@@ -68,13 +68,27 @@ def _async_shared() -> dict[str, ir.Attribute]:
 
 def copy_box(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier: ir.Value) -> None:
     """Brings the box of a tensor that begins at some coordinates (i32, innermost first), and tells the barrier its bytes."""
+    _copy(to, tensor_map, at, barrier, "tile", [])
+
+
+def copy_pixels(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], offsets: Sequence[ir.Value], barrier: ir.Value) -> None:
+    """Brings pixels of a window, and tells the barrier their bytes.
+
+    Args:
+      at: coordinates of the first one (i32, innermost first: channel, x, y, image).
+      offsets: how far behind each pixel of the window the one is that is read (i16: x, y).
+    """
+    _copy(to, tensor_map, at, barrier, "im2col", offsets)
+
+
+def _copy(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier: ir.Value, mode: str, offsets: Sequence[ir.Value]) -> None:
     cluster = emit.create("llvm.addrspacecast", [ir.Type.parse("!llvm.ptr<7>")], [to])
     attributes = {
         "isCTAOnly": ir.BoolAttr.get(False),
-        "mode": emit.parsed("#nvvm.tma_load_mode<tile>"),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, len(at), 1, 0, 0, 0, 0]),
+        "mode": emit.parsed(f"#nvvm.tma_load_mode<{mode}>"),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, len(at), 1, len(offsets), 0, 0, 0]),
     }
-    emit.create("nvvm.cp.async.bulk.tensor.shared.cluster.global", [], [cluster, tensor_map, *at, barrier], attributes)
+    emit.create("nvvm.cp.async.bulk.tensor.shared.cluster.global", [], [cluster, tensor_map, *at, barrier, *offsets], attributes)
 
 
 # ---- products

@@ -12,8 +12,7 @@ from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
 from relayc.pipelines.cuda.schedule.hopper.operands import TileOperand, address_of
 from relayc.pipelines.cuda.schedule.hopper.tile import BRINGER_REGISTERS, GROUP_REGISTERS, STRIP, STRIP_PITCH, STRIP_ROWS, GroupTile
 from relayc.pipelines.cuda.schedule.product.nest import tile_at
-from relayc.pipelines.cuda.schedule.product.operands import Way
-from relayc.pipelines.cuda.schedule.product.problem import Problem, digits, divided, hoisted
+from relayc.pipelines.cuda.schedule.product.problem import digits, divided, hoisted
 from relayc.pipelines.cuda.schedule.product.results import Destination, Matrix, Results, load_run
 from relayc.pipelines.cuda.schedule.product.shared import SharedMemory, added, store
 from relayc.pipelines.cuda.schedule.product.splits import Partials, turns_of, workspace_bytes
@@ -54,24 +53,22 @@ class GroupNest:
     evaluator: Evaluator
     destination: Destination
 
-    def __init__(self, problem: Problem, tile: GroupTile, ways: tuple[Way, Way], instruction: Instruction, blocks: int) -> None:
+    def __init__(self, tile: GroupTile, a: TileOperand, b: TileOperand, instruction: Instruction, blocks: int) -> None:
         """
         Args:
-          ways: how A and B lie in memory.
+          a, b: the operands, side by side in a stage.
           blocks: of the launch, at most.
         """
-        self.problem, self.tile, self.ways, self.instruction, self.blocks = problem, tile, ways, instruction, blocks
-        second = tile.rows * hopper.LINE_BYTES
-        self.a, self.b = TileOperand(problem, ways[0], tile.rows, 0), TileOperand(problem, ways[1], tile.columns, second)
-        self.depth = self.a.depth
-        self.turns = ceil_div(problem.depth, self.depth)
+        problem = a.problem
+        self.problem, self.tile, self.a, self.b, self.instruction, self.blocks = problem, tile, a, b, instruction, blocks
+        self.turns = a.turns
         self.grid = ceil_div(problem.rows, tile.rows), ceil_div(problem.columns, tile.columns)
         self.tiles: Size = self.grid[0] * self.grid[1] * problem.batches * tile.splits
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
         problem, splits = self.problem, self.tile.splits
-        packings = {way.operand.node.position: way.packing for way in self.ways if way.packing is not None}
+        packings = {way.operand.node.position: way.packing for way in (self.a.way, self.b.way) if way.packing is not None}
         workspace = workspace_bytes(problem, splits)
         with kernel_body(problem.kernel, packings, workspace) as body:
             self.evaluator = AlignedEvaluator(body.evaluator.buffers)
@@ -172,26 +169,22 @@ class GroupNest:
     # ---- the warp that brings tiles
 
     def _bring(self, maps: list[ir.Value]) -> None:
-        tile, i32 = self.tile, ir.IntegerType.get_signless(32)
+        tile = self.tile
         addresses = [address_of(m) for m in maps]
         number = Var(0, self.tiles - 1, name="tile")
         step = emit.index_constant(minimum(self.tiles, self.blocks))
         with emit.for_loop(self.first.value, self.tiles, step, number, self._start()) as tiles, self.evaluator.scope():
             matrix, row, column = self._place(Index.of(number))
-            first_row, first_column, batch = [
-                emit.create("arith.index_cast", [i32], [emit.materialize(at)])
-                for at in (row * tile.rows, column * tile.columns, matrix.batch)
-            ]
+            places = self.a.place(row * tile.rows, matrix.batch), self.b.place(column * tile.columns, matrix.batch)
             turn = Var(0, self.turns - 1, name="turn")
             with emit.for_loop(*self._turns(Index.of(number)), 1, turn, tiles.inner_iter_args) as turns:
                 ring = _Ring(*turns.inner_iter_args)
-                hopper.wait(self._barrier(ring.stage, True), emit.arith("xori", ring.phase, emit.number(1, i32)))
+                hopper.wait(self._barrier(ring.stage, True), emit.arith("xori", ring.phase, emit.number(1, ring.phase.type)))
                 full = self._barrier(ring.stage, False)
                 hopper.arrive_expecting(full, tile.stage_bytes)
-                depth = emit.create("arith.index_cast", [i32], [emit.materialize(Index.of(turn) * self.depth)])
                 stage = self._stage(ring.stage)
-                self.a.bring(self.ring, stage, addresses[0], [first_row, depth, batch], full)
-                self.b.bring(self.ring, stage, addresses[1], [first_column, depth, batch], full)
+                for operand, address, place in zip((self.a, self.b), addresses, places, strict=True):
+                    operand.bring(self.ring, stage, address, place, Index.of(turn), full)
                 following = ring.after(tile.stages)
                 emit.yield_values([following.stage, following.phase])
             emit.yield_values(list(turns.results))
@@ -220,9 +213,9 @@ class GroupNest:
             hopper.wait(self._barrier(ring.stage, False), ring.phase)
             base = emit.arith("addi", self.ring.base, self._stage(ring.stage))
             a, b = self.a.descriptor(base, self.group * hopper.ROWS), self.b.descriptor(base)
-            along = (self.ways[0].along_depth, self.ways[1].along_depth)
+            along = (self.a.way.along_depth, self.b.way.along_depth)
             hopper.begin_products()
-            for step in range(0, self.depth, self.instruction.depth):
+            for step in range(0, self.a.depth, self.instruction.depth):
                 pair = self.a.step(a, step), self.b.step(b, step)
                 sums = hopper.multiply_add(*pair, sums, tile.columns, self.instruction, along)
             hopper.commit_products()

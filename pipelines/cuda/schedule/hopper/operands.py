@@ -4,6 +4,7 @@ A tile along the depth has a line of LINE_BYTES for each row of A or column of B
 blocks of 64 rows or columns, in which each step of the depth is a line ("MN-major").
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,8 +35,8 @@ def is_for_maps(problem: Problem, way: Way) -> bool:
 
 
 @dataclass(frozen=True)
-class TileOperand:
-    """An operand of a product by warp groups.
+class TileOperand(ABC):
+    """An operand of a product by warp groups, in shared memory.
 
     Attributes:
       way: how it lies in memory.
@@ -50,16 +51,60 @@ class TileOperand:
 
     @property
     def depth(self) -> int:
-        """Steps of the depth of a stage."""
+        """Elements of a line, steps of the depth of a stage."""
         return hopper.LINE_BYTES // self.way.element_bytes
 
     @property
-    def _block_lines(self) -> int:
-        """Rows or columns side by side in a line across the depth."""
-        return hopper.LINE_BYTES // self.way.element_bytes
+    @abstractmethod
+    def turns(self) -> Size:
+        """Stages of the whole depth."""
+
+    @abstractmethod
+    def tensor_map(self, evaluator: Evaluator) -> ir.Value:
+        """The map of the operand, made by the host."""
+
+    @abstractmethod
+    def place(self, line: Index, batch: Index) -> list[ir.Value]:
+        """What copies have to know of the row or column, and the batch, at which a tile of the result begins (i32)."""
+
+    @abstractmethod
+    def bring(
+        self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, place: Sequence[ir.Value], turn: Index, barrier: ir.Value
+    ) -> None:
+        """Starts the copies of a turn.
+
+        Args:
+          stage: where the stage begins in the ring (index); tensor_map: address of the map; place: see `place`.
+          barrier: that is told the bytes.
+        """
+
+    @property
+    def block_bytes(self) -> int:
+        """Of 64 rows or columns across the depth."""
+        return self.depth * hopper.LINE_BYTES
+
+    def descriptor(self, stage: ir.Value, first: Index | None = None) -> ir.Value:
+        """Of the tile in a stage that begins at an address (index), or of its lines from `first` on, a multiple of 64."""
+        # 64 lines along the depth have as many bytes as a block of 64 across it.
+        begin = added(stage, self.start)
+        if first is not None:
+            begin = added(begin, emit.materialize(first * hopper.LINE_BYTES))
+        return hopper.descriptor(begin, 0 if self.way.along_depth else self.block_bytes)
+
+    def step(self, descriptor: ir.Value, steps: int) -> ir.Value:
+        """The descriptor of what is some steps of the depth further."""
+        return hopper.moved(descriptor, steps * (self.way.element_bytes if self.way.along_depth else hopper.LINE_BYTES))
+
+
+@dataclass(frozen=True)
+class MatrixOperand(TileOperand):
+    """A matrix of a batch. Its map has the dimensions depth, line and batch, or across the depth line, depth and batch."""
+
+    @property
+    def turns(self) -> Size:
+        return ceil_div(self.problem.depth, self.depth)
 
     def tensor_map(self, evaluator: Evaluator) -> ir.Value:
-        """The map of the operand, made by the host: its dimensions are the depth, lines and batches, or lines, the depth and batches."""
         p, way = self.problem, self.way
         operand = way.operand
         # A loop of one step has no stride; any one of whole chunks does.
@@ -74,45 +119,31 @@ class TileOperand:
             offset = operand.offset.const
             line = operand.offset.coefficient(loop.var) if loop is not None else any_stride
             batch = operand.offset.coefficient(p.batch[0].var) if p.batch else any_stride
-        if way.along_depth:
-            sizes, box = (p.depth, way.extent), (self.depth, self.lines, 1)
-        else:
-            sizes, box = (way.extent, p.depth), (self._block_lines, self.depth, 1)
+        # Across the depth there are as many rows or columns in a line as steps in one along it.
+        sizes, box = ((p.depth, way.extent), self.lines) if way.along_depth else ((way.extent, p.depth), self.depth)
         numbers = [emit.index_constant(n) for n in (offset, *sizes, p.batches, line, batch)]
-        return TensorMap(way.element, evaluator.memory(operand.node), numbers[0], numbers[1:4], numbers[4:], box).emit()
+        return TensorMap(way.element, evaluator.memory(operand.node), numbers[0], numbers[1:4], numbers[4:], (self.depth, box, 1)).emit()
 
-    def bring(self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier: ir.Value) -> None:
-        """Starts the copies of a tile.
+    def place(self, line: Index, batch: Index) -> list[ir.Value]:
+        return [as_i32(line), as_i32(batch)]
 
-        Args:
-          stage: where the stage begins in the ring (index); tensor_map: address of the map.
-          at: line, step of the depth and batch at which the tile begins (i32).
-          barrier: that is told the bytes.
-        """
-        line, depth, batch = at
+    def bring(
+        self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, place: Sequence[ir.Value], turn: Index, barrier: ir.Value
+    ) -> None:
+        line, batch = place
+        depth = as_i32(turn * self.depth)
         if self.way.along_depth:
             hopper.copy_box(ring.pointer(added(stage, self.start)), tensor_map, [depth, line, batch], barrier)
             return
-        for block in range(self.lines // self._block_lines):
-            to = ring.pointer(added(stage, self.start + block * self._block_bytes))
-            first = emit.arith("addi", line, hopper.i32(block * self._block_lines)) if block else line
+        for block in range(self.lines // self.depth):
+            to = ring.pointer(added(stage, self.start + block * self.block_bytes))
+            first = emit.arith("addi", line, hopper.i32(block * self.depth)) if block else line
             hopper.copy_box(to, tensor_map, [first, depth, batch], barrier)
 
-    @property
-    def _block_bytes(self) -> int:
-        return self.depth * hopper.LINE_BYTES
 
-    def descriptor(self, stage: ir.Value, first: Index | None = None) -> ir.Value:
-        """Of the tile in a stage that begins at an address (index), or of its lines from `first` on, a multiple of 64."""
-        # 64 lines along the depth have as many bytes as a block of 64 across it.
-        begin = added(stage, self.start)
-        if first is not None:
-            begin = added(begin, emit.materialize(first * hopper.LINE_BYTES))
-        return hopper.descriptor(begin, 0 if self.way.along_depth else self._block_bytes)
-
-    def step(self, descriptor: ir.Value, steps: int) -> ir.Value:
-        """The descriptor of what is some steps of the depth further."""
-        return hopper.moved(descriptor, steps * (self.way.element_bytes if self.way.along_depth else hopper.LINE_BYTES))
+def as_i32(index: Index) -> ir.Value:
+    """A coordinate, computed here."""
+    return emit.create("arith.index_cast", [ir.IntegerType.get_signless(32)], [emit.materialize(index)])
 
 
 def address_of(tensor_map: ir.Value) -> ir.Value:

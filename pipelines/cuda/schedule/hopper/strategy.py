@@ -1,12 +1,14 @@
 """The strategy `wgmma`: products of 16-bit floats, and of 8-bit integers, by warp groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from relayc.pipelines.cuda.schedule.hopper.choice import LEAST_COLUMNS, Product
+from relayc.pipelines.cuda.schedule.hopper.convolution import Convolution, convolution_of, operands_of
 from relayc.pipelines.cuda.schedule.hopper.instructions import LINE_BYTES, ROWS
 from relayc.pipelines.cuda.schedule.hopper.nest import GroupNest
-from relayc.pipelines.cuda.schedule.hopper.operands import is_for_maps
-from relayc.pipelines.cuda.schedule.hopper.tile import STRIP
+from relayc.pipelines.cuda.schedule.hopper.operands import MatrixOperand, TileOperand, is_for_maps
+from relayc.pipelines.cuda.schedule.hopper.tile import STRIP, GroupTile
 from relayc.pipelines.cuda.schedule.product.choice import Sizes
 from relayc.pipelines.cuda.schedule.product.operands import Way, way_of
 from relayc.pipelines.cuda.schedule.product.problem import Problem, can_pack, find, problem_of
@@ -31,12 +33,24 @@ def schedule_wgmma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled 
             continue
         problem = problem_of(kernel, contraction)
         ways = [_way(problem, operand.node.element.width == 16, i) for i, operand in enumerate((contraction.a, contraction.b))]
-        if guess(problem.rows) < ROWS or guess(problem.columns) < LEAST_COLUMNS or not all(is_for_maps(problem, way) for way in ways):
+        if guess(problem.rows) < ROWS or guess(problem.columns) < LEAST_COLUMNS:
             continue
-        product = _product(problem, ways)
+        are_matrices = all(is_for_maps(problem, way) for way in ways)
+        convolution = None if are_matrices else convolution_of(problem, ways)
+        if not are_matrices and convolution is None:
+            continue
+        product = _product(problem, ways, convolution)
         tile = tuning.replace(product.best(target), NUMBERS, lambda t: product.fitted(t, target), product.values())  # noqa: B023
-        return GroupNest(problem, tile, (ways[0], ways[1]), instruction, target.num_multiprocessors).emit()
+        return GroupNest(tile, *_operands(problem, ways, convolution, tile), instruction, target.num_multiprocessors).emit()
     return None
+
+
+def _operands(problem: Problem, ways: Sequence[Way], convolution: Convolution | None, tile: GroupTile) -> tuple[TileOperand, TileOperand]:
+    """The operands in a stage, one behind the other."""
+    if convolution is not None:
+        return operands_of(problem, convolution, ways, (tile.rows, tile.columns))
+    a, b = ways
+    return MatrixOperand(problem, a, tile.rows, 0), MatrixOperand(problem, b, tile.columns, tile.rows * LINE_BYTES)
 
 
 def _way(problem: Problem, takes_lines: bool, position: int) -> Way:
@@ -45,9 +59,12 @@ def _way(problem: Problem, takes_lines: bool, position: int) -> Way:
     return way_of(problem, operand, operand.node.element, True, takes_lines and not can_pack(problem.kernel, operand))
 
 
-def _product(problem: Problem, ways: Sequence[Way]) -> Product:
+def _product(problem: Problem, ways: Sequence[Way], convolution: Convolution | None) -> Product:
     """What the model has to know."""
     # A line across the depth has the columns of a block.
     element_bytes = ways[1].element_bytes
-    unit = STRIP if ways[1].along_depth else LINE_BYTES // element_bytes
-    return Product(Sizes.of(problem), element_bytes, unit, isinstance(problem.depth, int))
+    line = LINE_BYTES // element_bytes
+    sizes, taps = Sizes.of(problem), 1
+    if convolution is not None:
+        sizes, taps = replace(sizes, depth=convolution.turns(line) * line), convolution.taps
+    return Product(sizes, element_bytes, STRIP if ways[1].along_depth else line, isinstance(problem.depth, int), taps)

@@ -1,6 +1,6 @@
 """The strategy table of NVIDIA GPUs: what kernels are offered to, in which order, and the numbers that can be set."""
 
-from relayc.pipelines.cuda.schedule.attention import flash, flash_mma, versions
+from relayc.pipelines.cuda.schedule.attention import flash, flash_mma, tensor_choice, versions
 from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
 from relayc.pipelines.cuda.schedule.hopper import strategy as hopper
 from relayc.pipelines.cuda.schedule.product import strategy as product
@@ -38,10 +38,10 @@ TABLE: tuple[Entry, ...] = (
         "more than 8 queries that share keys; heads of multiples of 8 elements",
         "f16 and bf16, summed in f32",
         (
-            Parameter("warps", _MODEL, "warps of a block", flash_mma.MOST_WARPS),
-            Parameter("rows", _MODEL, "queries of a warp", flash_mma.MOST_ROWS),
-            Parameter("keys", _MODEL, "keys of a tile in shared memory", flash_mma.MOST_KEYS),
-            Parameter("stages", _MODEL, "tiles of keys and values in shared memory", flash_mma.MOST_STAGES),
+            Parameter("warps", _MODEL, "warps of a block", tensor_choice.MOST_WARPS),
+            Parameter("rows", _MODEL, "queries of a warp", tensor_choice.MOST_ROWS),
+            Parameter("keys", _MODEL, "keys of a tile in shared memory", tensor_choice.MOST_KEYS),
+            Parameter("stages", _MODEL, "tiles of keys and values in shared memory", tensor_choice.MOST_STAGES),
             *_SPLITS,
         ),
         ("mma-bf16", "cp-async"),

@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cuda -arch=sm_80" --config schedule.flash_mma.warps=1 --config schedule.flash_mma.rows=16 --config schedule.flash_mma.keys=16 | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cuda -arch=sm_80" --config schedule.flash_mma.warps=1 --config schedule.flash_mma.rows=16 --config schedule.flash_mma.keys=16 --config schedule.flash_mma.stages=2 | filecheck %s
 
 // Two stages of 16 keys and their values. What the first product leaves in registers is rounded, and is the first operand of the second: the
 // only stores are those of the result. The keys that all rows see have a loop of their own, without the mask.
@@ -15,7 +15,7 @@
 // CHECK-COUNT-2: nvvm.mma.sync
 // CHECK: nvvm.ldmatrix {{.*}} layout = #nvvm.mma_layout<row>, num = 4
 // CHECK-COUNT-2: nvvm.mma.sync
-// CHECK-NOT: arith.cmpi slt
+// CHECK-NOT: arith.cmpi sgt
 // CHECK: math.exp2
 // CHECK: %[[W:.*]] = arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
 // CHECK: nvvm.ldmatrix {{.*}} layout = #nvvm.mma_layout<col>, num = 4
@@ -23,7 +23,7 @@
 // CHECK-NOT: store
 // CHECK: scf.yield
 // CHECK: scf.for
-// CHECK: arith.cmpi slt
+// CHECK: arith.cmpi sgt
 // CHECK: arith.select
 // CHECK-NOT: store
 // CHECK: scf.yield

@@ -109,7 +109,7 @@ class AsynchronousTiles(TileCopy):
             for j in range(0, self.chunks, together):
                 point = {v: index for v, index in zip(self.variables, self.head, strict=False)}
                 point |= {self.variables[ELEMENT]: (chunk + j) * CHUNK_ELEMENTS}
-                place = added(self.tile.place(emit.materialize(line + i), emit.materialize(chunk + j)), self.start)
+                place = added(self.tile.place_from(emit.materialize(line + i), chunk, j), self.start)
                 self.units.append((line + i, offset.at(point), place))
 
     def _copy(self, first: Index, stage: ir.Value, is_whole: bool) -> None:

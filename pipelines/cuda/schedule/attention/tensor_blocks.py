@@ -1,7 +1,8 @@
 """Attention of 16-bit floats on tensor cores: a block has some rows of a head, and walks over tiles of the keys that these see.
 
-A warp has 16 rows, or 32, by itself. Its queries stay in registers as the fragments that mma.sync takes. Tiles of keys and of their values
-come to shared memory in stages, ahead of their use. The sums of the first product are in the lanes where the second one wants its first
+A warp has 16 rows, or 32, by itself. Its queries stay in registers as the fragments that mma.sync takes; of large heads, where these are
+too many, in shared memory, where a lane finds its own again. Tiles of keys and of their values come to shared memory in stages, ahead of
+their use. The sums of the first product are in the lanes where the second one wants its first
 operand: rounded to 16 bits they are the weights' fragments, and go through no memory. Between the products is the softmax so far, in f32.
 The scale of the queries comes after the first product, so that queries are multiplied as they are.
 
@@ -11,6 +12,7 @@ read.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from relayc.dialects.mlir import arith, ir
 from relayc.pipelines.cuda.schedule.attention.copies import copy_of
@@ -21,12 +23,13 @@ from relayc.pipelines.cuda.schedule.product.instructions import (
     Instruction,
     across_depth,
     along_depth,
+    as_word,
     load_matrices,
     operand_pair,
     operand_words,
 )
 from relayc.pipelines.cuda.schedule.product.problem import divided, hoisted
-from relayc.pipelines.cuda.schedule.product.shared import SharedMemory, added
+from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added, load, store
 from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
 from relayc.pipelines.kernel.attention import QUERY, Attention
@@ -35,6 +38,8 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import ceil_div, proves
 
+WORD = 4
+"""Bytes."""
 QUAD = 4
 """Lanes that have a row of sums together."""
 HALVES = ROWS // COLUMNS
@@ -100,10 +105,16 @@ class TensorBlocks(GpuAttention):
     """Registers of a thread have, for each 16 rows of its warp, the words of the queries, and sums of f32: of scores [8 keys, 4] and of the
     context [8 elements, 4]; of the four sums two are neighbours in a row, and two of the row 8 after it."""
 
-    def __init__(self, attention: Attention, queries: Queries, parameters: TensorParameters, is_asynchronous: bool) -> None:
-        """`is_asynchronous` says whether the target copies from memory to shared memory by itself."""
+    def __init__(
+        self, attention: Attention, queries: Queries, parameters: TensorParameters, is_asynchronous: bool, keeps_queries: bool
+    ) -> None:
+        """
+        Args:
+          is_asynchronous: whether the target copies from memory to shared memory by itself.
+          keeps_queries: whether queries stay in registers.
+        """
         super().__init__(attention)
-        self.q, self.p = queries, parameters
+        self.q, self.p, self.keeps_queries = queries, parameters, keeps_queries
         name = str(queries.node.element)
         self.instruction = Instruction(name, name, 16, str(self.wide))
         self.block_rows = parameters.warps * parameters.rows
@@ -123,6 +134,12 @@ class TensorBlocks(GpuAttention):
 
     @property
     def shared_bytes(self) -> int:
+        """Of a block: the stages, and after them the queries that registers do not keep, a chunk for each thread after the other."""
+        queries = 0 if self.keeps_queries else self.row_tiles * self.steps * self.threads * CHUNK
+        return self._ring_bytes + queries
+
+    @property
+    def _ring_bytes(self) -> int:
         return self.stage_bytes * self.p.stages
 
     def emit(self) -> None:
@@ -137,12 +154,10 @@ class TensorBlocks(GpuAttention):
     def _block(self, made: Launch, head: Index, first: Index) -> None:
         self.shared = SharedMemory.of(made.shared[0])
         warp, lane = map(hoisted, divided(Index.of(made.thread), WARP))
-        self.lane = lane
-        self.own_row, self.own_pair = map(hoisted, divided(lane, QUAD))
-        self.own = hoisted(first + warp * self.p.rows)
+        row, self.own_pair = map(hoisted, divided(lane, QUAD))
+        self.own = hoisted(first + warp * self.p.rows + row)
         self.points = [
-            [self._row_point(head, self.own + self.own_row + i * ROWS + half * COLUMNS) for half in range(HALVES)]
-            for i in range(self.row_tiles)
+            [self._row_point(head, self.own + i * ROWS + half * COLUMNS) for half in range(HALVES)] for i in range(self.row_tiles)
         ]
         for copy in self.copies:
             copy.prepare(made.thread, self.shared, self.points[0][0], self.evaluator)
@@ -150,12 +165,14 @@ class TensorBlocks(GpuAttention):
         self.key_places = along_depth(keys.tile, lane, True, Index(), self.steps)
         self.value_places = across_depth(values.tile, lane, True, Index(), ceil_div(self.column_tiles, 2))
         self.queries = [[self._query_words(i, s) for s in range(self.steps)] for i in range(self.row_tiles)]
+        if not self.keeps_queries:
+            self._put_queries_by(Index.of(made.thread))
         largest, totals, context = self._walk(first)
         self._store(largest, totals, context)
 
     def _row_point(self, head: Index, row: Index) -> list[Index]:
         """The point of a row; of the last one for those behind it."""
-        return [hoisted(index) for index in self.row_point(head, emit.at_most(row, self.rows - 1))]
+        return self.row_point(head, emit.at_most(row, self.rows - 1))
 
     def _query_words(self, i: int, step: int) -> list[ir.Value]:
         """The words of A of a step of the head: of both rows, then of both 8 elements later."""
@@ -172,6 +189,23 @@ class TensorBlocks(GpuAttention):
                 found.append(operand_pair(pair))
         return found
 
+    def _put_queries_by(self, thread: Index) -> None:
+        """Stores the words of the queries where only the thread itself reads them."""
+        self.words = self.shared.elements(ir.IntegerType.get_signless(32))
+        self.own_words = emit.materialize((thread * CHUNK + self._ring_bytes).split(WORD)[0])  # type: ignore[index]
+        for i, step in product(range(self.row_tiles), range(self.steps)):
+            store(vectors.from_elements(list(map(as_word, self.queries[i][step]))), self.words, self._place_of_words(i, step))
+
+    def _place_of_words(self, i: int, step: int) -> ir.Value:
+        return added(self.own_words, (i * self.steps + step) * self.threads * (CHUNK // WORD))
+
+    def _words_of_query(self, i: int, step: int) -> list[ir.Value]:
+        """The words of A of a step of the head."""
+        if self.keeps_queries:
+            return self.queries[i][step]
+        found = load(self.words, self._place_of_words(i, step), CHUNK // WORD)
+        return operand_words([vectors.extract(found, n) for n in range(CHUNK // WORD)], self.instruction.a)
+
     # ---- tiles of keys
 
     def _walk(self, first: Index) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
@@ -181,7 +215,7 @@ class TensorBlocks(GpuAttention):
         self.tiles = tiles
         for number in range(ahead):
             self._issue(emit.index_constant(number), emit.index_constant(number * self.stage_bytes))
-        values = [emit.index_constant(0), emit.index_constant(ahead * self.stage_bytes)]
+        values = [emit.index_constant(0)]
         values += [self._initial(self.a.largest)] * count + [self._initial(self.a.total)] * count
         values += [emit.zero(self.wide)] * (self.row_tiles * self.column_tiles * 4)
         for start, end, all_seen in ((0, whole, True), (whole, tiles, False)):
@@ -191,7 +225,12 @@ class TensorBlocks(GpuAttention):
             with emit.for_loop(start, end, 1, turn, values) as loop, self.evaluator.scope():
                 emit.yield_values(self._turn(turn, list(loop.inner_iter_args), all_seen))
             values = list(loop.results)
-        return values[2 : 2 + count], values[2 + count : 2 + 2 * count], values[2 + 2 * count :]
+        return self._split(values[1:])
+
+    def _split(self, values: list[ir.Value]) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
+        """Largest scores, totals and contexts."""
+        count = self.row_tiles * HALVES
+        return values[:count], values[count : 2 * count], values[2 * count :]
 
     def _tiles(self, first: Index) -> tuple[ir.Value, ir.Value]:
         """How many tiles have only keys that all rows of the block see, and how many have keys that some see (index)."""
@@ -215,13 +254,12 @@ class TensorBlocks(GpuAttention):
         commit_copies()
 
     def _turn(self, turn: Var, values: list[ir.Value], all_seen: bool) -> list[ir.Value]:
-        """The stages, largest scores, totals and contexts after a tile of keys."""
-        (stage, free), rest = values[:2], values[2:]
-        count, ahead = self.row_tiles * HALVES, self.p.stages - 1
+        """The stage that follows, largest scores, totals and contexts after a tile of keys."""
+        stage, ahead = values[0], self.p.stages - 1
+        largest, totals, context = self._split(values[1:])
         wait_for_copies(ahead - 1)
         barrier()
-        self._issue(emit.arith("addi", turn.value, emit.index_constant(ahead)), free)
-        largest, totals, context = rest[:count], rest[count : 2 * count], rest[2 * count :]
+        self._issue(emit.arith("addi", turn.value, emit.index_constant(ahead)), self._before(stage))
         words = []
         for i, sums in enumerate(self._scores(stage)):
             own = slice(i * HALVES, (i + 1) * HALVES)
@@ -231,12 +269,18 @@ class TensorBlocks(GpuAttention):
             largest[own], totals[own] = [f.largest for f in found], [f.total for f in found]
             context[of_tile] = [emit.arith("mulf", x, found[n % 4 // 2].scale) for n, x in enumerate(context[of_tile])]
             words.append([operand_pair(self._rounded(pair)) for pairs in zip(*(f.weights for f in found), strict=True) for pair in pairs])
-        return [self._next(stage), self._next(free), *largest, *totals, *self._add_values(stage, words, context)]
+        return [self._next(stage), *largest, *totals, *self._add_values(stage, words, context)]
 
     def _next(self, stage: ir.Value) -> ir.Value:
         """The stage that follows in the ring."""
         after = added(stage, self.stage_bytes)
-        return emit.select(emit.compare("eq", after, emit.index_constant(self.shared_bytes)), emit.index_constant(0), after)
+        return emit.select(emit.compare("eq", after, emit.index_constant(self._ring_bytes)), emit.index_constant(0), after)
+
+    def _before(self, stage: ir.Value) -> ir.Value:
+        """The stage before, which all threads are done with."""
+        last = emit.index_constant(self._ring_bytes - self.stage_bytes)
+        before = emit.create("arith.subi", [stage.type], [stage, emit.index_constant(self.stage_bytes)], emit.no_overflow())
+        return emit.select(emit.compare("eq", stage, emit.index_constant(0)), last, before)
 
     # ---- products
 
@@ -245,13 +289,14 @@ class TensorBlocks(GpuAttention):
         start, tile = added(stage, self.copies[0].start), self.copies[0].tile
         found = [[emit.zero(self.wide)] * (self.key_tiles * 4) for _ in range(self.row_tiles)]
         for step in range(self.steps):
+            queries = [self._words_of_query(i, step) for i in range(self.row_tiles)]
             for j in range(0, self.key_tiles, 2):
                 place = added(added(start, self.key_places[step]), j * COLUMNS * tile.pitch)
                 words = operand_words(load_matrices(self.shared.pointer(place), 4, False), self.instruction.b)
                 for i, sums in enumerate(found):
                     for later in range(2):
                         at = slice((j + later) * 4, (j + later) * 4 + 4)
-                        sums[at] = self.instruction.multiply_add(self.queries[i][step], words[2 * later : 2 * later + 2], sums[at])
+                        sums[at] = self.instruction.multiply_add(queries[i], words[2 * later : 2 * later + 2], sums[at])
         return found
 
     def _add_values(self, stage: ir.Value, weights: list[list[ir.Value]], context: list[ir.Value]) -> list[ir.Value]:
@@ -280,8 +325,8 @@ class TensorBlocks(GpuAttention):
             return [x for a, b, _ in pairs for x in (a, b)]
         if all_seen:
             return [x for a, b, key in pairs for x in self._pair_of_scores(point, key, a, b)]
-        end = self._end(point)
-        return [self._checked(point, key + one, x, end) for a, b, key in pairs for one, x in enumerate((a, b))]
+        left = emit.arith("subi", self._end(point), _as_i32(emit.materialize(first)))
+        return [self._checked(point, key + n % 2, x, left, n) for n, (key, x) in enumerate((key, x) for *two, key in pairs for x in two)]
 
     def _pair_of_scores(self, point: Sequence[Index], key: Index, a: ir.Value, b: ir.Value) -> list[ir.Value]:
         """Two neighbouring scores without the causal mask, of keys that are there."""
@@ -293,15 +338,22 @@ class TensorBlocks(GpuAttention):
         return [vectors.extract(found, lane) for lane in range(2)]
 
     def _end(self, point: Sequence[Index]) -> ir.Value:
-        """The first key that a row does not see, or that is not there (index)."""
+        """The first key that a row does not see, or that is not there, before which a lane has its first (i32)."""
         causal = self.a.causal
-        if causal is None:
-            return emit.index_constant(self.keys)
-        return self.evaluator.once(("end", id(point)), lambda: emit.smaller(emit.materialize(point[QUERY] + causal + 1), self.keys))
 
-    def _checked(self, point: Sequence[Index], key: Index, value: ir.Value, end: ir.Value) -> ir.Value:
-        """The score of a key: -inf where the row does not see it."""
-        inside = emit.compare("slt", emit.materialize(key), end)
+        def end() -> ir.Value:
+            seen = emit.index_constant(self.keys)
+            if causal is not None:
+                seen = emit.larger(emit.smaller(emit.materialize(point[QUERY] + causal + 1), self.keys), 0)
+            return _as_i32(emit.arith("subi", seen, emit.materialize(self.own_pair * 2)))
+
+        return self.evaluator.once(("end", id(point)), end)
+
+    def _checked(self, point: Sequence[Index], key: Index, value: ir.Value, left: ir.Value, number: int) -> ir.Value:
+        """A lane's score of a number of a key: -inf where the row does not see it. `left` are the keys of the tile from the lane's first on
+        that the row sees (i32)."""
+        place = number // 2 * COLUMNS + number % 2
+        inside = emit.compare("sgt", left, emit.number(place, left.type))
         if not self.is_plain:
             at = [*point, emit.at_most(key, self.keys - 1)]
             with self.evaluator.scope():
@@ -342,7 +394,7 @@ class TensorBlocks(GpuAttention):
             if is_whole:
                 self._store_row(i, half, found, context)
                 continue
-            inside = emit.below(self.own + self.own_row + i * ROWS + half * COLUMNS, self.rows)
+            inside = emit.below(self.own + i * ROWS + half * COLUMNS, self.rows)
             nest.when(inside, self.evaluator, lambda i=i, half=half, found=found: self._store_row(i, half, found, context))  # type: ignore[misc]
 
     def _store_row(self, i: int, half: int, total: ir.Value, context: list[ir.Value]) -> None:
@@ -362,6 +414,11 @@ class _Row:
     scale: ir.Value
     total: ir.Value
     weights: list[ir.Value]
+
+
+def _as_i32(value: ir.Value) -> ir.Value:
+    """An index that 32 bits hold."""
+    return emit.create("arith.index_cast", [ir.IntegerType.get_signless(32)], [value])
 
 
 def _maximum(a: ir.Value, b: ir.Value) -> ir.Value:

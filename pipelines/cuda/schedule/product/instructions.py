@@ -73,9 +73,13 @@ def operand_words(words: Sequence[ir.Value], kind: str) -> list[ir.Value]:
 
 def operand_pair(pair: ir.Value) -> ir.Value:
     """A vector of two 16-bit floats as an mma.sync takes it: those of bf16 as a word."""
-    if pair.type.element_type == ir.F16Type.get():
-        return pair
-    return emit.create("llvm.bitcast", [ir.IntegerType.get_signless(32)], [pair])
+    return pair if pair.type.element_type == ir.F16Type.get() else as_word(pair)
+
+
+def as_word(value: ir.Value) -> ir.Value:
+    """32 bits as an i32."""
+    i32 = ir.IntegerType.get_signless(32)
+    return value if value.type == i32 else emit.create("llvm.bitcast", [i32], [value])
 
 
 def _rounded_to_tf32(word: ir.Value) -> ir.Value:
@@ -113,7 +117,7 @@ def along_depth(tile: SharedTile, lane: Index, is_b: bool, first: Index, steps: 
     # The second matrix of A is the next eight rows, that of B the next chunk.
     line, chunk = (one + sixteen * 8, middle) if is_b else (one + middle * 8, sixteen)
     at = emit.materialize(first + line)
-    return [tile.place(at, emit.materialize(chunk + s * STEP_CHUNKS)) for s in range(steps)]
+    return [tile.place_from(at, chunk, s * STEP_CHUNKS) for s in range(steps)]
 
 
 def across_depth(tile: SharedTile, lane: Index, is_b: bool, first: Index, count: int) -> list[ir.Value]:
@@ -125,4 +129,4 @@ def across_depth(tile: SharedTile, lane: Index, is_b: bool, first: Index, count:
     line, chunk = (one + middle * 8, sixteen) if is_b else (one + sixteen * 8, middle)
     at, per_chunk = emit.materialize(line), tile.chunk_elements
     first_chunk = divided(first, per_chunk)[0]
-    return [tile.place(at, emit.materialize(first_chunk + chunk + number * (ROWS // per_chunk))) for number in range(count)]
+    return [tile.place_from(at, first_chunk + chunk, number * (ROWS // per_chunk)) for number in range(count)]

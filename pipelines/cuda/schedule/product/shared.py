@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.gpu.copies import SHARED, as_pointer
+from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 
 CHUNK = 16
@@ -48,6 +49,12 @@ class SharedTile:
     @property
     def chunk_elements(self) -> int:
         return CHUNK // self.element_bytes
+
+    def place_from(self, line: ir.Value, chunk: Index, more: int) -> ir.Value:
+        """Where the chunk `more` after another one is. Permutations stay among chunks that fill all banks: those of several such fillings
+        are at numbers after those of the first, which instructions add by themselves."""
+        whole = more // BANK_CHUNKS * BANK_CHUNKS
+        return added(self.place(line, emit.materialize(chunk + (more - whole))), whole * CHUNK)
 
     def place(self, line: ir.Value, chunk: ir.Value) -> ir.Value:
         """Where a chunk of a line is, in bytes from the start of the tile; both are of type index."""

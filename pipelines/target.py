@@ -189,6 +189,11 @@ class Target:
         return True
 
     @property
+    def image_dtypes(self) -> frozenset[str]:
+        """Element types of the images that convolutions are faster on in another layout than that of the program."""
+        return frozenset({"float32"})
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         """Features that the code needs and this machine does not have; with any, the code does not run here."""
         raise NotImplementedError

@@ -223,6 +223,7 @@ class Cast(Op, name="cast"):
     saturate: bool | None = None
     round_mode: str | None = None
     pattern = Pattern.ELEMWISE
+    layout_role = LayoutRole.FOLLOWS
     keeps_shape = True
     moves_only = True
 

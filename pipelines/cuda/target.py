@@ -100,6 +100,10 @@ class CudaTarget(Target):
         return False
 
     @property
+    def image_dtypes(self) -> frozenset[str]:
+        return frozenset({"float32", "float16", "bfloat16", "int8", "uint8", "int32"})
+
+    @property
     def lacking(self) -> tuple[str, ...]:
         return ()
 

@@ -8,7 +8,7 @@ The layout is chosen by regions. A region is what must share a layout: the image
 read one layout and write another, so they stand between regions. A region is in NHWC where the program itself transposes it from or to
 NHWC (those transposes vanish), where a channel count is no multiple of the block, or where the target wants no blocks
 (Target.blocks_channels), else in blocks; and it stays in NCHW where what it gains is less than the transforms at its borders cost. Weights
-stay as they are: schedules pack them.
+stay as they are: schedules pack them. Which element types such images have the target says (Target.image_dtypes).
 """
 
 import math
@@ -56,11 +56,6 @@ def _channels(value: ir.Value) -> int:
     return channels
 
 
-def _is_image(type_: TensorType) -> bool:
-    """Whether a tensor may be in another layout: NCHW in float32, of which the channels are a number."""
-    return type_.rank == 4 and type_.is_known and isinstance(type_.shape[1], int) and type_.dtype == "float32"
-
-
 def _is_pixel(type_: TensorType) -> bool:
     """Whether an image is one pixel, whose elements lie in the same order in every layout."""
     return type_.shape[2:] == (1, 1)
@@ -86,10 +81,15 @@ class _Region:
 
 
 class _Regions:
-    """The regions of a block of the program and their layouts."""
+    """The regions of a block of the program and their layouts.
 
-    def __init__(self, block: ir.Block, size: int, blocks_channels: bool) -> None:
-        self.size, self.blocks_channels = size, blocks_channels
+    Args:
+      size: channels of a block.
+    """
+
+    def __init__(self, block: ir.Block, size: int, target: Target) -> None:
+        self.size, self.blocks_channels, self.dtypes = size, target.blocks_channels, target.image_dtypes
+        self.stores_alike = target.is_gpu
         self.region: dict[ir.Value, _Region] = {}
         for argument in block.arguments:
             self._enter(argument)
@@ -107,7 +107,7 @@ class _Regions:
         return self.region[value].layout if value in self.region else PLAIN
 
     def _enter(self, value: ir.Value) -> None:
-        if isinstance(value.type, ir.RankedTensorType) and _is_image(_type(value)):
+        if isinstance(value.type, ir.RankedTensorType) and self.is_image(_type(value)):
             self.region[value] = _Region([value])
 
     def _join(self, a: ir.Value, b: ir.Value) -> None:
@@ -119,6 +119,16 @@ class _Regions:
 
     # ---- which operators work in any layout
 
+    def is_image(self, type_: TensorType) -> bool:
+        """Whether a tensor may be in another layout: NCHW of the target's types, of which the channels are a number."""
+        return type_.rank == 4 and type_.is_known and isinstance(type_.shape[1], int) and type_.dtype in self.dtypes
+
+    def is_dense(self, op: Op) -> bool:
+        """Whether an operator is a convolution over all channels, which can read one layout and write another."""
+        if not isinstance(op, Conv2d) or op.groups != 1 or not op.is_plain():
+            return False
+        return self.is_image(_type(op.data)) and self.is_image(_type(op.result))
+
     def images(self, op: Op) -> list[ir.Value]:
         """Operands that are in the layout of the result, for an operator that `spreads`; of an elementwise one the others are one value or
         one per channel."""
@@ -129,21 +139,21 @@ class _Regions:
 
     def spreads(self, op: Op) -> bool:
         """Whether an operator can work in any layout, with its images all in one."""
-        results = op.operation.results
+        results, operands = op.operation.results, op.operation.operands
         if op.layout_role is not LayoutRole.FOLLOWS or len(results) != 1:
             return False
-        if not all(isinstance(v.type, ir.RankedTensorType) for v in (*results, *op.operation.operands)) or not _is_image(_type(results[0])):
+        if not all(isinstance(v.type, ir.RankedTensorType) for v in (*results, *operands)) or not self.is_image(_type(results[0])):
             return False
         if _is_elementwise(op):
             shape = _type(results[0]).shape
             fits = all(self._broadcasts(_type(v), shape) for v in op.operation.operands)
         else:
-            fits = all(_is_image(_type(v)) for v in op.images())
+            fits = all(self.is_image(_type(v)) for v in op.images())
         return fits and bool(self.images(op)) and op.can_change_layout()
 
     def _broadcasts(self, type_: TensorType, shape: tuple[Size | None, ...]) -> bool:
         """Whether an operand still broadcasts to `shape` when both are in another layout: one element, whole, or one per channel."""
-        if not type_.is_known or type_.rank > 4 or type_.dtype != "float32":
+        if not type_.is_known or type_.rank > 4 or type_.dtype not in self.dtypes:
             return False
         padded = (1,) * (4 - type_.rank) + type_.sizes
         per_channel = padded[1] == shape[1] and padded[0] in (1, shape[0]) and padded[2:] == (1, 1)
@@ -168,8 +178,10 @@ class _Regions:
             region.loss += _size(value)
         elif self.spreads(owner):
             region.gain += owner.layout_gain * _size(value)
-        elif is_dense(owner):
-            region.gain += self._convolution_gain(owner, value, _is_image(_type(owner.data)) and _channels(owner.data) < self.size // 2)
+        elif self.is_dense(owner) and self.stores_alike:  # tiles of results pass through shared memory, and are stored in either layout
+            region.gain += _size(value) / 4
+        elif self.is_dense(owner):
+            region.gain += self._convolution_gain(owner, value, self.is_image(_type(owner.data)) and _channels(owner.data) < self.size // 2)
         elif is_transpose(owner, FROM_LAST):
             region.gain, region.last = region.gain + _size(value), True
         elif not isinstance(owner, Constant) and not _is_pixel(_type(value)):
@@ -179,7 +191,7 @@ class _Regions:
         lost = False
         for use in value.uses:
             owner = use.owner.opview if isinstance(use.owner, ir.Operation) else use.owner
-            if isinstance(owner, Op) and is_dense(owner) and owner.data == value:
+            if isinstance(owner, Op) and self.is_dense(owner) and owner.data == value:
                 region.gain += self._convolution_gain(owner, value, False)
             elif isinstance(owner, Op) and is_transpose(owner, TO_LAST):
                 region.gain, region.last = region.gain + _size(value), True
@@ -209,11 +221,6 @@ def _is_elementwise(op: Op) -> bool:
     return op.pattern in (Pattern.ELEMWISE, Pattern.BROADCAST)
 
 
-def is_dense(op: Op) -> bool:
-    """Whether an operator is a convolution over all channels, which can read one layout and write another."""
-    return isinstance(op, Conv2d) and op.groups == 1 and op.is_plain() and _is_image(_type(op.data)) and _is_image(_type(op.result))
-
-
 def is_transpose(op: Op, axes: tuple[int, ...]) -> bool:
     """Whether an operator is the transpose with these axes."""
     return isinstance(op, Transpose) and tuple(a % 4 for a in op.axes or ()) == axes
@@ -227,8 +234,8 @@ def pools_all(op: Op) -> bool:
 class _Rewriter:
     """Rewrites a block of the program by the decisions on its regions."""
 
-    def __init__(self, block: ir.Block, size: int, blocks_channels: bool) -> None:
-        self.block, self.regions = block, _Regions(block, size, blocks_channels)
+    def __init__(self, block: ir.Block, size: int, target: Target) -> None:
+        self.block, self.regions = block, _Regions(block, size, target)
         self.made: dict[ir.Value, ir.Value] = {}
         """New values in the layout of their region, by the NCHW values that they stand for."""
         self.known: dict[tuple[ir.Value, str], ir.Value] = {}
@@ -246,7 +253,7 @@ class _Rewriter:
 
     def _rewrite(self, op: Op) -> bool:
         """Builds `op` anew where its data or its result is in another layout; gives whether nothing uses the old one any more."""
-        if is_dense(op):
+        if self.regions.is_dense(op):
             return self._convolution(op)
         if self.regions.spreads(op):
             return self._spread(op)
@@ -333,4 +340,4 @@ def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None
     bits = 16 if ctx.get("relay.ToMixedPrecision.precision") == "bf16" else 32
     size = ctx.get("relay.AlterOpLayout.block") or target.lanes(bits)
     for block in graph_blocks(func):
-        _Rewriter(block, size, target.blocks_channels).run()
+        _Rewriter(block, size, target).run()

@@ -13,6 +13,7 @@ from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, variables
 from relayc.pipelines.blocks.lower.fragments import WARP
 from relayc.pipelines.blocks.lower.pipelines import Pipelined
+from relayc.pipelines.blocks.lower.shared_memory import Arena
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.threads import ACROSS, Launch, Scope
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
@@ -37,10 +38,11 @@ class Barriers:
 
     Args:
       written: the buffers that the launch writes and that several threads see.
+      arena: memory that some of them share.
     """
 
-    def __init__(self, launch: Launch, written: AbstractSet[ir.Value]) -> None:
-        self.launch, self.written = launch, written
+    def __init__(self, launch: Launch, written: AbstractSet[ir.Value], arena: Arena) -> None:
+        self.launch, self.written, self.arena = launch, written, arena
         self._before: set[int] = set()
         self._around: set[int] = set()
         self._walk(launch.nodes, [])
@@ -118,8 +120,10 @@ class Barriers:
 
     def _meet(self, a: _Done, b: _Done) -> bool:
         """Whether two accesses may be of the same element by different threads, one of which writes it."""
-        if a.access.buffer != b.access.buffer or not (a.access.is_store or b.access.is_store):
+        if not self.arena.overlap(a.access.buffer, b.access.buffer) or not (a.access.is_store or b.access.is_store):
             return False
+        if a.access.buffer != b.access.buffer:
+            return True
         if a.use is b.use:
             return False  # points of one block write different elements, and all steps of an element are of one thread
         own, other = (_owner(x, self.launch.threads) for x in (a, b))

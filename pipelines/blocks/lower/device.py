@@ -17,6 +17,7 @@ from relayc.pipelines.blocks.lower.guards import Guards
 from relayc.pipelines.blocks.lower.launches import LaunchEmission
 from relayc.pipelines.blocks.lower.pipelines import check_pipelines, pipelines_in
 from relayc.pipelines.blocks.lower.registers import Registers
+from relayc.pipelines.blocks.lower.shared_memory import Arena
 from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
 from relayc.pipelines.blocks.lower.storage import Region, Use, region_of
 from relayc.pipelines.blocks.lower.threads import Launch, launches_of
@@ -65,8 +66,8 @@ class DeviceFunction(Function):
                 names = ", ".join(str(use.block) for found in users for use in found.uses if any(a.buffer == buffer for a in use.accesses))
                 raise ScheduleError(f"buffer {labels[buffer]}: expected a {scope} buffer in one nest, found it in several: {names}")
         for found in self.launches:
-            own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
-            total = sum((self._shared_size(b) * bytes_of(b) for b in own), 0)
+            own, arena = self._shared_in(found)
+            total = sum((self._shared_size(b) * bytes_of(b) for b in own if b not in arena.tensors), arena.size)
             if not proves(lambda: total <= self.target.l1_bytes):  # noqa: B023
                 names = ", ".join(labels[b] for b in own)
                 raise ScheduleError(
@@ -77,6 +78,11 @@ class DeviceFunction(Function):
         for node in pipelines_in(found.nodes):
             if node.is_asynchronous and not self.target.has("cp-async"):
                 raise ScheduleError(f"loop {node.loop.name}: expected a target with cp-async for asynchronous stages, found {self.target}")
+
+    def _shared_in(self, found: Launch) -> tuple[list[ir.Value], Arena]:
+        """The shared buffers of a launch, and what some of them share."""
+        own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
+        return own, Arena(found.nodes, {b: self._shared_size(b) * bytes_of(b) for b in own})
 
     def _shared_size(self, buffer: ir.Value) -> Size:
         """Elements of a shared buffer, of all that are in a ring."""
@@ -138,12 +144,16 @@ class DeviceFunction(Function):
                 self._launch(found)
 
     def _launch(self, found: Launch) -> None:
-        shared = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
-        wanted = [(int(self._shared_size(b)), b.type.element_type) for b in shared]
+        shared, arena = self._shared_in(found)
+        wanted = {b: (int(self._shared_size(b)), b.type.element_type) for b in shared}
+        apart = [b for b in shared if b not in arena.tensors]
+        attributions = [*map(wanted.__getitem__, apart), *([(arena.size, ir.IntegerType.get_signless(8))] if arena.size else [])]
         sizes = {axis: loop.extent for axis, loop in found.axes.items()}
         grid, threads = ([sizes.get(f"{what}Idx.{axis}", 1) for axis in "xyz"] for what in ("block", "thread"))
-        with self.bodies.scope(), launch(grid, [int(n) for n in threads], wanted) as made:
-            for buffer, memory in zip(shared, made.shared, strict=True):
+        with self.bodies.scope(), launch(grid, [int(n) for n in threads], attributions) as made:
+            memories = dict(zip(apart, made.shared, strict=False))
+            memories |= {b: arena.view(made.shared[-1], b, *wanted[b]) for b in arena.tensors}
+            for buffer, memory in memories.items():
                 region = self.regions[buffer]
                 self.storage[buffer] = Memory(memory, region.extents, region.lows, self._strides(buffer))
             self._make_local(found)
@@ -155,7 +165,7 @@ class DeviceFunction(Function):
             guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
             group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
             private = [b for b in self._made_in(found) if self.nest.scope(b) in PRIVATE]
-            LaunchEmission(self.bodies, guards, self.target, Barriers(found, written), group, private).emit(found.nodes, state)
+            LaunchEmission(self.bodies, guards, self.target, Barriers(found, written, arena), group, private).emit(found.nodes, state)
 
     def _make_local(self, found: Launch) -> None:
         for buffer in self._made_in(found):

@@ -8,10 +8,13 @@ from relayc.pipelines.blocks.lower.function import lower_function
 from relayc.pipelines.target import Target
 from relayc.tir import Schedule
 
-# Lines of 32 steps are 40 elements apart, those of sums 72.
+# Lines of 32 steps are 40 elements apart, those of sums 72. The sums lie where the tiles were.
 # CHECK-LABEL: func.func private @main(
 # CHECK: gpu.launch
-# CHECK-SAME: workgroup(%[[SUMS:.*]] : memref<4608xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<7680xf16, #gpu.address_space<workgroup>>, %{{.*}} : memref<7680xf16, #gpu.address_space<workgroup>>)
+# CHECK-SAME: workgroup(%[[MEMORY:.*]] : memref<30720xi8, #gpu.address_space<workgroup>>)
+# CHECK-DAG: %[[SUMS:.*]] = memref.view %[[MEMORY]][%c0{{.*}}][] : {{.*}} to memref<4608xf32, #gpu.address_space<workgroup>>
+# CHECK-DAG: memref.view %[[MEMORY]][%c0{{.*}}][] : {{.*}} to memref<7680xf16, #gpu.address_space<workgroup>>
+# CHECK-DAG: memref.view %[[MEMORY]][%c15360][] : {{.*}} to memref<7680xf16, #gpu.address_space<workgroup>>
 
 # Two tiles before the loop, without a barrier.
 # CHECK-COUNT-2: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg
@@ -38,7 +41,8 @@ from relayc.tir import Schedule
 # CHECK: scf.yield
 # CHECK: nvvm.cp.async.wait.group 0
 
-# The sums to shared memory, and from there to the result.
+# The sums to shared memory, where no thread reads the tiles any more, and from there to the result.
+# CHECK-NEXT: gpu.barrier
 # CHECK-COUNT-16: vector.store {{.*}}, %[[SUMS]]{{.*}} vector<2xf32>
 # CHECK: gpu.barrier
 # CHECK: scf.for

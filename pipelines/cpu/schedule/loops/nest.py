@@ -236,9 +236,10 @@ class Nest:
                 cover(Index(begin), Index(end), Lanes(1) if width == 1 else self._lanes_of(loop), self.evaluator, some)
 
     def _lanes_of(self, loop: MergedLoop) -> Lanes:
-        """How vectors cover a loop of symbolic extent: what is not stored side by side cannot be masked."""
+        """How vectors cover a loop of symbolic extent: what is not stored side by side cannot be masked, and is stored one by one, of which
+        more at a time are no faster: LLVM asks of each two what they have to do with each other."""
         store = self.plan.offset([Index.of(v) for v in self.plan.variables]).coefficient(loop.var)
-        return self._lanes() if store == 1 else Lanes(self.plan.width, self.unroll)
+        return self._lanes() if store == 1 else Lanes(self.plan.width, 1)
 
     def _lanes(self) -> Lanes:
         masks = self.parameters.mask_bits if self.plan.maskable and not self.plan.gathers_across else 0

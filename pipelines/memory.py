@@ -4,6 +4,7 @@ Sizes, offsets and the size of the arena may be expressions over symbols: one pl
 """
 
 import operator
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -52,20 +53,26 @@ def plan(tensors: Sequence[Tensor]) -> Size:
 
 
 def _plan_static(tensors: Sequence[Tensor]) -> Size:
-    placed: list[Tensor] = []
-    total: Size = 0
-    for tensor in sorted(tensors, key=lambda t: (-t.size, t.first)):
-        size: Size = align(tensor.size)
-        offset: Size = 0
-        for other in placed:  # ordered by offset
-            if tensor.meets(other):
-                if offset + size <= other.offset:
+    return _place([(int(t.size), t.first, t.last) for t in tensors], tensors)
+
+
+def _place(wanted: Sequence[tuple[int, int, int]], tensors: Sequence[Tensor] = ()) -> int:
+    """The size of the arena for tensors of which size, first and last step are given; gives `tensors` their offsets."""
+    placed: list[tuple[int, int, int, int]] = []  # offset, end, first and last step, ordered by offset
+    total = 0
+    for number in sorted(range(len(wanted)), key=lambda i: (-wanted[i][0], wanted[i][1])):
+        bytes_, first, last = wanted[number]
+        size, offset = align(bytes_), 0
+        for low, high, begin, end in placed:
+            if begin <= last and first <= end:
+                if offset + size <= low:
                     break
-                offset = max(offset, other.end)
-        tensor.offset = offset
-        placed.append(tensor)
-        placed.sort(key=lambda t: t.offset)
+                if high > offset:
+                    offset = high
+        insort(placed, (offset, offset + size, first, last))
         total = max(total, offset + size)
+        if tensors:
+            tensors[number].offset = offset
     return total
 
 
@@ -73,11 +80,11 @@ def _plan_symbolic(tensors: Sequence[Tensor]) -> Size:
     """One plan for all sizes: of those that several cases lead to, the one that is never far from the plan for a case alone."""
     cases = _cases(tensors)
     known = _Known(cases)
-    alone = [_plan_static([Tensor(known.at(t.size)[i], t.first, t.last) for t in tensors]) for i in range(len(cases))]
+    alone = [_place([(known.at(t.size)[i], t.first, t.last) for t in tensors]) for i in range(len(cases))]
     found: list[tuple[float, int, Size, list[Size]]] = []
     for number in range(len(cases)):
         total = _place_for(tensors, known, number)
-        worst = max(size / max(int(best), ALIGNMENT) for size, best in zip(known.at(total), alone, strict=True))
+        worst = max(size / max(best, ALIGNMENT) for size, best in zip(known.at(total), alone, strict=True))
         found.append((worst, number, total, [t.offset for t in tensors]))
         if worst <= _CLOSE:
             break

@@ -6,6 +6,7 @@ that. A region sees the symbols around it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, TypeAlias
 
 from relayc.dialects.functions import refresh_signature, retype, signature_of
@@ -282,12 +283,13 @@ def normalize_sizes(module: ir.Module) -> None:
 
     Types are equal to MLIR where their texts are: `n*m` as somebody wrote it, or as it was before more became known of n, is another one.
     """
+    normal = cache(lambda type_: _replaced_type(type_, {}))
     for function in module.operation.regions[0].blocks[0].operations:
         if not isinstance(function, func.FuncOp) or "relay.stage" in function.attributes:
             continue
-        retype(function.operation, lambda type_: _replaced_type(type_, {}))
+        retype(function.operation, normal)
         signature = signature_of(function)
-        inputs, results = ([_replaced_type(t, {}) for t in types] for types in (signature.inputs, signature.results))
+        inputs, results = ([normal(t) for t in types] for types in (signature.inputs, signature.results))
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
 

@@ -229,6 +229,15 @@ def ranked_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedTens
     """The MLIR type of a tensor of a shape."""
     if all(isinstance(d, int) for d in shape):
         return ir.RankedTensorType.get(list(shape), element)
+    ranges, key = Ranges.current(), ("tensor", tuple(shape), element)
+    if not ranges.is_of_program:
+        return _symbolic_type(shape, element)
+    if key not in ranges.memo:
+        ranges.memo[key] = _symbolic_type(shape, element)
+    return ranges.memo[key]
+
+
+def _symbolic_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedTensorType:
     dynamic = ir.ShapedType.get_dynamic_size()
     texts = _encoding(shape)
     encoding = ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts]) if texts else None

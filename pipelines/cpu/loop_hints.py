@@ -5,12 +5,13 @@ for what is left over, and a kernel of symbolic sizes has several such loops whe
 They take twice the time to compile and run no faster.
 """
 
-from relayc.dialects.mlir import func, ir, scf
-from relayc.pipelines.codegen.bufferize import walk
+from relayc.dialects.mlir import func, ir
 from relayc.pipelines.sizes import symbol_positions
 
 _ON_LOOP = "llvm.loop_annotation"
 _ON_BRANCH = "loop_annotation"
+_OF_VECTORS = "vector."
+"""There are no vectors without one that is loaded, stored or made of a scalar, and the names of these operations begin so."""
 _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>"
 
 
@@ -18,12 +19,21 @@ def keep_loops(module: ir.Module) -> bool:
     """Marks the loops with vectors in functions that take symbols. Gives whether there are such functions: then `pass_on_hints` has to
     follow the conversion to branches."""
     functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and symbol_positions(op)]
-    hint = ir.Attribute.parse(_AS_IT_IS)
     for function in functions:
-        for loop in walk(function.operation, scf.ForOp):
-            if _has_vectors(loop.operation):
-                loop.operation.attributes[_ON_LOOP] = hint
+        for op in _with_vectors(function.operation):
+            if op.name == "scf.for":
+                _keep(op)
     return bool(functions)
+
+
+def keep_loop(loop: ir.Operation) -> None:
+    """Marks a loop over what each thread runs, if it has vectors: its iterations are long."""
+    if _has_vectors(loop):
+        _keep(loop)
+
+
+def _keep(loop: ir.Operation) -> None:
+    loop.attributes[_ON_LOOP] = ir.Attribute.parse(_AS_IT_IS)
 
 
 def pass_on_hints(module: ir.Module) -> None:
@@ -38,13 +48,29 @@ def pass_on_hints(module: ir.Module) -> None:
     module.operation.walk(visit)
 
 
+def _with_vectors(root: ir.Operation) -> set[ir.Operation]:
+    """The operations with regions, `root` among them, that have vectors inside."""
+    found: set[ir.Operation] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith(_OF_VECTORS):
+            around = op.parent
+            while around is not None and around not in found:
+                found.add(around)
+                around = around.parent if around != root else None
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
 def _has_vectors(loop: ir.Operation) -> bool:
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal found
-        found = any(isinstance(value.type, ir.VectorType) for value in (*op.results, *op.operands))
+        found = op.name.startswith(_OF_VECTORS)
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
-    loop.walk(visit)
+    loop.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

@@ -2,10 +2,9 @@
 
 from math import prod
 
-from relayc.dialects.mlir import ir, memref
-from relayc.dialects.relay.later import ParallelIf
+from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.bare_pointers import give_bare_pointers
-from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes, walk
+from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes
 from relayc.pipelines.codegen.calls import add_call_bodies
 from relayc.pipelines.codegen.expand_math import expand_math
 from relayc.pipelines.cpu.emulate_x86 import emulate_x86
@@ -13,15 +12,13 @@ from relayc.pipelines.cpu.engine import CodegenError
 from relayc.pipelines.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.cpu.legalize import expand_for
 from relayc.pipelines.cpu.loop_hints import keep_loops, pass_on_hints
+from relayc.pipelines.cpu.parallel import share_loops
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.cpu.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.upstream import run_upstream
 
 MAX_VECTOR_BYTES = 4096
 """A vector type larger than this (twice the register file of AVX-512) makes LLVM run for minutes, so it is refused."""
-
-_IF_CLAUSE = 2
-"""Which operand segment of omp.parallel its clause `if` is; regions that are made of scf.parallel have no other operands."""
 
 
 def _functions(*passes: str) -> str:
@@ -34,7 +31,7 @@ _CANONICALIZE = "canonicalize{top-down=false}"
 _CSE = _functions("cse")
 _CANONICAL = _functions(_CANONICALIZE, "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
 _LINALG = _functions("convert-linalg-to-loops")
-_TO_OPENMP = (_functions("arith-expand{include-bf16=true}"), "convert-math-to-funcs", _LINALG, "convert-scf-to-openmp")
+_TO_LOOPS = (_functions("arith-expand{include-bf16=true}"), "convert-math-to-funcs", _LINALG)
 _TO_BRANCHES = _functions(
     _CANONICALIZE, "convert-vector-to-scf{full-unroll=true}", "convert-scf-to-cf", "expand-strided-metadata", "lower-affine"
 )
@@ -44,12 +41,15 @@ _TO_LLVM_VALUES = (
     _functions("convert-vector-to-llvm{reassociate-fp-reductions=true vector-transpose-lowering=shuffle16x16}", "convert-arith-to-llvm"),
     "finalize-memref-to-llvm",
 )
+_BARE = "llvm.func(canonicalize{top-down=false region-simplify=disabled})"
+"""The pointer in a descriptor of a buffer is the one that the descriptor was made of: parallel regions are passed no descriptors then."""
 _TO_LLVM = (
     "convert-func-to-llvm{use-bare-ptr-memref-call-conv=true}",
     "convert-cf-to-llvm",
     "convert-ub-to-llvm",
     "convert-openmp-to-llvm",
     "reconcile-unrealized-casts",
+    _BARE,
 )
 
 
@@ -83,10 +83,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
             copies_to_linalg(module.operation)
         has_hints = keep_loops(module)
         has_linalg = "memref.copy" in names or any(name.startswith("linalg.") for name in names)
-        _run(module, *(p for p in _TO_OPENMP if has_linalg or p != _LINALG))
-        if ParallelIf.OPERATION_NAME in names:
-            _parallel_if(module)
-        _stack_per_thread(module)
+        _run(module, *(p for p in _TO_LOOPS if has_linalg or p != _LINALG))
+        has_hints |= share_loops(module)
         if x86:
             lower_x86(module)
         # Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once.
@@ -106,39 +104,6 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
 def _run(module: ir.Module, *passes: str) -> None:
     """Runs passes; verifying after each of them would double the time, so that is done once at the end."""
     run_upstream(module.operation, ",".join(passes))
-
-
-def _parallel_if(module: ir.Module) -> None:
-    """Makes the clause `if` of the parallel region that follows a relay.parallel_if: where it does not hold, one thread runs the region."""
-    for op in walk(module.operation, ParallelIf):
-        marker = op.operation
-        operations = [o.operation for o in marker.block.operations]
-        following = operations[operations.index(marker) + 1 :]
-        region = next((o for o in following if o.name == "omp.parallel"), None)
-        if region is not None:
-            segments = list(ir.DenseI32ArrayAttr(region.attributes["operandSegmentSizes"]))
-            segments[_IF_CLAUSE] = 1
-            attributes = {**dict(region.attributes.items()), "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)}
-            with ir.InsertionPoint(region), region.location:
-                made = ir.Operation.create("omp.parallel", operands=[marker.operands[0]], attributes=attributes, regions=1)
-            while len(region.regions[0].blocks):
-                region.regions[0].blocks[0].append_to(made.regions[0])
-            region.erase()
-        marker.erase()
-
-
-def _stack_per_thread(module: ir.Module) -> None:
-    """Moves stack buffers of parallel loop bodies to the start of the parallel region: one per thread, not one per iteration.
-
-    The scopes that convert-scf-to-openmp puts around loop bodies then hold no allocation, and `canonicalize` removes them; left in place
-    they would block the conversion of loops to branches.
-    """
-    for op in walk(module.operation, memref.AllocaOp):
-        region = op.operation.parent
-        while region is not None and region.name not in ("omp.parallel", "func.func"):
-            region = region.parent
-        if region is not None and region.name == "omp.parallel":
-            op.operation.move_before(region.regions[0].blocks[0].operations[0])
 
 
 def _contents(module: ir.Module) -> tuple[set[str], set[ir.Type]]:

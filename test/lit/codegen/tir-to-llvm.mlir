@@ -1,14 +1,15 @@
 // RUN: relayc-opt %s --passes tir-to-llvm --split-input-file | filecheck %s
 
-// Buffers become bare pointers, a parallel loop one OpenMP region with as many threads as the runtime gives; a buffer of the loop's body
-// is allocated once per thread.
+// Buffers become bare pointers, a parallel loop one OpenMP region with as many threads as the runtime gives, of which each runs its part
+// of the loop; a buffer of the loop's body is allocated once per thread.
 // CHECK-LABEL: llvm.func @parallel
 // CHECK-SAME: (%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK: omp.parallel {
 // CHECK: llvm.alloca
-// CHECK: omp.wsloop
-// CHECK: omp.loop_nest
+// CHECK: llvm.call @omp_get_num_threads
+// CHECK: llvm.call @omp_get_thread_num
 // CHECK-NOT: llvm.intr.stacksave
+// CHECK: llvm.br {{.*}}loop_annotation = #[[HINT:.*]]}
 // CHECK: llvm.return
 func.func @parallel(%a: memref<4x8xf32>, %o: memref<4x8xf32>) {
   %c0 = arith.constant 0 : index

@@ -1,6 +1,6 @@
 """Which tiles an attention on tensor cores gets: those of the fewest cycles by a model of a multiprocessor."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -57,13 +57,17 @@ class TensorTiles:
         best = min(every, key=self.cycles, default=None)
         if best is None:
             return None
-        values: dict[str, Callable[[TensorParameters], Iterable[int]]] = {
-            "warps": lambda p: powers_of_two(1, MOST_WARPS),
-            "rows": lambda p: powers_of_two(ROWS, MOST_ROWS),
-            "keys": lambda p: powers_of_two(ROWS, MOST_KEYS),
-            "stages": lambda p: range(2, MOST_STAGES + 1),
+        options: dict[str, Sequence[int]] = {
+            "warps": powers_of_two(1, MOST_WARPS),
+            "rows": powers_of_two(ROWS, MOST_ROWS),
+            "keys": powers_of_two(ROWS, MOST_KEYS),
+            "stages": range(2, MOST_STAGES + 1),
         }
-        return tuning.replace(best, ("warps", "rows", "keys", "stages"), self._fitted, values)
+
+        def values(field: str) -> Callable[[TensorParameters], list[int]]:
+            return lambda p: [v for v in options[field] if self._fits(replace(p, **{field: v}))]
+
+        return tuning.replace(best, list(options), self._fitted, {field: values(field) for field in options})
 
     def registers(self, p: TensorParameters, keeps_queries: bool) -> int:
         """Of a thread: sums of context and of scores, words of queries, and the others."""

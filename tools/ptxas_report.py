@@ -1,4 +1,4 @@
-"""What ptxas says of every kernel of models: `python -m relayc.tools.ptxas_report MODEL.onnx ... [--arch sm_80] [--all]`.
+"""What ptxas says of every kernel of models: `python -m relayc.tools.ptxas_report MODEL.onnx ... [--arch sm_80] [--precision f16] [--all]`.
 
 Each model is compiled for each architecture (by default sm_80, sm_90a and sm_100a), and a line is printed of each kernel that ptxas warns
 of, that does not fit a multiprocessor, or that spills registers though it uses tensor cores; with --all of every kernel. The exit code is
@@ -19,7 +19,7 @@ from relayc.pipelines.cuda.device.code import compile_kernels
 from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures, uses_tensor_cores
 from relayc.pipelines.cuda.device.ptxas import Report
 from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.driver import compile
+from relayc.pipelines.driver import PRECISIONS, compile
 from relayc.pipelines.target import Target
 from relayc.tools.device_code import figures_table
 from relayc.tools.tables import NUMBER, make_table
@@ -54,13 +54,17 @@ def _is_faulty(figures: KernelFigures, report: Report) -> bool:
     return bool(report.warnings) or not figures.blocks or bool(report.spill_stores and figures.tensor_core_instructions)
 
 
-def report_model(model: Path, arch: str) -> ModelReport:
-    """Compiles a model for an architecture as far as cubins; what is wrong with it is in the report."""
+def report_model(model: Path, arch: str, precision: str = "f32") -> ModelReport:
+    """Compiles a model for an architecture as far as cubins; what is wrong with it is in the report.
+
+    Args:
+      precision: of products and convolutions, as for `relayc.compile`.
+    """
     start = time.perf_counter()
     target = Target("cuda", arch=arch)
     assert isinstance(target, CudaTarget)
     try:
-        mod = compile(model, target=target, stop_after="llvm")
+        mod = compile(model, target=target, stop_after="llvm", precision=precision)
         code = compile_kernels(mod.module, target)
         # To disassemble a kernel takes longer than to compile it.
         kernels = code.images.kernels.values()
@@ -76,10 +80,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="relayc.tools.ptxas_report", description="What ptxas says of every kernel of models.")
     parser.add_argument("models", type=Path, nargs="+", metavar="MODEL")
     parser.add_argument("--arch", action="append", choices=list(ARCHITECTURES), help=f"may be repeated (default: {', '.join(ARCHS)})")
+    parser.add_argument("--precision", choices=PRECISIONS, default="f32", help="of products and convolutions (default: f32)")
     parser.add_argument("--all", action="store_true", help="print every kernel")
     arguments = parser.parse_args(argv)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-    reports = [report_model(model, arch) for model in arguments.models for arch in arguments.arch or ARCHS]
+    reports = [report_model(model, arch, arguments.precision) for model in arguments.models for arch in arguments.arch or ARCHS]
     for report in reports:
         shown = report.figures if arguments.all else report.faulty
         if shown:

@@ -15,12 +15,15 @@ MODELS = Path(__file__).parent.parent.parent / "models"
 
 
 @pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
-@pytest.mark.parametrize(("model", "arch"), [("vit", "sm_90a"), ("resnet18", "sm_80"), ("dynamic/bert", "sm_100a")])
-def test_every_kernel_has_code(model: str, arch: str) -> None:
-    report = report_model(MODELS / f"{model}.onnx", arch)
+@pytest.mark.parametrize(
+    ("model", "arch", "precision"), [("vit", "sm_90a", "f16"), ("resnet18", "sm_80", "f32"), ("dynamic/bert", "sm_100a", "f32")]
+)
+def test_every_kernel_has_code(model: str, arch: str, precision: str) -> None:
+    report = report_model(MODELS / f"{model}.onnx", arch, precision)
     assert report.error == ""
     assert report.faulty == []
     assert report.figures
+    assert any(figures.tensor_core_instructions for figures in report.figures) == (precision == "f16")
     for figures in report.figures:
         assert figures.report is not None
         assert figures.report.spill_stores == 0

@@ -11,7 +11,7 @@ from relayc.symbolic import Size, ceil_div
 
 VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.reinterpret_cast", "memref.subview", "memref.view")
 """Operations that give a part of a buffer, or all of it, in another shape."""
-_PURE = ("arith.", "math.", "affine.", "memref.dim", "memref.get_global", *VIEWS)
+PURE = ("arith.", "math.", "affine.", "memref.dim", "memref.get_global", *VIEWS)
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def _of_parallel(op: ir.Operation, reader: Reader) -> Threads | None:
     rank = len(operands) // 3
     block = op.regions[0].blocks[0]
     bounds = [operands[i::rank] for i in range(rank)]
-    levels = [_level(variable, b, reader) for variable, b in zip(block.arguments, bounds, strict=True)]
+    levels = [level_of(variable, b, reader) for variable, b in zip(block.arguments, bounds, strict=True)]
     known = tuple(level for level in levels if level is not None)
-    return Threads(known, tuple(_body(block)), tuple(_allocations_in(op))) if len(known) == len(levels) else None
+    return Threads(known, tuple(operations_of(op)), tuple(_allocations_in(op))) if len(known) == len(levels) else None
 
 
 def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
@@ -83,12 +83,12 @@ def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
     while loop is not None and not len(loop.results):
         block = loop.regions[0].blocks[0]
         variable = block.arguments[0]
-        level = _level(variable, list(loop.operands)[:3], reader)
-        if level is None or not _has_own_elements(loop, variable, private):
+        level = level_of(variable, list(loop.operands)[:3], reader)
+        if level is None or not has_own_elements(loop, variable, private):
             break
         levels.append(level)
-        inner = _body(block)
-        found = [o for o in inner if not o.name.startswith(_PURE)]
+        inner = operations_of(loop)
+        found = [o for o in inner if not o.name.startswith(PURE)]
         loop = found[0] if len(found) == 1 and found[0].name == "scf.for" and found[0] == inner[-1] else None
         body += inner[:-1] if loop is not None else inner
     if not levels:
@@ -98,7 +98,8 @@ def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
     return Threads(tuple(levels), tuple(body), tuple(private))
 
 
-def _level(variable: ir.Value, bounds: Sequence[ir.Value], reader: Reader) -> Level | None:
+def level_of(variable: ir.Value, bounds: Sequence[ir.Value], reader: Reader) -> Level | None:
+    """A loop by its variable and bounds; None where these are no sizes."""
     low, _, step = bounds
     try:
         first, end, by = map(reader.size, bounds)
@@ -107,9 +108,9 @@ def _level(variable: ir.Value, bounds: Sequence[ir.Value], reader: Reader) -> Le
     return Level(variable, low, step, ceil_div(end - first, by)) if isinstance(by, int) else None
 
 
-def _body(block: ir.Block) -> list[ir.Operation]:
+def operations_of(loop: ir.Operation) -> list[ir.Operation]:
     """The operations of a loop but its terminator."""
-    return [o.operation for o in block.operations][:-1]
+    return [o.operation for o in loop.regions[0].blocks[0].operations][:-1]
 
 
 def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -158,7 +159,7 @@ def _root(buffer: ir.Value) -> ir.Value:
     return buffer
 
 
-def _has_own_elements(loop: ir.Operation, variable: ir.Value, private: Sequence[ir.Operation]) -> bool:
+def has_own_elements(loop: ir.Operation, variable: ir.Value, private: Sequence[ir.Operation]) -> bool:
     """Whether what an iteration of a loop writes no other one reads or writes: one of the indices is the variable of the loop."""
     accesses: dict[ir.Value, list[tuple[ir.Value, list[ir.Value]]]] = {}
     written: set[ir.Value] = set()
@@ -168,7 +169,7 @@ def _has_own_elements(loop: ir.Operation, variable: ir.Value, private: Sequence[
         elif op.name == "memref.store":
             _, buffer, *indices = op.operands
             written.add(_root(buffer))
-        elif op.name.startswith(_PURE) or op.name == "memref.alloc" or not any(isinstance(v.type, ir.MemRefType) for v in op.operands):
+        elif op.name.startswith(PURE) or op.name == "memref.alloc" or not any(isinstance(v.type, ir.MemRefType) for v in op.operands):
             continue
         else:
             return False
@@ -182,6 +183,11 @@ def _has_own_elements(loop: ir.Operation, variable: ir.Value, private: Sequence[
         if not any(all(indices[d] == variable for _, indices in found) for d in range(first.type.rank)):
             return False
     return True
+
+
+def roots_of(loop: ir.Operation, name: str) -> set[ir.Value]:
+    """The buffers that the loads, or the stores, in a loop touch, or touch views of."""
+    return {_root(v) for op in _walk(loop) if op.name == name for v in op.operands if isinstance(v.type, ir.MemRefType)}
 
 
 def used_by(op: ir.Operation) -> Iterator[ir.Value]:

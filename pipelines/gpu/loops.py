@@ -3,7 +3,8 @@
 Kernels that blocks cannot say (sorting, scattering, scans, tables of constants) come here. What is done to each function:
   1. it becomes loops over buffers as for a CPU (codegen.bufferize);
   2. each parallel loop becomes a launch with a thread for each iteration; sequential loops likewise, where each iteration reads and writes
-     elements of its own (the lines of a sort or of a scan: see `independent`); what else touches elements becomes launches of one thread;
+     elements of its own (the lines of a sort or of a scan: see `independent`), but a block of threads goes along a line of a scan together
+     (see `scans`); what else touches elements becomes launches of one thread;
   3. what is computed of sizes stays on the host, and so do loops and branches around parallel loops;
   4. temporaries become parts of a workspace on the device; a thread has its own of those that only the iterations of its loop use.
 """
@@ -17,18 +18,22 @@ from relayc.dialects.mlir import func, ir, memref, scf
 from relayc.pipelines.blocks.indices import Reader
 from relayc.pipelines.codegen.bufferize import element_bytes, loops_of_kernels, walk
 from relayc.pipelines.gpu.independent import VIEWS, Threads, independent_threads, serial_loops, used_by
-from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.gpu.launch import WARP, launch
 from relayc.pipelines.gpu.outline import constant_of
+from relayc.pipelines.gpu.scans import Scan, emit_scan, scan_of
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import function_sizes, symbol_attributes, symbol_names, symbol_positions
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.buffers import LINE
 from relayc.pipelines.upstream import run_upstream
-from relayc.symbolic import Size, ceil_div, proves, symbol
+from relayc.symbolic import Size, ceil_div, guess, proves, symbol
 
 BLOCK = 256
 """Threads of a block."""
+
+_FEW_LINES = 4096
+"""Lines side by side of which a thread each is too few threads for a device."""
 
 _HOST = ("arith.", "affine.", "memref.extract_aligned_pointer_as_index", "memref.dim", "memref.alloc", *VIEWS)
 """Operations that touch no elements."""
@@ -120,6 +125,8 @@ class _Function:
             if not sources and (op.name.startswith(_HOST) or op.name == _TABLE):
                 continue
             threads = None if sources else independent_threads(op, self.reader)
+            if threads is None and not sources and (scan := scan_of(op, self.reader)) is not None and _is_for_blocks(scan, 1):
+                threads = Threads((), (op,), ())  # of one line
             if threads is not None:
                 groups.append(_Group([op], threads))
                 current = None
@@ -160,21 +167,30 @@ class _Function:
         if proves(lambda: total <= 0):
             op.erase()
             return
+        scan = scan_of(threads.body[-1], self.reader) if threads.body and not threads.private else None
+        if scan is not None and _is_for_blocks(scan, total):
+            self._launch_scan(op, threads, scan, total)
+            return
         with ir.InsertionPoint(op), launch([ceil_div(total, BLOCK)], BLOCK) as made:
             linear = emit.materialize(Index.of(made.block[0]) * BLOCK + made.thread)
             inside = scf.IfOp(emit.compare("slt", linear, emit.index_constant(total)))
         with ir.InsertionPoint(inside.then_block):
-            left, points = linear, []
-            for level in reversed(threads.levels[1:]):
-                size = emit.index_constant(level.count)
-                points.append(emit.arith("remui", left, size))
-                left = emit.arith("divui", left, size)
-            for level, point in zip(threads.levels, reversed([*points, left]), strict=True):
-                level.variable.replace_all_uses_with(level.at(point))
+            _place(threads, linear)
             end = _marker()
             emit.yield_values([])
         self._fill(end, threads.body)
         self.homes |= {buffer: _Home(total, linear, inside.then_block) for buffer in threads.private}
+        op.erase()
+
+    def _launch_scan(self, op: ir.Operation, threads: Threads, scan: Scan, lines: Size) -> None:
+        """A launch with a block of threads for each iteration of loops around a scan."""
+        with ir.InsertionPoint(op), launch([lines], BLOCK, [(BLOCK // WARP, scan.type)]) as made:
+            _place(threads, made.block[0].value)
+            for inner in threads.body[:-1]:
+                end = _marker()
+                inner.move_before(end)
+                end.erase()
+            emit_scan(scan, made, BLOCK)
         op.erase()
 
     @staticmethod
@@ -232,6 +248,23 @@ class _Function:
         if names:
             function.arg_attrs = [*[ir.DictAttr.get({})] * (len(types) - len(names)), *symbol_attributes(names)]
         return workspace
+
+
+def _place(threads: Threads, number: ir.Value) -> None:
+    """Sets the variables of loops to what they are in an iteration, counted over all of them."""
+    points: list[ir.Value] = []
+    for level in reversed(threads.levels[1:]):
+        size = emit.index_constant(level.count)
+        points.append(emit.arith("remui", number, size))
+        number = emit.arith("divui", number, size)
+    for level, point in zip(threads.levels, reversed([*points, number] if threads.levels else []), strict=True):
+        level.variable.replace_all_uses_with(level.at(point))
+
+
+def _is_for_blocks(scan: Scan, lines: Size) -> bool:
+    """Whether a block of threads is to go along each line of a scan, and not a thread: where lines are long, and lie along memory or are
+    few."""
+    return guess(scan.level.count) >= WARP and (scan.is_along_memory or guess(lines) < _FEW_LINES)
 
 
 def _resolve_dims(function: func.FuncOp) -> None:

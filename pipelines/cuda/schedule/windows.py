@@ -74,11 +74,7 @@ def schedule_window(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled
 def _numbers(window: Window, target: Target) -> Numbers:
     """Vectors of 16 bytes of what is read; of the numbers of outputs that one with which all threads together read least, as long as there
     are threads for all multiprocessors."""
-    lanes = 1
-    if isinstance(window, ChannelWindow):
-        lanes = VECTOR_BYTES * 8 // max(8, window.data.element.width, window.root.element.width)
-        while window.channels % lanes:
-            lanes //= 2
+    lanes = _lanes(window, VECTOR_BYTES)
     is_last = isinstance(window, ChannelWindow)
     axis = window.columns if is_last else window.rows
     outputs = max(1, guess(axis.outputs))
@@ -92,6 +88,15 @@ def _numbers(window: Window, target: Target) -> Numbers:
     return Numbers(256, lanes, *((1, count) if is_last else (count, 1)))
 
 
+def _lanes(window: Window, most: int) -> int:
+    """Channels of a vector of up to 16 bytes, at most so many: a power of two that divides them."""
+    channels = window.channels if isinstance(window, ChannelWindow) else 1
+    lanes = VECTOR_BYTES * 8 // max(8, window.data.element.width, window.root.element.width)
+    while channels % lanes or lanes > most:
+        lanes //= 2
+    return lanes
+
+
 def _filling_threads(target: Target) -> int:
     """Threads with which each multiprocessor has a block or two."""
     return getattr(target, "num_multiprocessors", 1) * 512
@@ -99,10 +104,7 @@ def _filling_threads(target: Target) -> int:
 
 def _possible(numbers: Numbers, window: Window) -> Numbers:
     """Numbers as a kernel can have them: whole warps, vectors that divide the channels."""
-    lanes = 1 << (numbers.lanes.bit_length() - 1)
-    channels = window.channels if isinstance(window, ChannelWindow) else 1
-    while channels % lanes:
-        lanes //= 2
+    lanes = _lanes(window, numbers.lanes)
     return replace(numbers, threads=min(max(WARP, 1 << (numbers.threads.bit_length() - 1)), 1024), lanes=lanes)
 
 

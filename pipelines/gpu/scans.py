@@ -1,0 +1,159 @@
+"""Running sums and products as what a block of threads does together: scans of warps by shuffles, joined in shared memory.
+
+A scan is a sequential loop that carries one value, joined in each iteration with an element that does not depend on it, and that reads and
+writes elements of its own. A block goes along it, a part of as many iterations as it has threads after the other; the sums are in another
+order than those of the loop.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.blocks.indices import Reader
+from relayc.pipelines.gpu.independent import PURE, Level, has_own_elements, level_of, operations_of, roots_of
+from relayc.pipelines.gpu.launch import WARP, Launch, barrier, shuffle
+from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.tir import emit
+
+_NEUTRAL = {"arith.addf": 0, "arith.addi": 0, "arith.mulf": 1, "arith.muli": 1}
+"""Operations that join elements, with what changes nothing."""
+_SHUFFLED_BITS = (32, 64)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A loop that is a scan.
+
+    Attributes:
+      loop: the scf.for.
+      level: its iterations.
+      carried, element: what an iteration joins; `joined` is the operation.
+    """
+
+    loop: ir.Operation
+    level: Level
+    carried: ir.Value
+    element: ir.Value
+    joined: ir.Operation
+
+    @property
+    def type(self) -> ir.Type:
+        return self.carried.type
+
+    @property
+    def is_along_memory(self) -> bool:
+        """Whether elements that follow each other lie together."""
+        loads = [op for op in operations_of(self.loop) if op.name == "memref.load"]
+        return any(op.operands[len(op.operands) - 1] == self.level.variable for op in loads)
+
+    def join(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return emit.create(self.joined.name, [a.type], [a, b], dict(self.joined.attributes.items()))
+
+    @property
+    def neutral(self) -> ir.Value:
+        return emit.number(_NEUTRAL[self.joined.name], self.type)
+
+
+def scan_of(loop: ir.Operation, reader: Reader) -> Scan | None:
+    """A loop as a scan; None where it is none.
+
+    Args:
+      reader: reads sizes.
+    """
+    if loop.name != "scf.for" or len(loop.results) != 1 or next(iter(loop.results[0].uses), None) is not None:
+        return None
+    variable, carried = loop.regions[0].blocks[0].arguments
+    level = level_of(variable, list(loop.operands)[:3], reader)
+    body = operations_of(loop)
+    if level is None or not all(op.name.startswith((*PURE, "memref.load", "memref.store")) and not len(op.regions) for op in body):
+        return None
+    given = loop.regions[0].blocks[0].operations[len(body)].operation.operands[0]
+    if isinstance(given.owner, ir.Block) or given.owner.operation.name not in _NEUTRAL or given.owner.operation not in body:
+        return None
+    joined = given.owner.operation
+    if carried not in list(joined.operands) or getattr(carried.type, "width", 0) not in _SHUFFLED_BITS:
+        return None
+    element = next((v for v in joined.operands if v != carried), None)
+    if element is None or any(carried in list(op.operands) for op in _needed(body, element)):
+        return None
+    loaded, stored = (roots_of(loop, name) for name in ("memref.load", "memref.store"))
+    if loaded & stored or not has_own_elements(loop, variable, ()):
+        return None
+    return Scan(loop, level, carried, element, joined)
+
+
+def _needed(body: list[ir.Operation], value: ir.Value) -> list[ir.Operation]:
+    """The operations of a body that a value is computed by, in order."""
+    wanted, found = {value}, list[ir.Operation]()
+    for op in reversed(body):
+        if any(result in wanted for result in op.results):
+            wanted.update(op.operands)
+            found.append(op)
+    return found[::-1]
+
+
+def emit_scan(scan: Scan, made: Launch, threads: int) -> None:
+    """The scan by all threads of a block, whose shared memory has an element for each warp, at the ambient insertion point."""
+    level, body = scan.level, operations_of(scan.loop)
+    (shared,) = made.shared
+    thread = Index.of(made.thread)
+    warp, lane = (emit.arith(name, made.thread.value, emit.index_constant(WARP)) for name in ("divui", "remui"))
+    first = Var(0, level.count - 1, step=threads, name="first")
+    with emit.for_loop(0, level.count, threads, first, [scan.loop.operands[3]]) as loop:
+        (before,) = loop.inner_iter_args
+        number = emit.materialize(thread + first)
+        inside = emit.compare("ult", number, emit.index_constant(level.count))
+        read = scf.IfOp(inside, [scan.type], has_else=True)
+        with ir.InsertionPoint(read.then_block):
+            emit.yield_values([_cloned(_needed(body, scan.element), {level.variable: level.at(number)})[scan.element]])
+        with ir.InsertionPoint(read.else_block):
+            emit.yield_values([scan.neutral])
+        sums = _scan_warp(scan, read.results[0], lane)
+        behind, total = _join_warps(scan, sums, shared, (warp, lane), threads // WARP)
+        is_first = emit.compare("eq", lane, emit.index_constant(0))
+        lanes = emit.select(is_first, scan.neutral, shuffle("up", sums, 1))
+        prefix = scan.join(scan.join(before, behind), lanes)
+        write = scf.IfOp(inside)
+        with ir.InsertionPoint(write.then_block):
+            others = [op for op in body if scan.element not in list(op.results)]
+            _cloned(others, {level.variable: level.at(number), scan.carried: prefix, scan.element: read.results[0]})
+            emit.yield_values([])
+        emit.yield_values([scan.join(before, total)])
+
+
+def _scan_warp(scan: Scan, value: ir.Value, lane: ir.Value) -> ir.Value:
+    """In each lane what it and those before it join to."""
+    distance = 1
+    while distance < WARP:
+        joined = scan.join(shuffle("up", value, distance), value)
+        value = emit.select(emit.compare("uge", lane, emit.index_constant(distance)), joined, value)
+        distance *= 2
+    return value
+
+
+def _join_warps(scan: Scan, sums: ir.Value, shared: ir.Value, place: tuple[ir.Value, ir.Value], warps: int) -> tuple[ir.Value, ir.Value]:
+    """What the warps before a thread's join to, and what all do."""
+    warp, lane = place
+    last = scf.IfOp(emit.compare("eq", lane, emit.index_constant(WARP - 1)))
+    with ir.InsertionPoint(last.then_block):
+        emit.create("memref.store", [], [sums, shared, warp])
+        emit.yield_values([])
+    barrier()
+    behind = total = scan.neutral
+    for i in range(warps):
+        of_warp = emit.create("memref.load", [scan.type], [shared, emit.index_constant(i)])
+        behind = emit.select(emit.compare("ugt", warp, emit.index_constant(i)), scan.join(behind, of_warp), behind)
+        total = scan.join(total, of_warp)
+    barrier()
+    return behind, total
+
+
+def _cloned(operations: list[ir.Operation], given: Mapping[ir.Value, ir.Value]) -> dict[ir.Value, ir.Value]:
+    """Copies operations to the ambient insertion point with other values in the place of some; gives the new value of each."""
+    values = dict(given)
+    for op in operations:
+        copy = op.clone()
+        for i, value in enumerate(list(copy.operands)):
+            copy.operands[i] = values.get(value, value)
+        values.update(zip(op.results, copy.results, strict=True))
+    return values

@@ -1,0 +1,63 @@
+"""Running sums and products on GPUs, emulated: lines of which a block of threads each takes, and lines side by side, against numpy."""
+
+import numpy as np
+import pytest
+from oracle import values
+from support import program
+from symbolic_ops import symbolic_program, tensor
+
+from relayc.dialects.relay import build
+from relayc.pipelines.driver import compile
+from relayc.pipelines.passes import PassContext
+from relayc.pipelines.target import Target
+from relayc.symbolic import Range
+
+EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
+
+
+def compiled(fed):
+    with PassContext(config={"gpu.check_races": True}):
+        return compile(fed, target=EMULATED)
+
+
+def exclusive(found, axis, first):
+    """Each running sum or product without the element itself."""
+    return np.insert(np.delete(found, -1, axis), 0, first, axis)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-2), ("int64", 0)])
+def test_lines(dtype, tolerance):
+    """Lines of one part, of several, of whole parts and of none; along memory and across; sums of some hundred numbers about 1."""
+    line, matrix, cube = (np.round(values(shape) * 2).astype(dtype) for shape in ((700,), (3, 256), (2, 37, 5)))
+    ones = np.where(values((2, 300)) > 0, 1, -1).astype(dtype)
+    module = compiled(
+        program(
+            lambda a, b, c, d: [
+                build("cumsum", a, axis=0),
+                build("cumsum", b, axis=1, exclusive=True),
+                build("cumsum", c, axis=1),
+                build("cumprod", d, axis=1, exclusive=True),
+                build("cumsum", b, axis=0),
+            ],
+            [line, matrix, cube, ones],
+        )
+    )
+    wide = [a.astype("float64") for a in (line, matrix, cube, ones)]
+    expected = [
+        wide[0].cumsum(),
+        exclusive(wide[1].cumsum(1), 1, 0),
+        wide[2].cumsum(1),
+        exclusive(wide[3].cumprod(1), 1, 1),
+        wide[1].cumsum(0),
+    ]
+    for found, exact in zip(module["main"](line, matrix, cube, ones), expected, strict=True):
+        np.testing.assert_allclose(found.astype("float64"), exact, rtol=tolerance, atol=tolerance)
+
+
+def test_symbolic_lengths():
+    body = lambda a: [build("cumsum", a, axis=1), build("cumsum", a, axis=0)]  # noqa: E731 (an argument, not a definition)
+    module = compiled(symbolic_program(body, [tensor("float32[m, n]")], {"m": Range(0), "n": Range(0)}))
+    for shape in ((1, 1), (2, 31), (3, 256), (1, 513), (0, 5), (4, 0)):
+        array = values(shape)
+        for axis, found in zip((1, 0), module["main"](array), strict=True):
+            np.testing.assert_allclose(found, array.cumsum(axis), rtol=0, atol=1e-4)

@@ -68,28 +68,39 @@ class Product:
         return ceil_div(s.rows, tile.rows) * ceil_div(s.columns, tile.columns) * s.batches * tile.splits
 
     def cycles(self, tile: GroupTile, target: CudaTarget) -> float:
-        """About how long the kernel takes."""
-        s, blocks = self.sizes, target.num_multiprocessors
-        turns = ceil_div(self.turns, tile.splits)
-        elements = tile.rows * tile.columns
-        stored = elements * (4 if tile.splits > 1 else s.result_bytes)
+        """About how long the kernel takes, of which the memory of the device may be the bound."""
+        tiles, blocks = self.tiles(tile), target.num_multiprocessors
+        busy = ceil_div(tiles, blocks) * self._tile_cycles(tile, max(1, min(tiles, blocks)))
+        memory = (self._operand_bytes + self._results * self.sizes.result_bytes) / (SPLIT_BYTES * blocks)
+        # A second launch reads the sums of splits, which the first one wrote.
+        sums = LAUNCH + self._results * 4 * (tile.splits + 1) / (SPLIT_BYTES * blocks) if tile.splits > 1 else 0
+        return LATENCY + max(busy, memory) + BESIDE * min(busy, memory) + sums
+
+    @property
+    def _results(self) -> int:
+        """Elements of the result."""
+        return self.sizes.rows * self.sizes.columns * self.sizes.batches
+
+    @property
+    def _operand_bytes(self) -> float:
+        """Of the operands in the memory of the device."""
+        s = self.sizes
+        return (s.rows / self.taps + s.columns) * s.depth * s.batches * self.element_bytes
+
+    def _tile_cycles(self, tile: GroupTile, active: int) -> float:
+        """Of one tile, while so many multiprocessors are active."""
+        turns, elements = ceil_div(self.turns, tile.splits), tile.rows * tile.columns
         products = elements * (LINE_BYTES // self.element_bytes) / self.multiply_adds
         reads = tile.groups * (ROWS + tile.columns) * LINE_BYTES / SHARED_BYTES
         turn = max(products, reads, DELAY / (tile.stages - 1))
-        copies = (tile.stage_bytes * turns + stored) / min(PORT_BYTES, CACHE_BYTES / min(blocks, self.tiles(tile)))
+        stored = elements * (4 if tile.splits > 1 else self.sizes.result_bytes)
+        copies = (tile.stage_bytes * turns + stored) / min(PORT_BYTES, CACHE_BYTES / active)
         # Sums are written to strips of shared memory and read from there.
-        end = END + 2 * 4 * elements / SHARED_BYTES
-        found = ceil_div(self.tiles(tile), blocks) * (max(turn * turns, copies) + end)
-        result = s.rows * s.columns * s.batches
-        operands = (s.rows / self.taps + s.columns) * s.depth * s.batches * self.element_bytes
-        memory = (operands + result * s.result_bytes) / (SPLIT_BYTES * blocks)
-        sums = LAUNCH + result * 4 * (tile.splits + 1) / (SPLIT_BYTES * blocks) if tile.splits > 1 else 0
-        return LATENCY + max(found, memory) + BESIDE * min(found, memory) + sums
+        return max(turn * turns, copies) + END + 2 * 4 * elements / SHARED_BYTES
 
     def share(self, tile: GroupTile, target: CudaTarget) -> float:
         """Of what tensor cores could multiply in this time."""
-        s = self.sizes
-        least = s.rows * s.columns * s.depth * s.batches / (self.multiply_adds * target.num_multiprocessors)
+        least = self._results * self.sizes.depth / (self.multiply_adds * target.num_multiprocessors)
         return least / self.cycles(tile, target)
 
     def best(self, target: CudaTarget) -> GroupTile:

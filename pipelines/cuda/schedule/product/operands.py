@@ -47,6 +47,12 @@ class Way:
         """Elements of an asynchronous copy."""
         return self.copied // self.element_bytes
 
+    def lies_in_runs(self, problem: Problem) -> bool:
+        """Whether the steps of a chunk of shared memory follow each other in memory."""
+        inner, count = problem.reduction[-1], CHUNK // self.element_bytes
+        is_run = memory_of(self.operand.node) is not None and self.operand.offset.coefficient(inner.var) == 1
+        return is_run and exact(inner.extent, count) is not None
+
 
 def way_of(problem: Problem, operand: Operand, element: ir.Type, is_asynchronous: bool, takes_lines: bool) -> Way:
     """The way of the widest copies; a parameter that has none of CHUNK bytes is packed.

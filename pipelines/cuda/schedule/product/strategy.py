@@ -23,7 +23,7 @@ from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
 from relayc.pipelines.target import Target
-from relayc.symbolic import guess
+from relayc.symbolic import ceil_div, guess
 
 NUMBERS = ("rows", "columns", "depth", "unit_rows", "unit_columns", "stages", "splits")
 """The numbers of a tile that can be set."""
@@ -76,7 +76,7 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
     def registers(tile: Tile) -> int:
         sums = tile.unit_rows * tile.unit_columns // WARP
         fragments = (tile.unit_rows + tile.unit_columns) * STEP_BYTES // (4 * WARP)
-        return min(sums + 2 * fragments + 48, MOST_REGISTERS + 1)
+        return min(sums + 2 * fragments + 48 + _of_copies(problem, ways, tile, WARP), MOST_REGISTERS + 1)
 
     model = Model(rate, instruction.bits // 8, WARP, registers, instruction.depth, (ROWS, COLUMNS))
     most_rows, most_columns = (2 * max(ROWS, guess(size)) for size in (problem.rows, problem.columns))
@@ -96,6 +96,17 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
     sums = TensorCores(tile, instruction, [way.along_depth for way in ways])
     order = "words" if instruction.bits == 32 else "chunks"
     return _emit(problem, tile, ways, sums, ["chunks" if way.along_depth else order for way in ways])
+
+
+def _of_copies(problem: Problem, ways: Sequence[Way], tile: Tile, unit_threads: int) -> int:
+    """Registers of a thread for what it copies through them: all elements of a stage are on their way at once, and where they do not lie in
+    runs a place for each."""
+    found = 0
+    for way, lines in zip(ways, (tile.rows, tile.columns), strict=True):
+        if not way.copied:
+            elements = ceil_div(lines * tile.depth, tile.units * unit_threads)
+            found += ceil_div(elements * way.element_bytes, 4) if way.lies_in_runs(problem) else 2 * elements
+    return found
 
 
 def _is_sensible(rows: int, columns: int, unit_rows: int, unit_columns: int) -> bool:
@@ -125,7 +136,8 @@ def _by_threads(problem: Problem, target: CudaTarget, tuning: Tuning) -> Schedul
     rate = FMA_CYCLE // 2 if target.architecture.capability in ((7, 5), (8, 0)) else FMA_CYCLE
 
     def registers(tile: Tile) -> int:
-        return tile.unit_rows * tile.unit_columns + (RUN + 1) * (tile.unit_rows + tile.unit_columns) + 40
+        operands = (RUN + 1) * (tile.unit_rows + tile.unit_columns)
+        return tile.unit_rows * tile.unit_columns + operands + 40 + _of_copies(problem, ways, tile, 1)
 
     model = Model(rate, f32.width // 8, 1, registers, RUN, (RUN, RUN))
     candidates = [

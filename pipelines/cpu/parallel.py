@@ -27,14 +27,15 @@ def share_loops(module: ir.Module) -> bool:
     stack of a loop's body becomes one of each thread: it is allocated at the start of the region.
     """
     found = _operations(module)
-    conditions, loops = _conditions(found[_CONDITION]), found[_LOOP]
+    loops = found[_LOOP]
+    conditions = _conditions(found[_CONDITION], loops)
     if loops:
         for name in (_THREAD, _THREADS):
             with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
                 func.FuncOp(name, ir.FunctionType.get([], [ir.IntegerType.get_signless(32)]), visibility="private")
-    for loop in loops:
+    for number, loop in enumerate(loops):
         with ir.InsertionPoint(loop), loop.location:
-            _share(loop, conditions.get(loop))
+            _share(loop, conditions.get(number))
     for buffer in found[_BUFFER]:
         _allocate_per_thread(buffer)
     return bool(loops)
@@ -53,15 +54,16 @@ def _operations(module: ir.Module) -> dict[str, list[ir.Operation]]:
     return found
 
 
-def _conditions(markers: Sequence[ir.Operation]) -> dict[ir.Operation, ir.Value]:
-    """The condition of each loop that has one; the operations that say so are erased."""
-    found: dict[ir.Operation, ir.Value] = {}
+def _conditions(markers: Sequence[ir.Operation], loops: Sequence[ir.Operation]) -> dict[int, ir.Value]:
+    """The condition of each loop that has one, by its number (an operation is no key: its hash is that of what it holds); the operations
+    that say so are erased."""
+    found: dict[int, ir.Value] = {}
     for marker in markers:
         operations = [o.operation for o in marker.block.operations]
         following = operations[operations.index(marker) + 1 :]
         loop = next((o for o in following if o.name == _LOOP), None)
         if loop is not None:
-            found[loop] = marker.operands[0]
+            found[loops.index(loop)] = marker.operands[0]
         marker.erase()
     return found
 

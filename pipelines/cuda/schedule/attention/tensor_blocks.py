@@ -20,6 +20,7 @@ from relayc.pipelines.cuda.schedule.attention.emission import LOG2E, GpuAttentio
 from relayc.pipelines.cuda.schedule.product.instructions import (
     COLUMNS,
     ROWS,
+    STEP_CHUNKS,
     Instruction,
     across_depth,
     along_depth,
@@ -29,8 +30,8 @@ from relayc.pipelines.cuda.schedule.product.instructions import (
     operand_words,
 )
 from relayc.pipelines.cuda.schedule.product.problem import divided, hoisted
-from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added, load, store
-from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies
+from relayc.pipelines.cuda.schedule.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, added, after, load, store
+from relayc.pipelines.gpu.copies import SHARED, as_pointer, commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
 from relayc.pipelines.kernel.attention import QUERY, Attention
 from relayc.pipelines.kernel.graph import Node
@@ -38,6 +39,8 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import ceil_div, proves
 
+PLACES = BANK_CHUNKS // STEP_CHUNKS
+"""Places in a line that a lane reads at: the next ones are all banks further."""
 WORD = 4
 """Bytes."""
 QUAD = 4
@@ -162,13 +165,17 @@ class TensorBlocks(GpuAttention):
         for copy in self.copies:
             copy.prepare(made.thread, self.shared, self.points[0][0], self.evaluator)
         keys, values = self.copies
-        self.key_places = along_depth(keys.tile, lane, True, Index(), self.steps)
-        self.value_places = across_depth(values.tile, lane, True, Index(), ceil_div(self.column_tiles, 2))
+        self.key_places = self._addresses(along_depth(keys.tile, lane, True, Index(), min(self.steps, PLACES)))
+        count = min(ceil_div(self.column_tiles, 2), PLACES)
+        self.value_places = self._addresses(across_depth(values.tile, lane, True, Index(), count))
         self.queries = [[self._query_words(i, s) for s in range(self.steps)] for i in range(self.row_tiles)]
         if not self.keeps_queries:
             self._put_queries_by(Index.of(made.thread))
         largest, totals, context = self._walk(first)
         self._store(largest, totals, context)
+
+    def _addresses(self, places: list[ir.Value]) -> list[ir.Value]:
+        return [added(self.shared.base, place) for place in places]
 
     def _row_point(self, head: Index, row: Index) -> list[Index]:
         """The point of a row; of the last one for those behind it."""
@@ -215,8 +222,7 @@ class TensorBlocks(GpuAttention):
         self.tiles = tiles
         for number in range(ahead):
             self._issue(emit.index_constant(number), emit.index_constant(number * self.stage_bytes))
-        values = [emit.index_constant(0)]
-        values += [self._initial(self.a.largest)] * count + [self._initial(self.a.total)] * count
+        values = [self._initial(self.a.largest)] * count + [self._initial(self.a.total)] * count
         values += [emit.zero(self.wide)] * (self.row_tiles * self.column_tiles * 4)
         for start, end, all_seen in ((0, whole, True), (whole, tiles, False)):
             if start is end:
@@ -225,7 +231,7 @@ class TensorBlocks(GpuAttention):
             with emit.for_loop(start, end, 1, turn, values) as loop, self.evaluator.scope():
                 emit.yield_values(self._turn(turn, list(loop.inner_iter_args), all_seen))
             values = list(loop.results)
-        return self._split(values[1:])
+        return self._split(values)
 
     def _split(self, values: list[ir.Value]) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
         """Largest scores, totals and contexts."""
@@ -254,12 +260,15 @@ class TensorBlocks(GpuAttention):
         commit_copies()
 
     def _turn(self, turn: Var, values: list[ir.Value], all_seen: bool) -> list[ir.Value]:
-        """The stage that follows, largest scores, totals and contexts after a tile of keys."""
-        stage, ahead = values[0], self.p.stages - 1
-        largest, totals, context = self._split(values[1:])
+        """Largest scores, totals and contexts after a tile of keys."""
+        ahead = self.p.stages - 1
+        largest, totals, context = self._split(values)
         wait_for_copies(ahead - 1)
         barrier()
-        self._issue(emit.arith("addi", turn.value, emit.index_constant(ahead)), self._before(stage))
+        # The stage that the turn before was about: all threads are done with it.
+        later = emit.arith("addi", turn.value, emit.index_constant(ahead))
+        self._issue(later, self._stage_of(later))
+        stage = self._stage_of(turn.value)
         words = []
         for i, sums in enumerate(self._scores(stage)):
             own = slice(i * HALVES, (i + 1) * HALVES)
@@ -269,44 +278,46 @@ class TensorBlocks(GpuAttention):
             largest[own], totals[own] = [f.largest for f in found], [f.total for f in found]
             context[of_tile] = [emit.arith("mulf", x, found[n % 4 // 2].scale) for n, x in enumerate(context[of_tile])]
             words.append([operand_pair(self._rounded(pair)) for pairs in zip(*(f.weights for f in found), strict=True) for pair in pairs])
-        return [self._next(stage), *largest, *totals, *self._add_values(stage, words, context)]
+        return [*largest, *totals, *self._add_values(stage, words, context)]
 
-    def _next(self, stage: ir.Value) -> ir.Value:
-        """The stage that follows in the ring."""
-        after = added(stage, self.stage_bytes)
-        return emit.select(emit.compare("eq", after, emit.index_constant(self._ring_bytes)), emit.index_constant(0), after)
-
-    def _before(self, stage: ir.Value) -> ir.Value:
-        """The stage before, which all threads are done with."""
-        last = emit.index_constant(self._ring_bytes - self.stage_bytes)
-        before = emit.create("arith.subi", [stage.type], [stage, emit.index_constant(self.stage_bytes)], emit.no_overflow())
-        return emit.select(emit.compare("eq", stage, emit.index_constant(0)), last, before)
+    def _stage_of(self, turn: ir.Value) -> ir.Value:
+        """Where the stage of a turn begins, in bytes. It is computed, as registers that a loop carries are scarce."""
+        number = _as_i32(turn)
+        place = emit.arith(
+            "muli", emit.arith("remui", number, emit.number(self.p.stages, number.type)), emit.number(self.stage_bytes, number.type)
+        )
+        return emit.create("arith.index_castui", [ir.IndexType.get()], [place])
 
     # ---- products
 
     def _scores(self, stage: ir.Value) -> list[list[ir.Value]]:
         """The sums of queries and keys: for each 16 rows four of each 8 keys."""
-        start, tile = added(stage, self.copies[0].start), self.copies[0].tile
+        keys = self.copies[0]
         found = [[emit.zero(self.wide)] * (self.key_tiles * 4) for _ in range(self.row_tiles)]
         for step in range(self.steps):
             queries = [self._words_of_query(i, step) for i in range(self.row_tiles)]
             for j in range(0, self.key_tiles, 2):
-                place = added(added(start, self.key_places[step]), j * COLUMNS * tile.pitch)
-                words = operand_words(load_matrices(self.shared.pointer(place), 4, False), self.instruction.b)
+                words = self._matrices(self.key_places, stage, step, keys.start + j * COLUMNS * keys.tile.pitch, False)
                 for i, sums in enumerate(found):
                     for later in range(2):
                         at = slice((j + later) * 4, (j + later) * 4 + 4)
                         sums[at] = self.instruction.multiply_add(queries[i], words[2 * later : 2 * later + 2], sums[at])
         return found
 
+    def _matrices(self, places: list[ir.Value], stage: ir.Value, number: int, more: int, transposes: bool) -> list[ir.Value]:
+        """The words of B of 16 lines and two chunks: the pair of a number, some bytes after the place of the lane in the stage. What is a
+        number is added last, where the instruction does it."""
+        address = as_pointer(added(stage, places[number % PLACES]), SHARED)
+        constant = number // PLACES * BANK_CHUNKS * CHUNK + more
+        return operand_words(load_matrices(after(address, constant), 4, transposes), self.instruction.b)
+
     def _add_values(self, stage: ir.Value, weights: list[list[ir.Value]], context: list[ir.Value]) -> list[ir.Value]:
         """The context with the values of a tile; `weights` are the words of A, for each 16 rows four of each 16 keys."""
-        start, tile = added(stage, self.copies[1].start), self.copies[1].tile
-        found = list(context)
+        values, found = self.copies[1], list(context)
         for step in range(self.p.keys // self.instruction.depth):
             for j in range(0, self.column_tiles, 2):
-                place = added(added(start, self.value_places[j // 2]), step * self.instruction.depth * tile.pitch)
-                words = operand_words(load_matrices(self.shared.pointer(place), 4, True), self.instruction.b)
+                line = step * self.instruction.depth * values.tile.pitch
+                words = self._matrices(self.value_places, stage, j // 2, values.start + line, True)
                 for i, own in enumerate(weights):
                     for later in range(min(2, self.column_tiles - j)):
                         at = slice((i * self.column_tiles + j + later) * 4, (i * self.column_tiles + j + later) * 4 + 4)

@@ -18,13 +18,11 @@ from relayc.symbolic import Size, ceil_div, guess, proves
 
 MOST_WARPS, MOST_ROWS, MOST_KEYS, MOST_STAGES = 8, 32, 128, 4
 """Of a block, of a warp, of a tile, of shared memory."""
-OTHER_REGISTERS = 76
-"""Of a thread, beside sums and queries: largest scores, totals, words of keys on their way, addresses. This and the next two are estimated
-from what ptxas takes without a spill."""
-KEYS_OF_REGISTER = 32
-"""Keys of a tile, of each so many of which a thread has a register more."""
-MORE_REGISTERS = 16
-"""Of a thread that reads queries from shared memory; and of one that looks at the end of the keys, too."""
+OTHER_REGISTERS = 61
+"""Of a thread, beside sums and queries: largest scores, totals, words of keys on their way, addresses. This and the next are estimated from
+what ptxas takes without a spill."""
+QUERY_REGISTERS = 17
+"""Of a thread that reads queries from shared memory."""
 EXPONENTIALS_CYCLE = 16
 """Exponentials a cycle of a multiprocessor."""
 TYPICAL = 512
@@ -73,9 +71,9 @@ class TensorTiles:
         """Of a thread: sums of context and of scores, words of queries, and the others."""
         a = self.attention
         sums = p.rows * (a.width + p.keys) // WARP
-        words = p.rows * a.depth // 2 // WARP if keeps_queries else MORE_REGISTERS
-        ends = a.causal is not None or not proves(lambda: a.shape[KEY] % p.keys == 0)
-        return sums + words + p.keys // KEYS_OF_REGISTER + OTHER_REGISTERS + (MORE_REGISTERS if ends else 0)
+        words = p.rows * a.depth // 2 // WARP if keeps_queries else QUERY_REGISTERS
+        looks_at_end = a.causal is not None or not proves(lambda: a.shape[KEY] % p.keys == 0)
+        return sums + words + OTHER_REGISTERS + p.keys // 32 + (p.keys // 2 if looks_at_end else 0)
 
     def keeps_queries(self, p: TensorParameters) -> bool:
         """Whether registers have room for the words of the queries."""

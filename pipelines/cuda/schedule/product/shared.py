@@ -126,6 +126,17 @@ def element_of(place: ir.Value, element_bytes: int) -> ir.Value:
     return emit.create("arith.shrui", [place.type], [place, shift], {"isExact": ir.UnitAttr.get()})
 
 
+def after(pointer: ir.Value, count: int) -> ir.Value:
+    """A pointer a number of bytes after another, which instructions of memory add by themselves."""
+    if count == 0:
+        return pointer
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([count]),
+        "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
+    }
+    return emit.create("llvm.getelementptr", [pointer.type], [pointer], attributes)
+
+
 def load(buffer: ir.Value, at: ir.Value, lanes: int) -> ir.Value:
     """`lanes` elements from a multiple of as many on, which lie aligned."""
     type_ = buffer.type.element_type

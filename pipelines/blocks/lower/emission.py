@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import equal
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.guards import Guards, Strip, Tail
+from relayc.pipelines.blocks.lower.guards import Guards, Strip
 from relayc.pipelines.blocks.lower.lane_sums import LaneSums, lanes_of_reduction
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
@@ -195,7 +195,7 @@ class Emission:
         first, last = Var(0, full - 1, var.value, name=var.name), Var(full, var.high, var.value, name=var.name)
 
         def last_iterations() -> None:
-            tail = self._tail(node, state, init, full)
+            tail = self._tail(node, state, init)
             if tail is not None:
                 self._versions_of_tail(tail, node, state, inside)
             else:
@@ -244,7 +244,7 @@ class Emission:
             return
         if not proves(lambda: full <= 0):
             self._run(node, state, init, 0, Index(full), Var(0, full - 1, name=loop.name))
-        tail = self._tail(node, state, init, full)
+        tail = self._tail(node, state, init)
         if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
             self.emit(node.children, self._at(state, node, Index(full)), init)
         elif tail is not None:
@@ -259,10 +259,10 @@ class Emission:
         a loop carries registers of certain elements."""
         if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED) or not self.guards.has_any(node):
             return None
-        strip, width = self.guards.strip(node, state), self._width(node)
+        strip, width = self.guards.strip(node, state, Kind.VECTORIZED), self._width(node)
         if strip is None or width == 1 or strip.tile % width:
             return None
-        if self._carried_files(node) and (self._sums is None or self.guards.strip(node, self._sums.state) is None):
+        if self._carried_files(node) and (self._sums is None or self.guards.strip(node, self._sums.state, Kind.VECTORIZED) is None):
             return None
         bits = self.target.mask_bits if self._may_be_masked(node) else 0
         return strip, Lanes(width, strip.tile // width, bits > 0, bits == 8)
@@ -336,22 +336,23 @@ class Emission:
 
     # ---- what is left behind the last whole tile of a symbolic extent
 
-    def _tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
-        """How the last iteration of a loop over tiles can be cut in smaller ones, each in a branch, which nothing in registers leaves."""
-        found = self.guards.tail(node, state, init, full)
-        return None if found is None or self._carried(node, state, init) else found
+    def _tail(self, node: LoopNode, state: State, init: Init | None) -> Strip | None:
+        """What of a loop over tiles of unrolled ones can be cut in smaller tiles behind the last whole one, each in a branch, which nothing
+        in registers leaves."""
+        found = self.guards.strip(node, state, Kind.UNROLLED, init)
+        has_symbols = found is not None and found.left.is_constant and isinstance(found.left.const, Dim)
+        return found if has_symbols and not self._carried(node, state, init) else None
 
-    def _versions_of_tail(self, tail: Tail, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
+    def _versions_of_tail(self, tail: Strip, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
         """Tiles of half the height, a quarter, down to one, each where what is left has that bit."""
-        left = emit.index_constant(tail.limit - tail.full * tail.height)
-        start = emit.index_constant(tail.full * tail.height)
-        rows = 1 << ((tail.height - 1).bit_length() - 1)
+        limit, full = tail.left.const, tail.left.const // tail.tile * tail.tile
+        left, start = emit.index_constant(limit - full), emit.index_constant(full)
+        rows = 1 << ((tail.tile - 1).bit_length() - 1)
         while rows:
             bit = emit.arith("andi", left, emit.index_constant(rows))
-            first = Index.of(Var(0, tail.limit - rows, start, name="row"))
-            parts = {**state.parts, **dict.fromkeys(tail.partners, vectors.pieces(rows, 1))}
-            point: dict[Var, Point] = {**state.point, node.loop.var: Shifted(first, tail.height)}
-            inner = replace(state, point=point, run=object(), parts=parts)
+            first = Index.of(Var(0, limit - rows, start, name="row"))
+            point: dict[Var, Point] = {**state.point, node.loop.var: Shifted(first, tail.tile)}
+            inner = self._part(tail, vectors.pieces(rows, 1), replace(state, point=point, run=object()))
             nest.when(emit.compare("ne", bit, emit.index_constant(0)), self.bodies.evaluator, self._alone(lambda: inside(inner)))  # noqa: B023
             start = emit.arith("addi", start, bit)
             rows //= 2

@@ -4,7 +4,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, Lanes, Shifted, State
 from relayc.pipelines.blocks.lower.storage import Use
@@ -12,31 +11,16 @@ from relayc.pipelines.blocks.lower.tree import Init, LoopNode
 from relayc.pipelines.blocks.views import Guard, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Dim, Size, ceil_div, exact, maximum, minimum, proves
-
-
-@dataclass(frozen=True)
-class Tail:
-    """What is behind the last whole tile of an extent.
-
-    Attributes:
-      height: of a tile; partners: the loops over what is in one.
-      limit: the extent; full: whole tiles.
-    """
-
-    height: int
-    partners: frozenset[str]
-    limit: Size
-    full: Size
+from relayc.symbolic import Size, ceil_div, exact, maximum, minimum, proves
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Elements of vectorized loops, or of a serial loop over such ones, of which only the first have no guard.
+    """Elements of unrolled or vectorized loops, or of a loop over tiles of such ones, of which only the first have no guard.
 
     Attributes:
-      tile: extent of each vectorized loop.
-      loops: names of these, each around other blocks.
+      tile: extent of each of these loops.
+      loops: their names, each around other blocks.
       left: how many elements there are.
       known: what holds for them.
     """
@@ -120,19 +104,20 @@ class Guards:
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
 
-    def strip(self, node: LoopNode, state: State) -> Strip | None:
-        """The elements of a vectorized loop, or of a serial one over tiles of such, where the same guard, of what is known outside,
-        ends all of them."""
-        guards = self._guards_of(node, state, None)
-        if len(guards) != len(node.uses) or {id(use) for use, *_ in guards} != {id(use) for use in node.uses}:
+    def strip(self, node: LoopNode, state: State, kind: str, init: Init | None = None) -> Strip | None:
+        """The elements of a loop of a kind, or of a loop over tiles of such, where the same guard, of what is known outside, ends all of
+        them, and nothing else depends on where a tile ends."""
+        guards = self._guards_of(node, state, init)
+        uses = [use for use in node.uses if init is None or use is init.use]
+        if len(guards) != len(uses) or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
             return None
         found: dict[Hashable, Strip] = {}
         names, known = set[str](), set[tuple[Hashable, Size]]()
         for use, index, limit, var in guards:
-            lanes = [loop for loop in use.loops if loop.kind == Kind.VECTORIZED and loop.extent != 1]
-            if len(lanes) != 1 or use.tensor is not None or not isinstance(lanes[0].extent, int):
+            inner = [loop for loop in use.loops if loop.kind == kind and loop.extent != 1 and loop.var in index.terms]
+            if len(inner) != 1 or use.tensor is not None or not isinstance(inner[0].extent, int):
                 return None
-            own = {lanes[0].var: 1} | ({} if var is lanes[0].var else {var: lanes[0].extent})
+            own = {inner[0].var: 1} | ({} if var is inner[0].var else {var: inner[0].extent})
             rest = index - Index(0, own)
             low, high = index.bounds()
             if proves(lambda: high < limit) or proves(lambda: low >= limit):  # noqa: B023
@@ -141,9 +126,9 @@ class Guards:
                 return None
             if not self._are_tiles(use, var, own[var]):
                 return None
-            names.add(lanes[0].name)
+            names.add(inner[0].name)
             known |= {holding(guard) for guard in self.of(use) if guard.index.coefficient(node.loop.var) != 0}
-            found[rest.key, limit, lanes[0].extent] = Strip(lanes[0].extent, frozenset(names), Index(limit) - rest, frozenset(known))
+            found[rest.key, limit, inner[0].extent] = Strip(inner[0].extent, frozenset(names), Index(limit) - rest, frozenset(known))
         return list(found.values())[-1] if len(found) == 1 else None
 
     def _are_tiles(self, use: Use, var: Var, tile: int) -> bool:
@@ -174,30 +159,6 @@ class Guards:
         extent = node.loop.extent
         least = next((c for c in counts if all(proves(lambda: c <= other) for other in counts)), None)  # noqa: B023
         return None if least is None or proves(lambda: least >= extent) else minimum(least, extent)
-
-    def tail(self, node: LoopNode, state: State, init: Init | None, full: Size) -> Tail | None:
-        """How the last iteration of a loop over tiles can be cut in smaller tiles: where its guards are those of the unrolled loops over
-        what is in a tile, and nothing else depends on where the tile ends."""
-        if not isinstance(full, Dim):
-            return None
-        height, partners, limits = 0, set[str](), set[Size]()
-        for use, index, limit, var in self._guards_of(node, state, init):
-            factor = index.coefficient(var)
-            height = factor if isinstance(factor, int) else 0
-            rest = index - Index(0, {var: height})
-            inner = [loop for loop in use.loops if loop.var in rest.terms]
-            if height < 2 or len(inner) != 1 or rest.const != 0 or inner[0].extent != height or inner[0].kind != Kind.UNROLLED:
-                return None
-            partners.add(inner[0].name)
-            limits.add(limit)
-        if len(limits) != 1:
-            return None
-        for use in node.uses:
-            if use.tensor is not None:
-                return None  # as high as it is
-            if not self._are_tiles(use, node.loop.var, height):
-                return None
-        return Tail(height, frozenset(partners), limits.pop(), full)
 
     def is_fact(self, guard: Guard, state: State) -> bool:
         """Whether a loop around ends where the guard does."""

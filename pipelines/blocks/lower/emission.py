@@ -72,7 +72,7 @@ class Emission:
         if init is None:
             for use in node.begins:
                 self._loop(node, state, Init(use, frozenset(use.reduction_loops)))
-            may_be_lanes = node.reduces and state.lanes is None and not self._adds_to_lanes(node)
+            may_be_lanes = node.reduces and loop.extent != 1 and state.lanes is None and not self._adds_to_lanes(node)
             lanes = lanes_of_reduction(node, self.bodies) if may_be_lanes else None
             if lanes is not None:
                 self._lane_sums(node, state, *lanes)
@@ -173,8 +173,9 @@ class Emission:
             return 0, 0
         total: Size = 0
         for use in node.uses:
-            inside = use.loops[[loop.name for loop in use.loops].index(node.loop.name) :]
-            total += prod(loop.extent for loop in inside)
+            position = [loop.name for loop in use.loops].index(node.loop.name)
+            is_outermost = all(loop.extent == 1 for loop in use.loops[:position])
+            total += prod(use.block.extents if is_outermost else [loop.extent for loop in use.loops[position:]])
         return total, ir.IntegerAttr(node.loop.annotations[GRAIN]).value
 
     def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:

@@ -24,9 +24,9 @@ def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None
     while isinstance(inside, LoopNode):
         if len(inside.children) != 1:
             return None
-        names.add(inside.loop.name)
-        if inside.kind == Kind.VECTORIZED and inside.loop.extent != 1:
-            found.append(inside.loop.var)
+        if inside.loop.extent != 1:
+            names.add(inside.loop.name)
+            found += [inside.loop.var] if inside.kind == Kind.VECTORIZED else []
         (inside,) = inside.children
     use = inside
     if len(found) != 1 or not use.block.is_reduction or use.is_start or use.tensor is not None or not names <= set(use.reduction_loops):

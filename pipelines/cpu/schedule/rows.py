@@ -91,7 +91,7 @@ class _Rows:
         node = plan.node
         dims = node.structured.output_dims(node.position) if self.writer.is_reduction else range(len(node.shape))
         loops = [all_loops[0 if d is None else d] for d in dims]  # of None there is one element
-        steps = [all_loops[d] for d in node.structured.reduction_dims] if self.writer.is_reduction else []
+        steps = [all_loops[d] for d in node.structured.reduction_dims if self.writer.extents[d] != 1] if self.writer.is_reduction else []
         order = [loops[plan.variables.index(v)] for merged in (*plan.rows, *plan.inner) for v in merged.members]
         if [*order, *steps] != [loop for loop in all_loops if loop in order or loop in steps]:
             s.reorder(*order, *steps)
@@ -130,7 +130,8 @@ class _Rows:
             made = s.compute_at(name, tiles[-1]) if tiles else s.get_loops(name)
             s.set_scope(name, 0, "local")
             along = self._steps(name)
-            across = [loop for loop in made if loop.name not in {step.name for step in along}]
+            loops, steps_of = s.nest.loops(), {step.name for step in along}
+            across = [loop for loop in made if loops[loop.name].extent != 1 and loop.name not in steps_of]
             if across and along:
                 s.reorder(*along, *across)
             self._unroll(name, along)
@@ -186,18 +187,18 @@ class _Rows:
             self.s.vectorize(self.s.split(loops[-1], [None, self.tile])[1])
 
     def _steps(self, name: str) -> list[LoopRV]:
-        """The loops that a reduction runs along."""
+        """The loops that a reduction runs along, without those of one step."""
         block = self.s.nest.blocks()[name]
         loops = self.s.nest.loops_around(block.operation)
         points = block.points(loops)
         along = {v for i in block.reduction for v in points[i].terms}
-        return [LoopRV(loop.name) for loop in loops if loop.var in along]
+        return [LoopRV(loop.name) for loop in loops if loop.var in along and loop.extent != 1]
 
     def _joined(self, block: Block, loops: list[LoopRV]) -> list[LoopRV]:
         """The loops of a reduction, of which the last ones are one where all that is read runs on from each into the next."""
         block = self.s.nest.blocks()[block.name]
         vars_ = [block.vars[i] for i in block.reduction if block.extents[i] != 1]
-        if len(vars_) != len(loops):
+        if not loops or len(vars_) != len(loops):
             return loops
         offsets = [linearize(a.indices, self.s.nest.shape(a.buffer)) for a in block.loads() if a.buffer not in block.outputs()]
         first = len(loops) - 1
@@ -223,8 +224,11 @@ class _Rows:
 
     def _parallel(self, loop: LoopRV) -> None:
         self.s.parallel(loop)
-        if isinstance(self.plan.work, Dim):
-            self.s.annotate(loop, "grain", self.parameters.parallel_grain)
+        plan = self.plan
+        if isinstance(plan.work, Dim):
+            # Of points, to each of which there are several operations.
+            points = plan.node.size + sum(prod(n.structured.extents) for n in plan.reductions)
+            self.s.annotate(loop, "grain", max(1, self.parameters.parallel_grain * guess(points) // guess(plan.work)))
 
     def _leading(self, extents: Sequence[Size]) -> int:
         """How many of the outermost loops may run in parallel: where the running program knows the extents any may be the one with

@@ -8,6 +8,7 @@ and nothing at all where only buffers of this thread are written: what is comput
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import groupby
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -118,9 +119,10 @@ class Emission:
         if node.kind == Kind.VECTORIZED and state.lanes is not None:
             raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
         # Iterations of a vectorized loop run together: what one of them stores, no other one loads.
-        with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
-            for inner in self._written_out(node, state):
-                self.emit(node.children, inner, init)
+        for _, alike in groupby(self._written_out(node, state), key=lambda inner: inner.lanes and inner.lanes.width):
+            with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
+                for inner in alike:
+                    self.emit(node.children, inner, init)
 
     @staticmethod
     def _at(state: State, node: LoopNode, value: Index) -> State:

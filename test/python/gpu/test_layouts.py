@@ -24,7 +24,7 @@ def layouts(module):
     return read, written, len(re.findall(r'"relay\.(?:layout_transform|transpose)"', text))
 
 
-@pytest.mark.parametrize(("model", "precision"), [("resnet50", "f16"), ("resnet18", "tf32")])
+@pytest.mark.parametrize(("model", "precision"), [("resnet50", "f16")])
 def test_convolutional_models_are_channels_last(model, precision):
     """All but the image that goes in, of three channels, which the first convolution reads as it comes."""
     read, written, transforms = layouts(compile(MODELS / f"{model}.onnx", target=Target("cuda"), precision=precision, stop_after="relay"))
@@ -33,7 +33,7 @@ def test_convolutional_models_are_channels_last(model, precision):
     assert transforms == 0
 
 
-@pytest.mark.parametrize(("dtype", "sums"), [("float16", "float16"), ("int8", "int32")])
+@pytest.mark.parametrize(("dtype", "sums"), [("float16", "float16")])
 def test_images_of_other_types_than_f32(dtype, sums):
     """Small integers, which every type holds: exact."""
 

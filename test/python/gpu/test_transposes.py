@@ -27,7 +27,7 @@ def schedules(module):
     return [kernel.schedule.split()[0] for kernel in module.kernels]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_permutations(dtype):
     """Squares of vectors, with tiles that are not full; elements, of odd sizes; few channels in runs of several lines."""
     cases = {(3, 31): (1, 0), (72, 136): (1, 0), (2, 3, 5, 7): (0, 2, 3, 1), (7, 2, 3, 5): (3, 2, 1, 0)}
@@ -81,13 +81,12 @@ def test_symbolic_sizes():
         np.testing.assert_array_equal(third, a.transpose(2, 1, 0))
 
 
-@pytest.mark.parametrize(("dtype", "shape", "vector"), [("float16", (8, 64, 56, 56), ".v4"), ("float32", (8, 3, 15, 15), "")])
-def test_accesses_are_vectors_and_nothing_is_spilled(dtype, shape, vector):
-    fed = program(lambda x: [turned(x, 0, 2, 3, 1)], [np.zeros(shape, dtype)])
+def test_accesses_are_vectors_and_nothing_is_spilled():
+    fed = program(lambda x: [turned(x, 0, 2, 3, 1)], [np.zeros((8, 64, 56, 56), "float16")])
     ptx, figures = code_of(fed, "sm_90a")
     for access in (r"ld\.global\.nc", r"st\.shared", r"ld\.shared", r"st\.global"):
         found = set(re.findall(rf"{access}((?:\.v\d)?)\.b32", ptx))
-        assert found == {vector}, access
+        assert found == {".v4"}, access
     assert not re.search(r"\b(ld|st)\.local\b", ptx)
     if figures.report is not None:
         assert figures.report.spill_stores == figures.report.spill_loads == 0

@@ -173,8 +173,11 @@ class SizeValues:
                 first = _arith(f"{atom.kind}si", first, value)
             return first
         # Unsigned division is several times cheaper, and right where nothing is negative.
-        name = "divui" if bounds(atom.num)[0] >= 0 else "floordivsi"
-        return _arith(name, self.value(atom.num), self.value(atom.den))
+        low, high = bounds(atom.num)
+        if low < 0 and high <= 0:  # a quotient rounded up: floor(-a / b) = -ceil(a / b)
+            rounded_up = _arith("divui", self.value(atom.den - 1 - atom.num), self.value(atom.den))
+            return _arith("muli", rounded_up, _constant(-1))
+        return _arith("divui" if low >= 0 else "floordivsi", self.value(atom.num), self.value(atom.den))
 
 
 def _constant(value: int) -> Value:

@@ -92,12 +92,15 @@ def _number(size: Size) -> int:
 
 
 def match(kernel: Kernel) -> Attention | None:
-    """The attention of a kernel in the form in which the compute rule of nn.attention writes it; None where it is none."""
+    """The attention of a kernel in the form in which the compute rule of nn.attention writes it; None where it is none, and where it has no
+    queries or no keys."""
     reductions = [n for n in kernel.nodes() if n.is_reduction]
-    if len(kernel.results) != 1 or len(reductions) != 4 or 0 in kernel.results[0].shape:
+    if len(kernel.results) != 1 or len(reductions) != 4:
         return None
     product, largest, context, total = reductions  # inputs before users, and first inputs first
     result = kernel.results[0]
+    if 0 in (*result.shape, *product.shape):
+        return None
     if not (_is_product(product, ELEMENT) and _is_product(context, KEY) and _is_softmax(largest, total, context.structured.inputs[0])):
         return None
     if result is context or not same_order(result, context):

@@ -149,3 +149,12 @@ def test_no_case_is_left_to_the_default_schedule(cases) -> None:
     mod, _ = attentions(cases)
     kernels = relayc.compile(mod, stop_after="tir").kernels
     assert kernels and all(kernel.schedule.startswith("attention_") for kernel in kernels)
+
+
+def test_no_keys_are_left_to_other_schedules() -> None:
+    """What no key is seen by is NaN, or 0 where that is asked for."""
+    cases = [Case((1, 2, 2, 9, 0, 8, 4)), Case((1, 2, 2, 9, 0, 8, 4), attributes={"nan_to_zero": True})]
+    mod, arrays = attentions(cases)
+    undefined, zero = relayc.compile(mod)["main"](*arrays)
+    assert undefined.shape == zero.shape == (1, 2, 9, 4)
+    assert np.isnan(undefined).all() and (zero == 0).all()

@@ -99,13 +99,18 @@ def _on_tensor_cores(problem: Problem, instruction: Instruction, target: CudaTar
 
 
 def _of_copies(problem: Problem, ways: Sequence[Way], tile: Tile, unit_threads: int) -> int:
-    """Registers of a thread for what it copies through them: all elements of a stage are on their way at once, and where they do not lie in
-    runs a place for each."""
+    """Registers of a thread for its copies. What goes through registers is on its way at once, all elements of a stage, and where they do
+    not lie in runs a place for each, with the indices that the steps of a chunk have in common. Of copies narrower than a chunk there are
+    many, each with a place and what is compared with the ends of paddings."""
     found = 0
     for way, lines in zip(ways, (tile.rows, tile.columns), strict=True):
-        if not way.copied:
-            elements = ceil_div(lines * tile.depth, tile.units * unit_threads)
-            found += ceil_div(elements * way.element_bytes, 4) if way.lies_in_runs(problem) else 2 * elements
+        elements = ceil_div(lines * tile.depth, tile.units * unit_threads)
+        if way.copied:
+            found += elements // way.run * (1 + len(way.operand.checks)) if way.copied < CHUNK else 0
+        elif way.lies_in_runs(problem):
+            found += ceil_div(elements * way.element_bytes, 4)
+        else:
+            found += 2 * elements + CHUNK // way.element_bytes * len(way.operand.indices)
     return found
 
 

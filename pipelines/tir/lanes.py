@@ -82,14 +82,16 @@ def cover_sums(
     block: Block,
     wide: Values,
     narrow: Values,
+    neutral: Values,
     combine: Callable[[list[Values]], Values],
 ) -> tuple[Values, Values]:
     """`block` for all elements from 0 to before an extent, to sums: several vectors of them side by side, which are one again behind the
     loop (a short row does not pay for them), then one, and what is left over.
 
     Args:
-      wide: what the sums of a vector begin with, which changes nothing.
+      wide: what the sums of a vector begin with: what was added before.
       narrow: the same of sums of single elements; there are none where what is left over is masked.
+      neutral: sums of a vector that change nothing, which those side by side with the first begin with.
       combine: gives the sums of one vector from those of several.
     """
     step, count, begin = lanes.width * lanes.unroll, len(wide), Index()
@@ -102,7 +104,7 @@ def cover_sums(
             emit.yield_values(wide)
         with ir.InsertionPoint(branch.then_block), evaluator.scope():
             var = Var(0, high - step, step=step, name="l")
-            with emit.for_loop(0, end, step, var, wide * lanes.unroll) as loop, evaluator.scope():
+            with emit.for_loop(0, end, step, var, wide + neutral * (lanes.unroll - 1)) as loop, evaluator.scope():
                 emit.yield_values(block(Index.of(var), lanes.width, lanes.unroll, None, list(loop.inner_iter_args)))
             sums = list(loop.results)
             emit.yield_values(combine([sums[i : i + count] for i in range(0, len(sums), count)]))

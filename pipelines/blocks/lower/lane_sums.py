@@ -54,7 +54,8 @@ class LaneSums:
         before = registers.snapshot()
         start = [[emit.number(registers.unwritten, registers.type_of(slot))] for slot in slots]
         several: Callable[[list[list[ir.Value]]], list[ir.Value]] = lambda sums: [vectors.pairwise([v for (v,) in sums], self.combined)]  # noqa: E731
-        wide, narrow = cover_sums(left, lanes, self.bodies.evaluator, block, start[0], [] if lanes.masked else start[1], several)
+        single = [] if lanes.masked else start[1]
+        wide, narrow = cover_sums(left, lanes, self.bodies.evaluator, block, start[0], single, start[0], several)
         registers.values = before
         for slot, value in zip(slots, [*wide, *narrow], strict=False):
             before[slot] = self.combined(before[slot], value) if slot in before else value

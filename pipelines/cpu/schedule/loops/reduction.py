@@ -122,7 +122,7 @@ class Reduction:
             wide, scalars = accumulators[:wide_count], accumulators[wide_count:]
             if isinstance(extent, Dim):
                 several = replace(lanes, unroll=ACCUMULATORS)
-                wide, scalars = cover_sums(Index(extent), several, self.evaluator, some, wide, scalars, side_by_side)
+                wide, scalars = cover_sums(Index(extent), several, self.evaluator, some, wide, scalars, start, side_by_side)
                 return wide + scalars
             step, done = width * blocks, 0
             if extent // step:

@@ -1,10 +1,11 @@
-"""Runs the tools of the lit tests without starting Python anew: to import the package takes longer than most tests.
+"""Runs tools of the tests, and programs, without starting Python anew: to import the package takes longer than most of them.
 
-A server imports what the tools do, and runs each command in a fork of itself, with the arguments, the folder, the environment and the
+A server imports what they do, and runs each command in a fork of itself, with the arguments, the folder, the environment and the
 standard streams of a client:
 
     python fork_server.py serve SOCKET          serves until its standard input ends
     python fork_server.py run SOCKET TOOL ...   runs a tool; its exit code is that of the tool
+    python fork_server.py run SOCKET python FILE    runs a program
 
 The client imports nothing of the package, nor what is in site-packages: `python -I -S` starts it in 20 ms.
 """
@@ -72,13 +73,27 @@ def serve(path: str) -> None:
 
 def imported_tools() -> dict:
     """The tools by name."""
+    import importlib
+
     from filecheck.main import main as filecheck
 
+    from relayc.pipelines import build  # noqa: F401 (what programs use)
+    from relayc.pipelines.backend import find_backend
     from relayc.pipelines.passes import load_passes
     from relayc.tools import opt
 
     load_passes()
-    return {"relayc-opt": opt.main, "filecheck": filecheck}
+    for module in find_backend("cpu").modules:
+        importlib.import_module(module)
+    return {"relayc-opt": opt.main, "filecheck": filecheck, "python": run_program}
+
+
+def run_program() -> None:
+    """Runs the file that is the first argument as Python does."""
+    import runpy
+
+    sys.argv = sys.argv[1:]
+    runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def answer(connection: socket.socket, tools: dict) -> int:

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,6 +14,7 @@ from relayc.tools import fusion_rules, levels, operators, primitives, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
+SERVER = ROOT / "test" / "fork_server.py"
 DOCUMENTS = (
     "README.md",
     "CONTRIBUTING.md",
@@ -34,12 +36,23 @@ BEGIN, END = marks("operators")
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]
 
 
+@pytest.fixture(scope="module")
+def run_program():
+    """What starts a program of a file in a process of its own, which has the package imported already."""
+    with TemporaryDirectory(prefix="relayc-") as folder:  # pytest's own may be too long for the path of a socket
+        socket = Path(folder) / "socket"
+        server = subprocess.Popen([sys.executable, SERVER, "serve", socket], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        client = [sys.executable, "-I", "-S", SERVER, "run", socket, "python"]
+        yield lambda program: subprocess.run([*client, program], cwd=ROOT, capture_output=True, text=True)
+        server.communicate()
+
+
 @pytest.mark.parametrize(("name", "code"), PROGRAMS, ids=[name for name, _ in PROGRAMS])
-def test_a_program_in_a_document_runs(name, code, tmp_path):
+def test_a_program_in_a_document_runs(name, code, tmp_path, run_program):
     # In a process of its own: what it registers stays there. From a file, as functions that are read by their source need one.
     program = tmp_path / "program.py"
     program.write_text(code)
-    done = subprocess.run([sys.executable, program], cwd=ROOT, capture_output=True, text=True)
+    done = run_program(program)
     assert done.returncode == 0, done.stderr
 
 

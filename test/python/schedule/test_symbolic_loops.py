@@ -278,3 +278,8 @@ def test_work_for_several_threads(name):
     one = {**large, "b": 1, "h": 1, "n": 1, "m": 70001}
     rows = {**large, "n": 20001, "m": 3, "h": 1, "b": 1}
     check(found, {}, [{s: sizes[s] for s in found.symbols} for sizes in (large, one, rows)], TARGETS["native"])
+
+
+def test_sums_go_on_from_one_loop_of_a_reduction_to_the_next():
+    """Over loops that are not one in memory: the inner one, of several vectors side by side, begins with the sums of those before."""
+    check(CASES["sum_outside"], {}, [{"b": 3, "n": 2, "m": m} for m in (100, 256, 301)], TARGETS["native"])

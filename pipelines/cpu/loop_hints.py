@@ -5,7 +5,8 @@ for what is left over, and a kernel of symbolic sizes has several such loops whe
 They take twice the time to compile and run no faster.
 """
 
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import func, ir, scf
+from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.sizes import symbol_positions
 
 _ON_LOOP = "llvm.loop_annotation"
@@ -20,20 +21,15 @@ def keep_loops(module: ir.Module) -> bool:
     follow the conversion to branches."""
     functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and symbol_positions(op)]
     for function in functions:
-        for op in _with_vectors(function.operation):
-            if op.name == "scf.for":
-                _keep(op)
+        for loop in walk(function.operation, scf.ForOp):
+            keep_loop(loop.operation)
     return bool(functions)
 
 
 def keep_loop(loop: ir.Operation) -> None:
-    """Marks a loop over what each thread runs, if it has vectors: its iterations are long."""
+    """Marks a loop that has vectors."""
     if _has_vectors(loop):
-        _keep(loop)
-
-
-def _keep(loop: ir.Operation) -> None:
-    loop.attributes[_ON_LOOP] = ir.Attribute.parse(_AS_IT_IS)
+        loop.attributes[_ON_LOOP] = ir.Attribute.parse(_AS_IT_IS)
 
 
 def pass_on_hints(module: ir.Module) -> None:
@@ -46,22 +42,6 @@ def pass_on_hints(module: ir.Module) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-
-
-def _with_vectors(root: ir.Operation) -> set[ir.Operation]:
-    """The operations with regions, `root` among them, that have vectors inside."""
-    found: set[ir.Operation] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name.startswith(_OF_VECTORS):
-            around = op.parent
-            while around is not None and around not in found:
-                found.add(around)
-                around = around.parent if around != root else None
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
 
 
 def _has_vectors(loop: ir.Operation) -> bool:

@@ -5,10 +5,10 @@ writes elements of its own. A block goes along it, a part of as many iterations 
 order than those of the loop.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.indices import Reader
 from relayc.pipelines.gpu.independent import PURE, Level, has_own_elements, level_of, operations_of, roots_of
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, shuffle
@@ -105,7 +105,9 @@ def emit_scan(scan: Scan, made: Launch, threads: int) -> None:
         inside = emit.compare("ult", number, emit.index_constant(level.count))
         read = scf.IfOp(inside, [scan.type], has_else=True)
         with ir.InsertionPoint(read.then_block):
-            emit.yield_values([_cloned(_needed(body, scan.element), {level.variable: level.at(number)})[scan.element]])
+            read_values: dict[ir.Value, ir.Value] = {level.variable: level.at(number)}
+            copy_operations(_needed(body, scan.element), read_values)
+            emit.yield_values([read_values[scan.element]])
         with ir.InsertionPoint(read.else_block):
             emit.yield_values([scan.neutral])
         sums = _scan_warp(scan, read.results[0], lane)
@@ -115,8 +117,7 @@ def emit_scan(scan: Scan, made: Launch, threads: int) -> None:
         prefix = scan.join(scan.join(before, behind), lanes)
         write = scf.IfOp(inside)
         with ir.InsertionPoint(write.then_block):
-            others = [op for op in body if scan.element not in list(op.results)]
-            _cloned(others, {level.variable: level.at(number), scan.carried: prefix, scan.element: read.results[0]})
+            copy_operations(body, {level.variable: level.at(number), scan.carried: prefix, scan.element: read.results[0]})
             emit.yield_values([])
         emit.yield_values([scan.join(before, total)])
 
@@ -146,14 +147,3 @@ def _join_warps(scan: Scan, sums: ir.Value, shared: ir.Value, place: tuple[ir.Va
         total = scan.join(total, of_warp)
     barrier()
     return behind, total
-
-
-def _cloned(operations: list[ir.Operation], given: Mapping[ir.Value, ir.Value]) -> dict[ir.Value, ir.Value]:
-    """Copies operations to the ambient insertion point with other values in the place of some; gives the new value of each."""
-    values = dict(given)
-    for op in operations:
-        copy = op.clone()
-        for i, value in enumerate(list(copy.operands)):
-            copy.operands[i] = values.get(value, value)
-        values.update(zip(op.results, copy.results, strict=True))
-    return values

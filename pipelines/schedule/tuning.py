@@ -100,6 +100,11 @@ def powers_of_two(least: int, most: int) -> list[int]:
     return [first << i for i in range(max(0, (most // first).bit_length()))] if most >= first else []
 
 
+def power_of_two(number: int, least: int, most: int) -> int:
+    """The largest power of two up to a number, between two others."""
+    return max(least, min(most, 1 << max(0, number.bit_length() - 1)))
+
+
 def distinct(candidates: Iterable[int], default: int, effect: Callable[[int], object]) -> list[int]:
     """Of the values that have the same effect one, the default where it is among them."""
     found = {effect(default): default}

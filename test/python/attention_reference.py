@@ -92,3 +92,18 @@ def attentions(cases: Sequence[Case]) -> tuple[IRModule, list[np.ndarray]]:
 
     flat = [a for own in arrays for a in own]
     return program(body, flat), flat
+
+
+def growing_cache(heads: int, groups: int, dtype: str) -> IRModule:
+    """Attention of m queries, which come last of n keys: query i sees the keys up to n - m + i.
+
+    Heads have 16 elements; `dtype` is MLIR's.
+    """
+    query, key = f'tensor<1x{heads}x?x16x{dtype}, ["m"]>', f'tensor<1x{groups}x?x16x{dtype}, ["n"]>'
+    attributes = 'scale = 0.25 : f64, is_causal = true, causal_offset = "n - m", empty_to_zero = true'
+    return IRModule.parse(f"""module {{
+  func.func @main(%q: {query}, %k: {key}, %v: {key}) -> {query} {{
+    %0 = "relay.nn_attention"(%q, %k, %v) {{{attributes}}} : ({query}, {key}, {key}) -> {query}
+    return %0 : {query}
+  }}
+}}""")

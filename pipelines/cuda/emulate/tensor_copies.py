@@ -21,16 +21,28 @@ _PIXEL_RANK = 4
 """Dimensions of a tensor of which pixels are copied: channels, two spatial ones and images."""
 _CORNER_BITS, _OFFSET_BITS = 8, 16
 
+PERMUTED = "__relayc_cuda.permuted"
+PERMUTED_TEXT = f"""
+// Where in shared memory a byte is of lines of 128 bytes that are permuted: bits 4-6 of an address are exclusive-or'ed with bits 7-9.
+func.func private @{PERMUTED}(%plain: i64) -> i64 {{
+  %c4 = arith.constant 4 : i64
+  %c7 = arith.constant 7 : i64
+  %line = arith.shrui %plain, %c7 : i64
+  %in_eight = arith.andi %line, %c7 : i64
+  %bits = arith.shli %in_eight, %c4 : i64
+  %permuted = arith.xori %plain, %bits : i64
+  return %permuted : i64
+}}
+"""
+
 _LINE = "__relayc_cuda.tma.line"
 _LINE_TEXT = f"""
-// Copies the line of a box, of whole chunks of 16 bytes, to a line of shared memory (both as numbers), where chunk c of line i of eight
-// lines of 128 bytes is at c ^ i. Of the tensor's line, which begins at `base`, `size` bytes are there, none where it is not `inside`, and
+// Copies the line of a box, of whole chunks of 16 bytes, to a line of shared memory (both as numbers), which is
+// permuted. Of the tensor's line, which begins at `base`, `size` bytes are there, none where it is not `inside`, and
 // the box begins `at` bytes behind its start. What is not there is 0.
 func.func private @{_LINE}(%to: i64, %base: i64, %inside: i1, %at: i64, %size: i64, %count: i64) {{
   %c0 = arith.constant 0 : i64
   %c1 = arith.constant 1 : i64
-  %c4 = arith.constant 4 : i64
-  %c7 = arith.constant 7 : i64
   %c16 = arith.constant 16 : i64
   %zero = arith.constant 0 : i8
   %zeros = arith.constant dense<0> : vector<16xi8>
@@ -65,10 +77,7 @@ func.func private @{_LINE}(%to: i64, %base: i64, %inside: i1, %at: i64, %size: i
       scf.yield %some : vector<16xi8>
     }}
     %plain = arith.addi %to, %chunk : i64
-    %line = arith.shrui %plain, %c7 : i64
-    %in_eight = arith.andi %line, %c7 : i64
-    %bits = arith.shli %in_eight, %c4 : i64
-    %permuted = arith.xori %plain, %bits : i64
+    %permuted = func.call @{PERMUTED}(%plain) : (i64) -> i64
     %target = llvm.inttoptr %permuted : i64 to !llvm.ptr
     llvm.store %value, %target {{alignment = 16 : i64}} : vector<16xi8>, !llvm.ptr
   }}
@@ -96,7 +105,7 @@ def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
         channel, x, y, image = at
         words = [_pair(channel, image, 32), _pair(x, y, 32), _pair(offsets[0], offsets[1], _OFFSET_BITS)]
         name, text = "__relayc_cuda.tma.pixels", _pixels_text
-    function = thread.function(name, text(name, rank) + UPDATE_TEXT + _LINE_TEXT)
+    function = thread.function(name, text(name, rank) + UPDATE_TEXT + _LINE_TEXT + PERMUTED_TEXT)
     thread.defer(thread.queue(COPIES, per="block"), function, [to, tensor_map, barrier, *words])
     return []
 

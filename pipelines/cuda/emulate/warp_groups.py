@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.cuda.emulate.mbarriers import poll_until
-from relayc.pipelines.cuda.emulate.tensor_copies import COPIES
+from relayc.pipelines.cuda.emulate.tensor_copies import COPIES, PERMUTED, PERMUTED_TEXT
 from relayc.pipelines.gpu.emulate.pointers import call, load, load_word, store, to_word, word
 from relayc.pipelines.gpu.emulate.registry import instruction
 from relayc.pipelines.gpu.emulate.thread import WaitingThread
@@ -42,19 +42,14 @@ _ELEMENTS = {"bf16": "bf16", "f16": "f16", "s8": "i8", "u8": "i8", "f32": "f32",
 _EXTENSIONS = {"bf16": "extf", "f16": "extf", "s8": "extsi", "u8": "extui"}
 
 _PLACE_TEXT = f"""
-// The address of a byte that is `offset` behind the start that a descriptor names, permuted by 128 bytes: bits 4-6 of an address are
-// exclusive-or'ed with bits 7-9. `base` is where shared memory begins.
+// The address of a byte that is `offset` behind the start that a descriptor names, permuted; `base` is where shared memory begins.
 func.func private @{_PLACE}(%base: i64, %descriptor: i64, %offset: i64) -> !llvm.ptr {{
   %mask = arith.constant 16383 : i64
   %c4 = arith.constant 4 : i64
-  %c7 = arith.constant 7 : i64
   %start0 = arith.andi %descriptor, %mask : i64
   %start = arith.shli %start0, %c4 : i64
   %plain = arith.addi %start, %offset : i64
-  %number = arith.shrui %plain, %c7 : i64
-  %in_eight = arith.andi %number, %c7 : i64
-  %bits = arith.shli %in_eight, %c4 : i64
-  %permuted = arith.xori %plain, %bits : i64
+  %permuted = func.call @{PERMUTED}(%plain) : (i64) -> i64
   %address = arith.addi %base, %permuted : i64
   %pointer = llvm.inttoptr %address : i64 to !llvm.ptr
   return %pointer : !llvm.ptr
@@ -142,7 +137,7 @@ _Function = tuple[str, list[str]]
 
 def _line(is_across: bool) -> _Function:
     """Reads a line of an operand."""
-    return f"{_LINE}.{int(is_across)}", [_LINE_TEXTS[is_across], _PLACE_TEXT]
+    return f"{_LINE}.{int(is_across)}", [_LINE_TEXTS[is_across], _PLACE_TEXT, PERMUTED_TEXT]
 
 
 def _hash(is_across: bool) -> _Function:

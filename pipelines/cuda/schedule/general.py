@@ -21,7 +21,7 @@ from relayc.pipelines.cuda.architectures import WARP
 from relayc.pipelines.kernel.graph import Kernel, NotStructured
 from relayc.pipelines.kernel.index import linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
+from relayc.pipelines.schedule.tuning import Tuning, power_of_two, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.symbolic import Size, Undecided, guess
 
@@ -73,8 +73,7 @@ def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Schedule
 
 def _possible(numbers: Numbers) -> Numbers:
     """Numbers as blocks of threads can have them: whole warps, and vectors of a power of two."""
-    threads = min(max(WARP, 1 << (numbers.threads.bit_length() - 1)), 1024)
-    return Numbers(threads, min(1 << (numbers.vector_bytes.bit_length() - 1), 16), numbers.warp_steps)
+    return Numbers(power_of_two(numbers.threads, WARP, 1024), power_of_two(numbers.vector_bytes, 1, 16), numbers.warp_steps)
 
 
 class _Writer:

@@ -21,7 +21,7 @@ from relayc.pipelines.kernel.access import Accesses, Analysis, MergedLoop, colla
 from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
+from relayc.pipelines.schedule.tuning import Tuning, power_of_two, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.symbolic import Size, ceil_div, guess, proves
@@ -68,8 +68,7 @@ def schedule_transpose(kernel: Kernel, target: Target, tuning: Tuning) -> Schedu
 
 def _possible(numbers: Numbers) -> Numbers:
     """Numbers as launches can have them: whole warps, and vectors of a power of two."""
-    threads = min(max(WARP, 1 << (numbers.threads.bit_length() - 1)), 1024)
-    return Numbers(threads, min(1 << (numbers.vector_bytes.bit_length() - 1), VECTOR_BYTES))
+    return Numbers(power_of_two(numbers.threads, WARP, 1024), power_of_two(numbers.vector_bytes, 1, VECTOR_BYTES))
 
 
 @dataclass(frozen=True)

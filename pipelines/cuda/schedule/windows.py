@@ -13,6 +13,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.architectures import WARP
 from relayc.pipelines.cuda.schedule.product.problem import Point, divided, hoisted
+from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.gpu.aligned import VECTOR_BYTES, AlignedEvaluator
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel import window_channels, window_columns
@@ -21,7 +22,7 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.window import Window, WindowAxis
 from relayc.pipelines.kernel.window_channels import ChannelWindow
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
+from relayc.pipelines.schedule.tuning import Tuning, power_of_two, powers_of_two
 from relayc.pipelines.schedule.window_weights import find_weights
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
@@ -61,6 +62,7 @@ def schedule_window(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled
     along = window.channel if isinstance(window, ChannelWindow) else window.columns.output
     if along is None or window.output_offset().coefficient(along) != 1:
         return None
+    assert isinstance(target, CudaTarget)
     values: dict[str, Callable[[Numbers], list[int]]] = {
         "threads": lambda n: powers_of_two(WARP, 1024),
         "lanes": lambda n: powers_of_two(1, 16),
@@ -71,7 +73,7 @@ def schedule_window(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled
     return _Emission(kernel, window, numbers).emit()
 
 
-def _numbers(window: Window, target: Target) -> Numbers:
+def _numbers(window: Window, target: CudaTarget) -> Numbers:
     """Vectors of 16 bytes of what is read; of the numbers of outputs that one with which all threads together read least, as long as there
     are threads for all multiprocessors."""
     lanes = _lanes(window, VECTOR_BYTES)
@@ -97,15 +99,15 @@ def _lanes(window: Window, most: int) -> int:
     return lanes
 
 
-def _filling_threads(target: Target) -> int:
+def _filling_threads(target: CudaTarget) -> int:
     """Threads with which each multiprocessor has a block or two."""
-    return getattr(target, "num_multiprocessors", 1) * 512
+    return target.num_multiprocessors * 512
 
 
 def _possible(numbers: Numbers, window: Window) -> Numbers:
     """Numbers as a kernel can have them: whole warps, vectors that divide the channels."""
     lanes = _lanes(window, numbers.lanes)
-    return replace(numbers, threads=min(max(WARP, 1 << (numbers.threads.bit_length() - 1)), 1024), lanes=lanes)
+    return replace(numbers, threads=power_of_two(numbers.threads, WARP, 1024), lanes=lanes)
 
 
 class _Emission:

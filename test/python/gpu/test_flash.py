@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_reference import Case, attentions
+from attention_reference import Case, attentions, growing_cache
 
 import relayc
 from relayc.dialects.relay import IRModule
@@ -108,17 +108,8 @@ def test_arrays_that_begin_in_between() -> None:
 
 
 def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
-    """A cache that grows: of queries, which come last, query i sees the keys up to n - m + i. Few of them take another way."""
-    types = ", ".join(f'%{n}: tensor<1x{h}x?x16xf32, ["{s}"]>' for n, h, s in (("q", 4, "m"), ("k", 2, "n"), ("v", 2, "n")))
-    attributes = 'scale = 0.25 : f64, is_causal = true, causal_offset = "n - m", empty_to_zero = true'
-    text = f"""module {{
-  func.func @main({types}) -> tensor<1x4x?x16xf32, ["m"]> {{
-    %0 = "relay.nn_attention"(%q, %k, %v) {{{attributes}}} :
-      (tensor<1x4x?x16xf32, ["m"]>, tensor<1x2x?x16xf32, ["n"]>, tensor<1x2x?x16xf32, ["n"]>) -> tensor<1x4x?x16xf32, ["m"]>
-    return %0 : tensor<1x4x?x16xf32, ["m"]>
-  }}
-}}"""
-    main = emulated(IRModule.parse(text), {**SMALL, "schedule.flash.splits": 2})
+    """A cache that grows; few queries take another way."""
+    main = emulated(growing_cache(4, 2, "f32"), {**SMALL, "schedule.flash.splits": 2})
     for rows, keys in ((1, 1), (1, 129), (4, 40), (5, 5), (17, 70), (0, 3)):
         case = Case((1, 4, 2, rows, keys, 16, 16), attributes={"is_causal": True, "causal_offset": keys - rows})
         close(main(*case.arrays()), case)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_reference import Case, attentions
+from attention_reference import Case, attentions, growing_cache
 
 import relayc
 from relayc.dialects.relay import IRModule
@@ -67,17 +67,8 @@ def test_agrees_with_numpy_without_races(case: Case, config: dict[str, Any], mon
 
 
 def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
-    """A cache that grows: of queries, which come last, query i sees the keys up to n - m + i. Few of them take another way."""
-    types = ", ".join(f'%{n}: tensor<1x{h}x?x16xf16, ["{s}"]>' for n, h, s in (("q", 2, "m"), ("k", 1, "n"), ("v", 1, "n")))
-    attributes = 'scale = 0.25 : f64, is_causal = true, causal_offset = "n - m", empty_to_zero = true'
-    text = f"""module {{
-  func.func @main({types}) -> tensor<1x2x?x16xf16, ["m"]> {{
-    %0 = "relay.nn_attention"(%q, %k, %v) {{{attributes}}} :
-      (tensor<1x2x?x16xf16, ["m"]>, tensor<1x1x?x16xf16, ["n"]>, tensor<1x1x?x16xf16, ["n"]>) -> tensor<1x2x?x16xf16, ["m"]>
-    return %0 : tensor<1x2x?x16xf16, ["m"]>
-  }}
-}}"""
-    main = emulated(IRModule.parse(text), {**SMALL, **SHORT_SPLITS})["main"]
+    """A cache that grows; few queries take another way."""
+    main = emulated(growing_cache(2, 1, "f16"), {**SMALL, **SHORT_SPLITS})["main"]
     for rows, keys in ((1, 1), (1, 129), (5, 5), (17, 63), (64, 64), (65, 100), (0, 3)):
         case = Case((1, 2, 1, rows, keys, 16, 16), dtype="float16", attributes={"is_causal": True, "causal_offset": keys - rows})
         close(main(*case.arrays()), case)

@@ -13,7 +13,7 @@ from relayc.pipelines.cuda.schedule.product.strategy import FMA_CYCLE, MMA_CYCLE
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.gpu.launch import WARP
 from relayc.pipelines.kernel.attention import KEY, Attention
-from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
+from relayc.pipelines.schedule.tuning import Tuning, power_of_two, powers_of_two
 from relayc.symbolic import Size, ceil_div, guess, proves
 
 MOST_WARPS, MOST_ROWS, MOST_KEYS, MOST_STAGES = 8, 32, 128, 4
@@ -90,8 +90,8 @@ class TensorTiles:
 
     def _fitted(self, p: TensorParameters) -> TensorParameters:
         """The nearest numbers that a block can have."""
-        warps, rows = _power(p.warps, 1, MOST_WARPS), _power(p.rows, ROWS, MOST_ROWS)
-        found = TensorParameters(warps, rows, _power(p.keys, ROWS, MOST_KEYS), min(max(p.stages, 2), MOST_STAGES))
+        warps, rows = power_of_two(p.warps, 1, MOST_WARPS), power_of_two(p.rows, ROWS, MOST_ROWS)
+        found = TensorParameters(warps, rows, power_of_two(p.keys, ROWS, MOST_KEYS), min(max(p.stages, 2), MOST_STAGES))
         while not self._fits(found):
             if found.stages > 2:
                 found = replace(found, stages=found.stages - 1)
@@ -140,8 +140,3 @@ class TensorTiles:
 
 def _typical(size: Size) -> int:
     return size if isinstance(size, int) else max(guess(size), TYPICAL)
-
-
-def _power(number: int, least: int, most: int) -> int:
-    """The power of two at or below a number, within bounds that are such powers."""
-    return min(max(1 << (max(1, number).bit_length() - 1), least), most)

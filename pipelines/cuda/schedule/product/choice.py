@@ -7,7 +7,7 @@ from relayc.pipelines.cuda.architectures import MOST_REGISTERS, MOST_THREADS, RE
 from relayc.pipelines.cuda.schedule.product.problem import Problem
 from relayc.pipelines.cuda.schedule.product.tile import Tile
 from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.schedule.tuning import powers_of_two
+from relayc.pipelines.schedule.tuning import power_of_two, powers_of_two
 from relayc.symbolic import ceil_div, guess
 
 MEMORY_BYTES = 48
@@ -75,24 +75,19 @@ def fits(tile: Tile, model: Model, target: CudaTarget) -> bool:
 def fitted(tile: Tile, model: Model, target: CudaTarget) -> Tile:
     """The nearest tile that a block can have, of powers of two."""
     least_rows, least_columns = model.least
-    rows, columns = (_power(n, LEAST_LINES, MOST_LINES) for n in (tile.rows, tile.columns))
+    rows, columns = (power_of_two(n, LEAST_LINES, MOST_LINES) for n in (tile.rows, tile.columns))
     found = Tile(
         rows,
         columns,
-        _power(tile.depth, model.step, MOST_LINE_BYTES // model.element_bytes),
-        _power(tile.unit_rows, least_rows, min(rows, MOST_UNIT_LINES)),
-        _power(tile.unit_columns, least_columns, min(columns, MOST_UNIT_LINES)),
+        power_of_two(tile.depth, model.step, MOST_LINE_BYTES // model.element_bytes),
+        power_of_two(tile.unit_rows, least_rows, min(rows, MOST_UNIT_LINES)),
+        power_of_two(tile.unit_columns, least_columns, min(columns, MOST_UNIT_LINES)),
         max(2, min(tile.stages, MOST_STAGES)),
         max(1, min(tile.splits, MOST_SPLITS)),
     )
     while not fits(found, model, target):
         found = _nearer(found, model)
     return found
-
-
-def _power(number: int, least: int, most: int) -> int:
-    """The largest power of two up to a number, between two others."""
-    return max(least, min(most, 1 << max(0, number.bit_length() - 1)))
 
 
 def _nearer(tile: Tile, model: Model) -> Tile:

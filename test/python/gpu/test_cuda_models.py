@@ -2,31 +2,16 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from dynamic_models import arguments
 from fake_cuda import fake_cuda
 
 from relayc.pipelines.driver import compile
 from relayc.pipelines.target import Target
-from relayc.runtime.artifact import numpy_dtype
 from relayc.runtime.device import Device
 from relayc.tools.reference import compare, run_onnxruntime
 
 FOLDER = Path(__file__).parents[2] / "models" / "dynamic"
-
-
-def _arguments(module, sizes, seed):
-    """Normal numbers, tokens below 10, and a mask that leaves out the last tokens of all but the first sequence."""
-    rng, found = np.random.default_rng(seed), {}
-    for spec in module.inputs:
-        shape = spec.at(sizes)
-        if spec.dtype.startswith("float"):
-            found[spec.name] = rng.standard_normal(shape).astype(numpy_dtype(spec.dtype))
-        elif spec.name == "attention_mask":
-            found[spec.name] = (np.arange(shape[1]) < shape[1] - np.arange(shape[0])[:, None]).astype(np.int64)
-        else:
-            found[spec.name] = rng.integers(0, 10, shape)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -43,7 +28,7 @@ def test_a_model_is_recorded_and_replayed_at_each_size(name, sizes):
         assert module.records
         for seed, at in enumerate((sizes[0], sizes[1], sizes[0])):
             captured, launched = driver.captured, len(driver.launches)
-            inputs = _arguments(module, at, seed)
+            inputs = arguments(module, at, seed)
             found = compare(module.run(inputs), run_onnxruntime(path, inputs))
             assert found.agrees, (at, found)
             launches = len(driver.launches) - launched

@@ -1,16 +1,15 @@
 """The models under test/models/dynamic, compiled once without any size, at several sizes against ONNX Runtime."""
 
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from dynamic_models import arguments
 
 import relayc
 from relayc.pipelines import PassContext
 from relayc.runtime import GraphExecutor, Module
-from relayc.runtime.artifact import numpy_dtype
 from relayc.tools.reference import compare, run_onnxruntime
 
 FOLDER = Path(__file__).parents[2] / "models" / "dynamic"
@@ -41,20 +40,6 @@ tensors here, matter little in models of a width of 32."""
 @cache
 def compiled(name: str) -> Module:
     return relayc.compile(FOLDER / f"{name}.onnx")
-
-
-def arguments(module: Module, sizes: Mapping[str, int], seed: int = 0) -> dict[str, np.ndarray]:
-    """Normal numbers; tokens and lengths below 10, masks that leave out the last tokens of all but the first sequence."""
-    rng, found = np.random.default_rng(seed), {}
-    for spec in module.inputs:
-        shape = spec.at(sizes)
-        if spec.dtype.startswith("float"):
-            found[spec.name] = rng.standard_normal(shape).astype(numpy_dtype(spec.dtype))
-        elif spec.name == "attention_mask":
-            found[spec.name] = (np.arange(shape[1]) < np.maximum(shape[1] - np.arange(shape[0])[:, None], 1)).astype(np.int64)
-        else:
-            found[spec.name] = rng.integers(0, 10, shape)
-    return found
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from relayc.runtime.artifact import ENTRIES_SYMBOL, ObjectCode
+from relayc.runtime.elf import NO_BITS, RELOCATABLE, X86_64, ElfError, Headers, SectionHeader, read_headers, section_name
 from relayc.runtime.threads import openmp_library
 
 PART_SYMBOL = "__relayc_part_entries"
 """Function of the object of a part of the kernels: gives the array of their addresses."""
 
-_MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
-_RELOCATABLE, _X86_64 = 1, 62
-_SYMTAB, _RELA, _NOBITS = 2, 4, 8
+_SYMTAB, _RELA = 2, 4
 _ALLOC, _EXECUTE = 2, 4
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 _FUNCTION = 2
@@ -76,21 +75,6 @@ def _find(name: str) -> int:
     raise LoadError(f"symbol {name}: expected a definition, found none")
 
 
-@dataclass
-class _Section:
-    name: int
-    """Where its name is in the section of section names."""
-    kind: int
-    flags: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    place: int = -1
-    """Where in the image it goes; -1 where it is not loaded."""
-
-
 class _Image:
     """One object in memory: code that can run, and data that cannot."""
 
@@ -98,7 +82,7 @@ class _Image:
         if not can_load():
             raise LoadError(f"expected Linux on x86_64, found {sys.platform} on {platform.machine()}")
         try:
-            self._sections = _sections(content)
+            self._sections = _headers(content).sections
             self._load(content, find)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise LoadError(f"a damaged object file ({error})") from error
@@ -110,28 +94,30 @@ class _Image:
         size = self._table + 8 * sum(s.size // _SYMBOL_BYTES for s in self._sections if s.kind == _SYMTAB)
         self._memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        for index, place in self._places.items():
+            section = self._sections[index]
+            if section.kind != NO_BITS:
+                self._memory[place : place + section.size] = content[section.offset : section.offset + section.size]
         for section in self._sections:
-            if section.place >= 0 and section.kind != _NOBITS:
-                self._memory[section.place : section.place + section.size] = content[section.offset : section.offset + section.size]
-        for section in self._sections:
-            if section.kind == _RELA and self._sections[section.info].place >= 0:
+            if section.kind == _RELA and section.info in self._places:
                 self._relocate(content, section, self._symbols(content, self._sections[section.link], find))
         if code_bytes:
             _protect(self._base, code_bytes)
 
     def _place(self) -> tuple[int, int]:
-        """Places the sections, code first; returns the bytes of the pages with code, and of all."""
+        """Places the sections that are loaded, code first; returns the bytes of the pages with code, and of all."""
         at, code_bytes = 0, 0
+        self._places: dict[int, int] = {}
         for executable in (True, False):
-            for section in self._sections:
+            for index, section in enumerate(self._sections):
                 if section.flags & _ALLOC and bool(section.flags & _EXECUTE) == executable:
-                    at = _align(at, section.alignment)
-                    section.place, at = at, at + section.size
+                    self._places[index] = at = _align(at, max(section.alignment, 1))
+                    at += section.size
             if executable:
                 at = code_bytes = _align(at, mmap.PAGESIZE)
         return code_bytes, at
 
-    def _symbols(self, content: bytes, table: _Section, find: Callable[[str], int]) -> list[int]:
+    def _symbols(self, content: bytes, table: SectionHeader, find: Callable[[str], int]) -> list[int]:
         values = []
         self._names: dict[str, int] = {}
         for symbol in _read_symbols(content, self._sections, table):
@@ -141,21 +127,21 @@ class _Image:
             elif symbol.section == _UNDEFINED:
                 value = find(symbol.name) if symbol.name else 0
             elif symbol.section != _ABSOLUTE:
-                place = self._sections[symbol.section].place if symbol.section < len(self._sections) else -1
-                value = self._base + place + value if place >= 0 else 0
+                place = self._places.get(symbol.section)
+                value = 0 if place is None else self._base + place + value
                 if not symbol.is_local:
                     self._names[symbol.name] = value
             values.append(value)
         return values
 
-    def _relocate(self, content: bytes, section: _Section, symbols: Sequence[int]) -> None:
-        target = self._sections[section.info]
+    def _relocate(self, content: bytes, section: SectionHeader, symbols: Sequence[int]) -> None:
+        size, place = self._sections[section.info].size, self._places[section.info]
         for at in range(section.offset, section.offset + section.size, _RELA_BYTES):
             offset, info, addend = struct.unpack_from("<QQq", content, at)
             kind, number = info & 0xFFFFFFFF, info >> 32
             value = symbols[number] + addend
             if kind in (_R_PC64, _R_GOTPC64):
-                value -= self._base + target.place + offset
+                value -= self._base + place + offset
             elif kind == _R_GOTOFF64:
                 value -= self._base + self._table
             elif kind == _R_GOT64:
@@ -163,9 +149,9 @@ class _Image:
                 value = 8 * number + addend
             elif kind != _R_64:
                 raise LoadError(f"relocation {kind}: expected one out of {_R_64}, {_R_PC64}, {_R_GOTOFF64}, {_R_GOT64}, {_R_GOTPC64}")
-            if offset + 8 > target.size:
-                raise LoadError(f"a relocation at byte {offset} of a section of {target.size} bytes")
-            struct.pack_into("<Q", self._memory, target.place + offset, value & _MASK)
+            if offset + 8 > size:
+                raise LoadError(f"a relocation at byte {offset} of a section of {size} bytes")
+            struct.pack_into("<Q", self._memory, place + offset, value & _MASK)
 
     def table(self, symbol: str, count: int) -> list[int]:
         """Calls the function `symbol`, which gives an array of `count` addresses. Raises LoadError where there is none."""
@@ -190,7 +176,8 @@ class ParsedObject:
     """What is in an object file, for people to read."""
 
     def __init__(self, content: bytes) -> None:
-        self._content, self._sections = content, _sections(content)
+        self._content, self._headers = content, _headers(content)
+        self._sections = self._headers.sections
         tables = [s for s in self._sections if s.kind == _SYMTAB]
         self._symbols = [symbol for table in tables for symbol in _read_symbols(content, self._sections, table)]
 
@@ -212,12 +199,8 @@ class ParsedObject:
                 for at in range(section.offset, section.offset + section.size, _RELA_BYTES):
                     offset, info, addend = struct.unpack_from("<QQq", self._content, at)
                     symbol = self._symbols[info >> 32]
-                    name = symbol.name or self._section_name(symbol.section)
+                    name = symbol.name or section_name(self._content, self._headers, self._sections[symbol.section])
                     yield offset, f"{name}+{addend:#x}" if addend else name
-
-    def _section_name(self, index: int) -> str:
-        names = self._sections[struct.unpack_from("<H", self._content, 62)[0]]
-        return _text(self._content, names.offset + self._sections[index].name)
 
 
 def read_object(content: bytes) -> ParsedObject:
@@ -232,24 +215,21 @@ def _text(content: bytes, start: int) -> str:
     return content[start : content.index(b"\0", start)].decode()
 
 
-def _read_symbols(content: bytes, sections: Sequence[_Section], table: _Section) -> Iterator[_Symbol]:
+def _read_symbols(content: bytes, sections: Sequence[SectionHeader], table: SectionHeader) -> Iterator[_Symbol]:
     names = sections[table.link]
     for at in range(table.offset, table.offset + table.size, _SYMBOL_BYTES):
         name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", content, at)
         yield _Symbol(_text(content, names.offset + name), section, value, size, info >> 4 == 0, info & 15 == _FUNCTION)
 
 
-def _sections(content: bytes) -> list[_Section]:
-    kind, machine = struct.unpack_from("<HH", content, 16)
-    if content[: len(_MAGIC)] != _MAGIC or (kind, machine) != (_RELOCATABLE, _X86_64):
+def _headers(content: bytes) -> Headers:
+    try:
+        headers = read_headers(content, "relocatable object")
+    except ElfError as error:
+        raise LoadError(str(error)) from error
+    if (headers.kind, headers.machine) != (RELOCATABLE, X86_64):
         raise LoadError("expected a relocatable ELF object for x86-64")
-    (start,) = struct.unpack_from("<Q", content, 40)
-    size, count = struct.unpack_from("<HH", content, 58)
-    found = []
-    for i in range(count):
-        name, type_, flags, _, offset, length, link, info, alignment, _ = struct.unpack_from("<IIQQQQIIQQ", content, start + i * size)
-        found.append(_Section(name, type_, flags, offset, length, link, info, max(alignment, 1)))
-    return found
+    return headers
 
 
 def _align(value: int, alignment: int) -> int:

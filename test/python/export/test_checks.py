@@ -78,7 +78,7 @@ def test_the_library_as_it_is_loads(folder):
 
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
 def test_one_that_was_cut_off(changed, kept):
-    refused(changed(lambda content: content[: int(kept * len(content))]), "expected a whole library, found its first [0-9]+ bytes")
+    refused(changed(lambda content: content[: int(kept * len(content))]), "expected a whole shared library, found its first [0-9]+ bytes")
 
 
 def test_one_that_is_empty(changed):

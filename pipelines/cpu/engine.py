@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
+from relayc.pipelines.cpu.parallel import TAKE
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import PART_SYMBOL
 from relayc.runtime.threads import usable_cpus
@@ -253,8 +254,9 @@ def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str]
     with module.context, ir.Location.unknown():
         symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
         functions = [_read(op) for op in symbols.values() if _is_defined(op)]
-        defined = {f.name for f in functions}
-        leaves = [f for f in functions if not f.refers & defined and not f.refers & _variables(symbols)]
+        # What each kernel calls goes with it.
+        defined = {f.name for f in functions} - {TAKE}
+        leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
         parts = _parts(leaves, PARTS_PER_THREAD * threads)
         if len(parts) < 2:
             return None

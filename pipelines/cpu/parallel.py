@@ -1,8 +1,11 @@
-"""Parallel loops to OpenMP regions, of which each thread runs one part of the iterations.
+"""Parallel loops to OpenMP regions, of which each thread runs one part of the iterations, and then what others have left of theirs.
 
-A region asks how many threads there are, and which one it runs on: its part is a loop like any other. The work-sharing loops of the OpenMP
-dialect do the same by calls of the runtime, with another barrier at the end of the region, which is one itself; and LLVM makes eight
-copies of their bodies, as the OpenMP dialect has no hints for them.
+The iterations are cut into parts, one for each thread, which takes some of its part at a time. A thread that is through with its part takes
+from the others': one that starts late, or whose core others use as well, holds nobody up for longer than these few iterations. As every
+thread begins with the same part in all kernels, what it has written is in its caches.
+
+The work-sharing loops of the OpenMP dialect take calls of the runtime, with another barrier at the end of the region, which is one itself;
+and LLVM makes eight copies of their bodies, as the OpenMP dialect has no hints for them.
 """
 
 from collections.abc import Sequence
@@ -10,18 +13,73 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import func, ir, memref, scf
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.cpu.loop_hints import keep_loop
-from relayc.pipelines.tir.emit import arith, create, index_constant, yield_values
+from relayc.pipelines.tir.emit import arith, compare, create, index_constant, yield_values
 
 _CONDITION, _LOOP, _BUFFER = ParallelIf.OPERATION_NAME, scf.ParallelOp.OPERATION_NAME, memref.AllocaOp.OPERATION_NAME
+_REGION = "omp.parallel"
 _THREAD, _THREADS = "omp_get_thread_num", "omp_get_num_threads"
 _IF_CLAUSE = 2
 """Which operand segment of omp.parallel its clause `if` is."""
 _SEGMENTS = 6
+_PARTS = 16
+"""Into how many parts a loop is cut at most: more threads share them."""
+_TURNS = 8
+"""In how many turns a thread takes its part."""
+_LINE = 64
+"""Bytes of a line of the caches: the counters of parts do not share them."""
+TAKE = "__relayc_take"
+"""The function that gives a thread iterations; it calls no other one."""
+_TAKE_TEXT = f"""
+func.func private @{TAKE}(%taken: !llvm.ptr, %total: index, %threads: index, %thread: index, %start: index) -> (index, index, index)
+    attributes {{llvm.linkage = #llvm.linkage<internal>, passthrough = ["noinline"]}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %most = arith.constant {_PARTS} : index
+  %turns = arith.constant {_TURNS} : index
+  %parts = arith.minui %threads, %most : index
+  %last = arith.subi %parts, %c1 : index
+  %total_and_last = arith.addi %total, %last : index
+  %share = arith.divui %total_and_last, %parts : index
+  %all_turns = arith.muli %threads, %turns : index
+  %of_a_turn = arith.divui %total, %all_turns : index
+  %one_or_more = arith.maxui %of_a_turn, %c1 : index
+  %is_alone = arith.cmpi eq, %threads, %c1 : index
+  %grain = arith.select %is_alone, %share, %one_or_more : index
+  %count = arith.index_cast %grain : index to i64
+  cf.br ^look(%start : index)
+^look(%number: index):
+  %is_left = arith.cmpi ult, %number, %parts : index
+  cf.cond_br %is_left, ^take, ^nothing
+^take:
+  %sought = arith.addi %thread, %number : index
+  %part = arith.remui %sought, %parts : index
+  %first = arith.muli %part, %share : index
+  %first_there = arith.minui %first, %total : index
+  %rest = arith.subi %total, %first_there : index
+  %length = arith.minui %share, %rest : index
+  %place = arith.index_cast %part : index to i64
+  %counter = llvm.getelementptr %taken[%place] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<{_LINE} x i8>
+  %before = llvm.atomicrmw add %counter, %count monotonic : !llvm.ptr, i64
+  %done = arith.index_cast %before : i64 to index
+  %is_there = arith.cmpi ult, %done, %length : index
+  %next = arith.addi %number, %c1 : index
+  cf.cond_br %is_there, ^found, ^look(%next : index)
+^found:
+  %begin = arith.addi %first_there, %done : index
+  %reached = arith.addi %done, %grain : index
+  %reached_there = arith.minui %reached, %length : index
+  %end = arith.addi %first_there, %reached_there : index
+  return %begin, %end, %number : index, index, index
+^nothing:
+  return %c0, %c0, %parts : index, index, index
+}}
+"""
+"""Takes iterations of a loop for a thread, of the part that is `start` after its own or of one after that. Gives the first of them, the one
+after the last (the same where nothing is left) and where it found them."""
 
 
 def share_loops(module: ir.Module) -> bool:
-    """Turns the parallel loops of a module into regions, in place: the threads take parts of the iterations that differ by one at most, but
-    for the last ones. Gives whether there were any.
+    """Turns the parallel loops of a module into regions, in place. Gives whether there were any.
 
     Where a relay.parallel_if precedes a loop, one thread runs the region unless its condition holds. A loop has no results. A buffer on the
     stack of a loop's body becomes one of each thread: it is allocated at the start of the region.
@@ -30,14 +88,18 @@ def share_loops(module: ir.Module) -> bool:
     loops = found[_LOOP]
     conditions = _conditions(found[_CONDITION], loops)
     if loops:
-        for name in (_THREAD, _THREADS):
-            with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
+        with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
+            for name in (_THREAD, _THREADS):
                 func.FuncOp(name, ir.FunctionType.get([], [ir.IntegerType.get_signless(32)]), visibility="private")
+            module.body.append(ir.Operation.parse(_TAKE_TEXT))
+    counters = []
     for number, loop in enumerate(loops):
         with ir.InsertionPoint(loop), loop.location:
-            _share(loop, conditions.get(number))
+            counters.append(_share(loop, conditions.get(number)))
     for buffer in found[_BUFFER]:
         _allocate_per_thread(buffer)
+    for counter in counters:
+        _allocate_at_start(counter)
     return bool(loops)
 
 
@@ -68,29 +130,61 @@ def _conditions(markers: Sequence[ir.Operation], loops: Sequence[ir.Operation]) 
     return found
 
 
-def _share(loop: ir.Operation, condition: ir.Value | None) -> None:
-    """Replaces a loop by a region, at the ambient insertion point."""
+def _share(loop: ir.Operation, condition: ir.Value | None) -> ir.Operation:
+    """Replaces a loop by a region, at the ambient insertion point. Gives the allocation of the counters of its parts."""
     rank = len(loop.operands) // 3
     lows, highs, steps = (list(loop.operands)[i * rank : (i + 1) * rank] for i in range(3))
     counts = [_trips(*bounds) for bounds in zip(lows, highs, steps, strict=True)]
     total = counts[0]
     for count in counts[1:]:
         total = arith("muli", total, count)
+    taken = _cleared_counters()
     segments = ir.DenseI32ArrayAttr.get([int(i == _IF_CLAUSE and condition is not None) for i in range(_SEGMENTS)])
     operands = [] if condition is None else [condition]
-    region = ir.Operation.create("omp.parallel", operands=operands, attributes={"operandSegmentSizes": segments}, regions=1)
+    region = ir.Operation.create(_REGION, operands=operands, attributes={"operandSegmentSizes": segments}, regions=1)
     with ir.InsertionPoint(region.regions[0].blocks.append()):
-        bounds = [*_part(total), index_constant(1)]
-        part = ir.Operation.create("scf.for", operands=bounds, regions=1)
+        turn = _turns(taken, total)
         create("omp.terminator", [], [])
     body = loop.regions[0].blocks[0]
     _number(body, counts, lows, steps)
     end = list(body.operations)[-1]
     yield_values([], ir.InsertionPoint(end))
     end.operation.erase()
-    body.append_to(part.regions[0])
-    keep_loop(part)
+    body.append_to(turn.regions[0])
+    keep_loop(turn)
     loop.erase()
+    return taken.owner
+
+
+def _cleared_counters() -> ir.Value:
+    """A pointer to counters of parts, which are 0."""
+    byte, number = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(64)
+    size = _constant(number, _PARTS * _LINE)
+    attributes = {"elem_type": ir.TypeAttr.get(byte), "alignment": ir.IntegerAttr.get(number, _LINE)}
+    counters = create("llvm.alloca", [ir.Type.parse("!llvm.ptr")], [size], attributes)
+    create("llvm.intr.memset", [], [counters, _constant(byte, 0), size], {"isVolatile": ir.BoolAttr.get(False)})
+    return counters
+
+
+def _constant(type_: ir.Type, number: int) -> ir.Value:
+    return create("llvm.mlir.constant", [type_], [], {"value": ir.IntegerAttr.get(type_, number)})
+
+
+def _turns(taken: ir.Value, total: ir.Value) -> ir.Operation:
+    """A loop that takes iterations as long as there are some, at the ambient insertion point. Gives the loop over those, without a body."""
+    threads, thread = (_asked(name) for name in (_THREADS, _THREAD))
+    index = ir.IndexType.get()
+    turns = ir.Operation.create("scf.while", results=[index] * 3, operands=[index_constant(0)], regions=2)
+    look = turns.regions[0].blocks.append(index)
+    with ir.InsertionPoint(look):
+        found = list(func.CallOp([index] * 3, TAKE, [taken, total, threads, thread, look.arguments[0]]).results)
+        ir.Operation.create("scf.condition", operands=[compare("ult", *found[:2]), *found])
+    run = turns.regions[1].blocks.append(index, index, index)
+    with ir.InsertionPoint(run):
+        begin, end, place = run.arguments
+        turn = ir.Operation.create("scf.for", operands=[begin, end, index_constant(1)], regions=1)
+        yield_values([place])
+    return turn
 
 
 def _number(body: ir.Block, counts: Sequence[ir.Value], lows: Sequence[ir.Value], steps: Sequence[ir.Value]) -> None:
@@ -105,14 +199,6 @@ def _number(body: ir.Block, counts: Sequence[ir.Value], lows: Sequence[ir.Value]
         old.replace_all_uses_with(new)
     for _ in indices:
         body.erase_argument(0)
-
-
-def _part(total: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The first iteration of this thread, and the one after its last."""
-    threads, thread = (_asked(name) for name in (_THREADS, _THREAD))
-    share = _ceiling(total, threads)
-    first = arith("minsi", arith("muli", thread, share), total)
-    return first, arith("minsi", arith("addi", first, share), total)
 
 
 def _asked(name: str) -> ir.Value:
@@ -153,8 +239,23 @@ def _is(value: ir.Value, number: int) -> bool:
 
 def _allocate_per_thread(buffer: ir.Operation) -> None:
     """Moves a stack buffer of the body of a region to its start."""
-    region = buffer.parent
-    while region is not None and region.name not in ("omp.parallel", "func.func"):
-        region = region.parent
-    if region is not None and region.name == "omp.parallel":
+    region = _owner_of_stack(buffer)
+    if region.name == _REGION:
         buffer.move_before(region.regions[0].blocks[0].operations[0])
+
+
+def _allocate_at_start(counters: ir.Operation) -> None:
+    """Moves counters, and the constant that is their size, to the start of the region or the function that they are in: a loop would
+    allocate them again and again."""
+    start = _owner_of_stack(counters).regions[0].blocks[0].operations[0]
+    size = counters.operands[0].owner
+    size.move_before(start)
+    counters.move_after(size)
+
+
+def _owner_of_stack(op: ir.Operation) -> ir.Operation:
+    """The region or the function on whose stack an operation allocates."""
+    owner = op.parent
+    while owner.name not in (_REGION, "func.func"):
+        owner = owner.parent
+    return owner

@@ -1,13 +1,16 @@
 // RUN: relayc-opt %s --passes tir-to-llvm --split-input-file | filecheck %s
 
-// Buffers become bare pointers, a parallel loop one OpenMP region with as many threads as the runtime gives, of which each runs its part
-// of the loop; a buffer of the loop's body is allocated once per thread.
+// Buffers become bare pointers, a parallel loop one OpenMP region with as many threads as the runtime gives, which take iterations in turns;
+// a buffer of the loop's body is allocated once per thread.
 // CHECK-LABEL: llvm.func @parallel
 // CHECK-SAME: (%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)
+// CHECK: %[[TAKEN:.*]] = llvm.alloca %{{.*}} x i8
+// CHECK: "llvm.intr.memset"(%[[TAKEN]]
 // CHECK: omp.parallel {
 // CHECK: llvm.alloca
 // CHECK: llvm.call @omp_get_num_threads
 // CHECK: llvm.call @omp_get_thread_num
+// CHECK: llvm.call @__relayc_take(%[[TAKEN]]
 // CHECK-NOT: llvm.intr.stacksave
 // CHECK: llvm.br {{.*}}loop_annotation = #[[HINT:.*]]}
 // CHECK: llvm.return

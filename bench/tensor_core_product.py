@@ -1,4 +1,4 @@
-"""A product on the tensor cores of a GPU, written with primitives: the program of docs/schedules.md, "Tensor cores of a GPU"."""
+"""Products on the tensor cores of a GPU, written with primitives: the programs of docs/schedules.md, "Tensor cores of a GPU"."""
 
 from relayc import te
 from relayc.dialects.relay.module import IRModule
@@ -66,3 +66,45 @@ def on_tensor_cores(s: Schedule) -> None:
     s.tensorize(ci, "mma_f16_32x32x16")
     s.annotate(k0, "software_pipeline_stage", [0, 0, 2])  # the copies of A and B two tiles ahead of their use
     s.annotate(k0, "software_pipeline_async_stages", [0])
+
+
+def over_group(s: Schedule, rows: LoopRV, columns: LoopRV) -> LoopRV:
+    """Each of two groups of four warps has half of the rows of a tile; gives the loop over them."""
+    y, rows = s.split(rows, [2, None])
+    s.bind(y, "threadIdx.y")
+    return rows
+
+
+def on_warp_groups(s: Schedule) -> None:
+    """Blocks of 128 x 128 sums, 64 steps at a time, by two groups."""
+    padded = [str(block) for block in s.pad_einsum("C", [128, 128, 64])]
+    if "C_pad" in padded:
+        s.compute_inline("C_pad")
+    i, j = s.get_loops("D")
+    (i0, i1), (j0, j1) = s.split(i, [None, 128]), s.split(j, [None, 128])
+    s.reorder(i0, j0, i1, j1)
+    s.bind(i0, "blockIdx.y")
+    s.bind(j0, "blockIdx.x")
+    _, y, x, lanes = s.split(s.fuse(i1, j1), [None, 2, 128, 4])
+    for loop, axis in ((y, "threadIdx.y"), (x, "threadIdx.x")):
+        s.bind(loop, axis)
+    s.vectorize(lanes)
+
+    sums = s.cache_read("D", 0, "shared")
+    s.storage_align(sums, 0, 0, 32, 8)
+    s.tensorize(over_group(s, *s.compute_at(sums, j0)), "wgmma_store_f32_64x128")
+
+    s.set_scope("C", 0, "warpgroup")
+    s.compute_at("C", j0)
+    *_, ci, cj, ck = s.get_loops("C")
+    ci = over_group(s, ci, cj)
+    k0, k1 = s.split(ck, [None, 64])
+    s.reorder(k0, ci, cj, k1)
+    for number, pad in ((0, "A_pad"), (1, "B_pad")):
+        tile = s.cache_read("C", number, "shared")
+        lines, _ = s.compute_at(tile, k0)
+        if pad in padded:
+            s.compute_inline(pad)
+        s.annotate(lines, "tensor_copy", True)
+    s.tensorize(ci, "wgmma_f16_64x128x64")
+    s.annotate(k0, "software_pipeline_stage", [0, 0, 3])

@@ -12,6 +12,7 @@ from relayc.dialects.tir import names
 from relayc.pipelines.backend import backend_modules
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
+from relayc.pipelines.gpu.launch import WARP
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.tir import emit, vectors
 from relayc.symbolic import Size
@@ -35,6 +36,8 @@ class Operand:
       shape: of the tensor, with the sizes of this use.
       is_output: whether the description computes it.
       has_room: whether the buffer has elements for so much of what may be partial, though there may be less.
+      lines: of a buffer that lies in permuted lines, of which `within` is the element of a line that is the tensor's first one; `offset` is
+        the line's first one then, and `strides` are those in a block of lines.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Operand:
     shape: tuple[Size, ...]
     is_output: bool
     has_room: Callable[[str, int], bool]
+    lines: "Lines | None" = None
+    within: int = 0
 
     @property
     def element(self) -> ir.Type:
@@ -77,22 +82,51 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Fragments:
-    """How a tensor lies in the registers of the threads of a warp: in tiles, of each of which a thread has some registers.
+class Lines:
+    """How a shared buffer lies that copies of boxes write and products by groups of warps read: in lines of 128 bytes, of eight of which
+    chunks of 16 bytes are permuted.
 
-    Its buffer has scope "warp", and only tensor intrinsics use it.
+    What follows along the innermost dimension is cut into lines, and all lines with the same part of it are a block.
+
+    Attributes:
+      elements: of a line.
+      count: lines of a block; blocks: how many there are.
+    """
+
+    elements: int
+    count: int
+    blocks: int
+
+    @property
+    def block(self) -> int:
+        """Elements of a block."""
+        return self.elements * self.count
+
+    @property
+    def size(self) -> int:
+        """Elements of the buffer."""
+        return self.block * self.blocks
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """How a tensor lies in the registers of the threads of a warp, or of a group of four: in tiles, of each of which a thread has some.
+
+    Its buffer has scope "warp" or "warpgroup", and only tensor intrinsics use it.
 
     Attributes:
       layout: a name for which thread has which element: all intrinsics that use a buffer must have the same.
       tile: for each dimension of the tensor which axis of a tile it is, by name, and how many elements a tile has there.
       registers: of a thread, for a tile.
       register: their type, as MLIR writes it.
+      threads: that have it: 32 of a warp, or 128 of a group of warps.
     """
 
     layout: str
     tile: tuple[tuple[str, int], ...]
     registers: int
     register: str
+    threads: int = WARP
 
 
 @dataclass(frozen=True)
@@ -116,14 +150,15 @@ class TensorCall:
     dimension of an operand lie side by side, but for the tensors that the intrinsic has as `strided`.
 
     Attributes:
-      operands: in memory, by the name of the tensor in the description; fragments: those in registers of a warp.
+      operands: in memory, by the name of the tensor in the description; fragments: those in registers of several threads.
       sizes: of the symbols of the description, by name.
       accumulates: whether the outputs go on from what they hold (a reduction that began before). Where the intrinsic does not start by
         itself this is so for every reduction, and its start has been stored.
       target: what it is compiled for.
       counts: how much there is of what may be `partial`, by name: a number, or an index over what is emitted. What is beyond is not
         to be read nor written, unless an operand has room there.
-      lane: the number of the thread in its warp, of an intrinsic that has fragments: all threads of the warp compute it together.
+      lane: the number of the thread in its warp, or in its group of warps, of an intrinsic that has fragments: all these threads compute
+        it together.
     """
 
     operands: Mapping[str, Operand]
@@ -155,7 +190,10 @@ class TensorIntrin:
       strided: tensors whose elements along the innermost dimension may lie apart.
       uses_tiles: whether the implementation has operations on matrix tiles (AMX).
       partial: what there may be less of than the description says, by name: how often each loop of the description counts.
-      fragments: tensors that lie in registers of a warp.
+      fragments: tensors that lie in registers of a warp, or of a group of warps.
+      lines: tensors whose shared buffers lie in permuted lines (see Lines).
+      finish: waits for what implementations began: at most so many of the last groups of them go on, of which each call makes one of what
+        was begun since the last; None where implementations are done when their operations are.
     """
 
     name: str
@@ -166,6 +204,8 @@ class TensorIntrin:
     uses_tiles: bool = False
     partial: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fragments: Mapping[str, Fragments] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    finish: Callable[[int], None] | None = None
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
     _FAMILIES: ClassVar[dict[str, tuple[re.Pattern[str], Callable[..., "TensorIntrin"]]]] = {}
@@ -180,6 +220,8 @@ class TensorIntrin:
         uses_tiles: bool = False,
         partial: Mapping[str, Mapping[str, int]] | None = None,
         fragments: Mapping[str, Fragments] | None = None,
+        lines: Sequence[str] = (),
+        finish: Callable[[int], None] | None = None,
         override: bool = False,
     ) -> "TensorIntrin":
         """Makes an intrinsic known, for `Schedule.tensorize`.
@@ -195,7 +237,10 @@ class TensorIntrin:
           uses_tiles: whether `impl` has operations on matrix tiles (AMX), which a process must be allowed to use.
           partial: what `impl`, a function, takes less of than `desc` says, under names of its own: {"rows": {"i": 1}}, or of two loops of
             which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles then may end early there (TensorCall.counts); others are full.
-          fragments: tensors that lie in registers of the threads of a warp, which compute it together.
+          fragments: tensors that lie in registers of the threads of a warp, or of a group of warps, which compute it together.
+          lines: tensors in shared memory that lie in permuted lines, as copies of boxes ("tensor_copy") write them.
+          finish: called with a number, waits until at most so many groups of what `impl` began are on their way, of which each call makes
+            one; what it writes is there, and what it reads may be written, only then.
           override: whether one of the same name is replaced.
 
         Raises:
@@ -204,7 +249,9 @@ class TensorIntrin:
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
         given = impl if callable(impl) else _text(impl)
-        made = TensorIntrin(name, _text(desc), given, starts, tuple(strided), uses_tiles, dict(partial or {}), dict(fragments or {}))
+        made = TensorIntrin(
+            name, _text(desc), given, starts, tuple(strided), uses_tiles, dict(partial or {}), dict(fragments or {}), tuple(lines), finish
+        )
         made.description(make_context())
         TensorIntrin._REGISTRY[name] = made
         return made

@@ -99,10 +99,11 @@ class BlockMethods(Methods):
         return self._blocks("reindex", block=block, buffer=list(buffer))[0]
 
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
-        """Says where a buffer lies that a block writes: "global", "shared" by a GPU's block of threads, "warp", or "local" of one thread.
+        """Says where a buffer lies that a block writes: "global", "shared" by a GPU's block of threads, "warpgroup", "warp", or "local" of
+        one thread.
 
-        It must be no argument of the kernel. Buffers of scope "warp" lie in registers of the threads of a warp, as the tensor intrinsics
-        say that alone use them.
+        It must be no argument of the kernel. Buffers of scope "warp" lie in registers of the threads of a warp, those of scope "warpgroup"
+        in those of a group of four warps, as the tensor intrinsics say that alone use them.
         """
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
 

@@ -76,6 +76,7 @@ class LoopMethods(Methods):
 
         Of a serial loop of a GPU, "software_pipeline_stage", [0, 0, n], a number for each part of the loop, does what is in stage 0, copies
         to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads do not wait for them until they are read.
+        Of a loop that holds such a copy and nothing else, "tensor_copy", True, makes one copy of a box by the tensor memory accelerator.
         """
         self._apply("annotate", **self._operand(block_or_loop), key=ann_key, value=ann_val)
 

@@ -53,8 +53,8 @@ class CudaBackend(Backend):
         return launch_loops(module)
 
     def lower(self, module: "ir.Module", target: Target) -> None:
-        from relayc.pipelines.cuda.tensor_maps import emulate_tensor_maps, mark_tensor_maps
         from relayc.pipelines.gpu.outline import outline_launches
+        from relayc.pipelines.gpu.tensor_maps import emulate_tensor_maps, mark_tensor_maps
 
         outline_launches(module)
         mark_tensor_maps(module)

@@ -27,7 +27,7 @@ _KERNEL, _MAP = "relay.kernel", "relay.map"
 """Of the declaration of a launch: the number of the kernel, and of each argument whether it is a tensor map. Of that of a tensor map: the
 driver's numbers of its type and its swizzle, and the box."""
 _TENSOR_MAP = "relay.tensor_map"
-"""The operation by which the host fills a tensor map (pipelines.cuda.tensor_maps)."""
+"""The operation by which the host fills a tensor map (pipelines.gpu.tensor_maps)."""
 _READ, _ALLOCATE, _RELEASE = "__relayc_read", "__relayc_allocate", "__relayc_release"
 _CONTAINER = "gpu.container_module"
 """Attribute of a module that has kernels."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, variables
-from relayc.pipelines.blocks.lower.fragments import WARP
+from relayc.pipelines.blocks.lower.fragments import GROUPS
 from relayc.pipelines.blocks.lower.pipelines import Pipelined
 from relayc.pipelines.blocks.lower.shared_memory import Arena
 from relayc.pipelines.blocks.lower.storage import Use
@@ -145,7 +145,8 @@ def check_private(launch: Launch, scope: Scope, label: dict[ir.Value, str]) -> N
     accesses = [(use, a) for use in launch.uses for a in use.accesses]
     for use, store in ((u, a) for u, a in accesses if a.is_store):
         kind = scope(store.buffer)
-        axes = {"local": [*launch.blocks, *launch.threads], WARP: [*launch.blocks, *launch.warps]}.get(kind, launch.blocks)
+        own = launch.threads if kind == "local" else launch.warps if kind in GROUPS else []
+        axes = [*launch.blocks, *own]
         for reader, load in ((u, a) for u, a in accesses if not a.is_store and a.buffer == store.buffer and u is not use):
             written = _part(use, store, axes)
             if (kind != "global" and not _depends(use, store, axes)) or (written is not None and written == _part(reader, load, axes)):
@@ -154,7 +155,7 @@ def check_private(launch: Launch, scope: Scope, label: dict[ir.Value, str]) -> N
                 continue
             who, wanted = (
                 (kind.replace("local", "thread"), "shared")
-                if kind in ("local", WARP)
+                if kind in ("local", *GROUPS)
                 else ("block of threads", "global, in a nest of its own")
             )
             if kind == "global" and not axes:
@@ -163,10 +164,6 @@ def check_private(launch: Launch, scope: Scope, label: dict[ir.Value, str]) -> N
                 f"buffer {label[store.buffer]}: expected scope {wanted}, as {reader.block} reads what another {who} writes by {use.block}, "
                 f"found {kind}"
             )
-
-
-_READERS = {"local": ("thread", "shared"), WARP: ("warp", "shared")}
-"""Who has a buffer of a scope, and the scope of one that others read."""
 
 
 def _equal_keys(a: Index, b: Index) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
+from relayc.pipelines.blocks.intrinsics import Lines
 from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
@@ -31,6 +32,7 @@ class Memory:
       strides: of the dimensions, in elements; by default each holds what lies side by side.
       offset: the element of `buffer` that is the first one, over what is emitted.
       version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
+      lines: of one in permuted lines, whose strides are those in a block of lines.
     """
 
     buffer: ir.Value
@@ -39,6 +41,7 @@ class Memory:
     strides: Sequence[Size] = ()
     offset: Index = field(default_factory=Index)
     version: int = 0
+    lines: Lines | None = None
 
     def __post_init__(self) -> None:
         self.strides = self.strides or strides_of(self.shape)
@@ -46,6 +49,8 @@ class Memory:
     @property
     def size(self) -> Size:
         """Elements of what is kept, with those between its lines."""
+        if self.lines is not None:
+            return self.lines.size
         return self.strides[0] * self.shape[0] if self.shape else 1
 
     def at(self, indices: Sequence[Index]) -> Index:

@@ -1,38 +1,44 @@
 """A scheduled function as a kernel of a GPU: a launch for each of its nests, buffers by their scopes.
 
 "global" buffers lie in the workspace, which all launches of the kernel share, "shared" ones in the memory of a block of threads, "local"
-ones in registers of a thread, or in memory of its own where indices are not numbers, "warp" ones in registers of the threads of a warp.
+ones in registers of a thread, or in memory of its own where indices are not numbers, "warp" and "warpgroup" ones in registers of the
+threads of a warp, or of a group of four.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import variables
+from relayc.pipelines.blocks.intrinsics import Lines
 from relayc.pipelines.blocks.lower.barriers import Barriers, check_private
 from relayc.pipelines.blocks.lower.bodies import File, Memory, State
-from relayc.pipelines.blocks.lower.fragments import LANES, WARP, check_region, placements
+from relayc.pipelines.blocks.lower.box_rings import BoxRing
+from relayc.pipelines.blocks.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, boxes_in, buffers_in_lines, lines_of
+from relayc.pipelines.blocks.lower.fragments import GROUPS, LANES, check_region, placements
 from relayc.pipelines.blocks.lower.function import Function, bytes_of
 from relayc.pipelines.blocks.lower.guards import Guards
 from relayc.pipelines.blocks.lower.launches import LaunchEmission
-from relayc.pipelines.blocks.lower.pipelines import check_pipelines, pipelines_in
+from relayc.pipelines.blocks.lower.pipelines import Pipelined, check_pipelines, pipelines_in
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.shared_memory import Arena
-from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
+from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup, add_shared
 from relayc.pipelines.blocks.lower.storage import Region, Use, region_of
 from relayc.pipelines.blocks.lower.threads import Launch, launches_of
 from relayc.pipelines.blocks.primitives.storage_align import alignments
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
+from relayc.pipelines.gpu import bulk_copies as bulk
 from relayc.pipelines.gpu.launch import launch
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer, view
 from relayc.symbolic import Size, proves
 
-SCOPES = ("global", "shared", "warp", "local")
-PRIVATE = ("warp", "local")
-"""Scopes of buffers in registers, which no other thread, or no other warp, sees."""
+SCOPES = ("global", "shared", *GROUPS, "local")
+PRIVATE = (*GROUPS, "local")
+"""Scopes of buffers in registers, which no other thread, or no other warp or group of warps, sees."""
 
 
 class DeviceFunction(Function):
@@ -51,6 +57,7 @@ class DeviceFunction(Function):
         self.placements = placements(self.uses, nest.scope, labels)
         for buffer, placement in self.placements.items():
             check_region(labels[buffer], self.regions[buffer], placement)
+        self._find_boxes(labels)
         self._check_homes(labels)
 
     def _find_uses(self) -> list[Use]:
@@ -79,22 +86,50 @@ class DeviceFunction(Function):
             if node.is_asynchronous and not self.target.has("cp-async"):
                 raise ScheduleError(f"loop {node.loop.name}: expected a target with cp-async for asynchronous stages, found {self.target}")
 
+    def _find_boxes(self, labels: Mapping[ir.Value, str]) -> None:
+        """The copies of boxes, and how the buffers lie that these write."""
+        nodes = [node for found in self.launches for node in boxes_in(found.nodes)]
+        self.lines: dict[ir.Value, Lines] = {}
+        self.boxes: dict[BoxCopy, Box] = {}
+        for buffer in buffers_in_lines(self.uses, nodes, labels):
+            if alignments(self.nest, buffer):
+                raise ScheduleError(f"buffer {labels[buffer]}: expected no storage_align, as copies of boxes place its lines, found one")
+            self.lines[buffer] = lines_of(labels[buffer], self.regions[buffer].extents, buffer.type.element_type)
+        for node in nodes:
+            where = f"loop {node.loop.name}: annotation {TENSOR_COPY}"
+            if not self.target.has("tma"):
+                raise ScheduleError(f"{where}: expected a target with tma, found {self.target}")
+            if self.guards[node.use.block.name]:
+                raise ScheduleError(f"{where}: expected whole boxes, as pad_einsum makes them, found guards of {node.use.block}")
+            sources = [a.buffer for a in node.use.accesses if not a.is_store]
+            if any(self.nest.scope(b) != "global" or b in self.regions for b in sources):
+                names = ", ".join(labels[b] for b in sources)
+                raise ScheduleError(f"{where}: expected a copy of an argument of the kernel, found one of {names}")
+            shape = self.nest.shape(sources[0]) if sources else []
+            self.boxes[node] = box_of(node, self.regions[node.target], self.lines[node.target], shape, self.nest.sizes)
+
     def _shared_in(self, found: Launch) -> tuple[list[ir.Value], Arena]:
         """The shared buffers of a launch, and what some of them share."""
         own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
-        return own, Arena(found.nodes, {b: self._shared_size(b) * bytes_of(b) for b in own})
+        begin = bulk.EIGHT_BYTES if any(b in self.lines for b in own) else 1
+        return own, Arena(found.nodes, {b: self._shared_size(b) * bytes_of(b) for b in own}, begin)
 
     def _shared_size(self, buffer: ir.Value) -> Size:
         """Elements of a shared buffer, of all that are in a ring."""
         rings = [node.ahead + 1 for found in self.launches for node in pipelines_in(found.nodes) if buffer in node.buffers]
         strides, extents = self._strides(buffer), self.regions[buffer].extents
+        if buffer in self.lines:
+            return self.lines[buffer].size * prod(rings)
         return (strides[0] * extents[0] if extents else 1) * prod(rings)
 
     def _strides(self, buffer: ir.Value) -> list[Size]:
-        """Of a shared buffer, in elements, as storage_align has them."""
+        """Of a shared buffer, in elements, as storage_align has them; of one in permuted lines those in a block of lines."""
         wanted, found = alignments(self.nest, buffer), list[Size]()
+        extents = [*self.regions[buffer].extents]
+        if buffer in self.lines:
+            extents[-1] = self.lines[buffer].elements
         natural: Size = 1
-        for d, extent in reversed(list(enumerate(self.regions[buffer].extents))):
+        for d, extent in reversed(list(enumerate(extents))):
             if d in wanted:
                 factor, offset = wanted[d]
                 natural += (offset - natural) % factor
@@ -114,7 +149,7 @@ class DeviceFunction(Function):
         shares: dict[str, Callable[[Launch], Sequence[Loop]]] = {
             "global": lambda found: [*found.threads, *found.blocks],
             "shared": lambda found: found.threads,
-            WARP: lambda found: [loop for axis, loop in found.axes.items() if axis == LANES],
+            **dict.fromkeys(GROUPS, lambda found: [loop for axis, loop in found.axes.items() if axis == LANES]),
             "local": lambda found: [],
         }
         together = {loop.name for found in self.launches for loop in shares[scope](found)}
@@ -144,6 +179,20 @@ class DeviceFunction(Function):
                 self._launch(found)
 
     def _launch(self, found: Launch) -> None:
+        """A launch. Where there are tensor maps it is in a branch of the host, if there may be no blocks: what is empty has no map."""
+        blocks = prod(loop.extent for loop in found.blocks)
+        if not self._boxes_of(found) or proves(lambda: blocks >= 1):
+            self._launch_blocks(found)
+            return
+        some = emit.compare("ne", emit.index_constant(blocks), emit.index_constant(0))
+        nest.when(some, self.bodies.evaluator, lambda: self._launch_blocks(found))
+
+    def _boxes_of(self, found: Launch) -> list[Pipelined]:
+        """The loops of a launch of which copies of boxes run ahead."""
+        return [node for node in pipelines_in(found.nodes) if node.boxes]
+
+    def _launch_blocks(self, found: Launch) -> None:
+        maps = {box: self.boxes[box].tensor_map(self.bodies) for node in self._boxes_of(found) for box in node.boxes}
         shared, arena = self._shared_in(found)
         wanted = {b: (int(self._shared_size(b)), b.type.element_type) for b in shared}
         apart = [b for b in shared if b not in arena.tensors]
@@ -155,7 +204,8 @@ class DeviceFunction(Function):
             memories |= {b: arena.view(made.shared[-1], b, *wanted[b]) for b in arena.tensors}
             for buffer, memory in memories.items():
                 region = self.regions[buffer]
-                self.storage[buffer] = Memory(memory, region.extents, region.lows, self._strides(buffer))
+                lines = self.lines.get(buffer)
+                self.storage[buffer] = Memory(memory, region.extents, region.lows, self._strides(buffer), lines=lines)
             self._make_local(found)
             variables: dict[str, Var] = {}
             for what, given in (("blockIdx", made.block), ("threadIdx", made.threads)):
@@ -165,7 +215,14 @@ class DeviceFunction(Function):
             guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
             group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
             private = [b for b in self._made_in(found) if self.nest.scope(b) in PRIVATE]
-            LaunchEmission(self.bodies, guards, self.target, Barriers(found, written, arena), group, private).emit(found.nodes, state)
+            rings = {node: self._ring(node, maps, group) for node in self._boxes_of(found)}
+            barriers = Barriers(found, written, arena)
+            LaunchEmission(self.bodies, guards, self.target, barriers, group, private, rings).emit(found.nodes, state)
+
+    def _ring(self, node: Pipelined, maps: Mapping[BoxCopy, ir.Value], group: ThreadGroup) -> BoxRing:
+        """The ring of a loop of which copies of boxes run ahead, where the launch begins."""
+        barriers = add_shared(group.launch, node.ahead + 1, ir.IntegerType.get_signless(64))
+        return BoxRing.begin(node, self.boxes, maps, barriers, group.linear(), self.bodies)
 
     def _make_local(self, found: Launch) -> None:
         for buffer in self._made_in(found):

@@ -1,4 +1,4 @@
-"""Buffers of scope "warp": they lie in the registers of the threads of a warp, in tiles, as tensor intrinsics say."""
+"""Buffers of scope "warp" or "warpgroup": they lie in registers of threads that compute together, in tiles, as tensor intrinsics say."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit
 
-WARP = "warp"
-"""The scope."""
+SCOPES = {32: "warp", 128: "warpgroup"}
+"""By the number of threads that have a buffer together."""
+GROUPS = tuple(SCOPES.values())
 LANES = "threadIdx.x"
-"""The axis along which the threads of a warp are."""
+"""The axis along which these threads are."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Placement:
       layout: see Fragments.
       axes: for each dimension of the buffer the axis of a tile that it is, and the elements of a tile there; None and 1 where it is none.
       registers: of a thread, for a tile; register: their type, as MLIR writes it.
+      scope: of the buffer.
     """
 
     layout: str
     axes: tuple[tuple[str | None, int], ...]
     registers: int
     register: str
+    scope: str
 
     @staticmethod
     def of(fragments: Fragments, binding: Binding) -> "Placement":
@@ -44,14 +47,14 @@ class Placement:
             if len(moving) != 1 or steps[moving[0]] != 1 or axes[moving[0]][0] is not None:
                 raise ScheduleError(f"{binding.name}: expected a dimension of the buffer for {tile[0]}, found steps {list(steps)}")
             axes[moving[0]] = tile
-        return Placement(fragments.layout, tuple(axes), fragments.registers, fragments.register)
+        return Placement(fragments.layout, tuple(axes), fragments.registers, fragments.register, SCOPES[fragments.threads])
 
     def __str__(self) -> str:
         return f"{self.layout} in tiles of {' x '.join(str(extent) for _, extent in self.axes)}"
 
 
 def placements(uses: Sequence[Use], scope: Callable[[ir.Value], str], labels: Mapping[ir.Value, str]) -> dict[ir.Value, Placement]:
-    """How the buffers of scope "warp" lie. Raises ScheduleError, which names the block and the buffer."""
+    """How the buffers of these scopes lie. Raises ScheduleError, which names the block and the buffer."""
     found: dict[ir.Value, Placement] = {}
     for use in uses:
         bindings = {} if use.tensor is None else {b.buffer: b for b in use.tensor.match.operands}
@@ -59,18 +62,18 @@ def placements(uses: Sequence[Use], scope: Callable[[ir.Value], str], labels: Ma
         for buffer in dict.fromkeys(a.buffer for a in use.accesses):
             binding, where = bindings.get(buffer), f"buffer {labels[buffer]}"
             in_registers = binding is not None and binding.name in fragments
-            if scope(buffer) == WARP and (binding is None or not in_registers):
+            if scope(buffer) in GROUPS and (binding is None or not in_registers):
                 raise ScheduleError(
-                    f"{where}: expected tensor intrinsics with fragments alone to use a buffer of scope warp, found {use.block}"
+                    f"{where}: expected tensor intrinsics with fragments alone to use a buffer of scope {scope(buffer)}, found {use.block}"
                 )
             if binding is None or not in_registers:
                 continue
-            if scope(buffer) != WARP:
-                raise ScheduleError(
-                    f"{where}: expected scope warp, as {binding.name} of the tensor intrinsic of {use.block} lies in registers, "
-                    f"found {scope(buffer)}"
-                )
             placement = Placement.of(fragments[binding.name], binding)
+            if scope(buffer) != placement.scope:
+                raise ScheduleError(
+                    f"{where}: expected scope {placement.scope}, as {binding.name} of the tensor intrinsic of {use.block} lies in "
+                    f"registers, found {scope(buffer)}"
+                )
             if found.setdefault(buffer, placement) != placement:
                 raise ScheduleError(
                     f"{where}: expected fragments {found[buffer]} as of the blocks before, found {placement} of {use.block}"

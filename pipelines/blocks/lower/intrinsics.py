@@ -7,7 +7,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.tir.block import extents_of
 from relayc.pipelines.blocks.indices import substitute
-from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
+from relayc.pipelines.blocks.intrinsics import Lines, Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
 from relayc.pipelines.blocks.lower.fragments import LANES, Tiles
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
@@ -42,9 +42,9 @@ class Tensorized:
     is_start: bool = False
 
     @property
-    def is_of_warp(self) -> bool:
-        """Whether the threads of a warp compute it together."""
-        return bool(self.intrin.fragments)
+    def threads(self) -> int:
+        """How many threads compute it together: those of a warp, or of a group of warps."""
+        return max((fragments.threads for fragments in self.intrin.fragments.values()), default=1)
 
     @property
     def guards(self) -> list[Guard]:
@@ -64,7 +64,7 @@ class Tensorized:
         operands = {b.name: self._operand(b, use, bodies, state) for b in self.match.operands if b.name not in tiles}
         fragments = {name: tile.operand() for name, tile in tiles.items()}
         counts = {name: self._count(name, bodies, state) for name in self.intrin.partial}
-        lane = bodies.evaluator.index_value(self._lane(use, state)) if self.is_of_warp else None
+        lane = bodies.evaluator.index_value(self._lane(use, state)) if self.threads > 1 else None
         call = TensorCall(operands, self.match.sizes, self.accumulates, self.target, counts, fragments, lane)
         if callable(self.intrin.impl):
             self.intrin.impl(call)
@@ -104,12 +104,29 @@ class Tensorized:
         assert isinstance(storage, Memory)  # what intrinsics work on is not kept in registers
         point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
         local = [substitute(i, point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
-        offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
+        within = 0
+        if storage.lines is None:
+            offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
+        else:
+            offset, within = self._line(use, binding, storage, storage.lines, [bodies.at(i, state.point) for i in local])
 
         def has_room(name: str, count: int) -> bool:
             return self._has_room(name, count, binding, [bodies.over(i, state.point) for i in local], storage.shape)
 
-        return Operand(binding.name, storage.buffer, offset, binding.strides(storage.strides), binding.shape, binding.is_output, has_room)
+        strides = binding.strides(storage.strides)
+        return Operand(binding.name, storage.buffer, offset, strides, binding.shape, binding.is_output, has_room, storage.lines, within)
+
+    @staticmethod
+    def _line(use: Use, binding: Binding, storage: Memory, lines: Lines, local: Sequence[Index]) -> tuple[Index, int]:
+        """The first element of the line that an operand begins in, and the one of the line that it begins with."""
+        found = local[-1].split(lines.elements)
+        if found is None or not isinstance(found[1].const, int) or found[1].terms:
+            raise ScheduleError(
+                f"{use.block}: {binding.name}: expected it from a number of whole lines of {lines.elements} elements on, or from a certain "
+                f"element of one, found it from {local[-1]} on"
+            )
+        block, within = found
+        return weighted([*local[:-1], Index()], storage.strides) + block * lines.block + storage.offset, int(within.const)
 
     def _has_room(self, name: str, count: int, binding: Binding, low: Sequence[Index], shape: Sequence[Size]) -> bool:
         """Whether a buffer, which begins at `low`, has elements for so much of what may be partial."""

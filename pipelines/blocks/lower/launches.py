@@ -4,7 +4,7 @@ Guards are branches: as far outside as all that is in them has them, and no thre
 so that nothing is computed where it is not used.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -13,24 +13,24 @@ from relayc.pipelines.blocks.indices import Divided, Extremal, variables
 from relayc.pipelines.blocks.lower.asynchronous import emit_copy
 from relayc.pipelines.blocks.lower.barriers import Barriers
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, neutral
+from relayc.pipelines.blocks.lower.box_rings import FREE, PHASE, TURN, BoxRing
+from relayc.pipelines.blocks.lower.boxes import BoxCopy
 from relayc.pipelines.blocks.lower.emission import Emission
 from relayc.pipelines.blocks.lower.guards import Guards, holding
-from relayc.pipelines.blocks.lower.pipelines import Pipelined
+from relayc.pipelines.blocks.lower.pipelines import Pipelined, pipelines_in, unfinished_in
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.threads import Across
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, ScheduleError
+from relayc.pipelines.gpu import bulk_copies as bulk
 from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import barrier
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.symbolic import Size, proves
-
-_TURN, _FREE = (0, 1), (1, 1)
-"""Of the ring of buffers of a loop of which copies run ahead: the place of what an iteration reads, and the one that was read before."""
 
 _Slots = dict[ir.Value, dict[Slot, None]]
 
@@ -42,6 +42,7 @@ class LaunchEmission(Emission):
       barriers: of the launch.
       threads: the block of threads.
       private: buffers of which each thread has its own.
+      boxes: the rings of loops of which copies of boxes run ahead.
     """
 
     def __init__(
@@ -52,17 +53,22 @@ class LaunchEmission(Emission):
         barriers: Barriers,
         threads: ThreadGroup,
         private: Collection[ir.Value],
+        boxes: Mapping[Pipelined, BoxRing],
     ) -> None:
         super().__init__(bodies, guards, target, lambda name, state: None)
-        self.barriers, self.threads, self.private = barriers, threads, private
+        self.barriers, self.threads, self.private, self.boxes = barriers, threads, private, boxes
         self.is_asynchronous = False
         self._rings: dict[Pipelined, File] = {}
+        self._unfinished: list[Use] = []
+        """Tensor intrinsics that are finished where the loop around them says so."""
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         left = [n for n in nodes if init is None or any(use is init.use for use in _uses(n))]
         while left:
             node = left[0]
             if init is None and self.barriers.stands_before(node):
+                if self.boxes:
+                    bulk.fence_memory()  # boxes may come to what threads wrote
                 self._wait()
             common = self._common_guards(node, state, init)
             count = 1
@@ -167,10 +173,17 @@ class LaunchEmission(Emission):
         else:
             self._across(node, state)
 
-    def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
+    def _as_it_runs(self, node: LoopNode, state: State, init: Init | None) -> None:
         if isinstance(node, Pipelined) and init is None:
-            self._pipelined(node, state)
-        elif init is None and self.barriers.stands_in(node):
+            if node in self.boxes:
+                self._with_boxes(node, self.boxes[node], state)
+            else:
+                self._pipelined(node, state)
+        else:
+            super()._as_it_runs(node, state, init)
+
+    def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
+        if init is None and self.barriers.stands_in(node):
             self._run(node, state, init, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
         else:
             super()._serial(node, state, init)
@@ -182,33 +195,73 @@ class LaunchEmission(Emission):
             self._copy_ahead(node, state, Index(number), Index(number))
         index = ir.IndexType.get()
         self._rings[node] = File(Registers(index), [2], [Index()], ())
-        self._rings[node].registers.values = {_TURN: emit.index_constant(0), _FREE: emit.index_constant(node.ahead)}
+        self._rings[node].registers.values = {TURN: emit.index_constant(0), FREE: emit.index_constant(node.ahead)}
         self._run(node, state, None, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
         if node.is_asynchronous:
             wait_for_copies(0)  # groups that brought nothing
 
     def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
         found = super()._carried(node, state, init)
-        if isinstance(node, Pipelined) and init is None:
-            found += [(self._rings[node], slot) for slot in (_TURN, _FREE)]
-        return found
+        if init is not None:
+            return found
+        if node in self._rings:
+            found += [(self._rings[node], slot) for slot in (TURN, FREE)]
+        rings = [self.boxes[n] for n in pipelines_in([node]) if n in self.boxes]
+        return [*found, *((ring.places, slot) for ring in rings for slot in (TURN, FREE, PHASE))]
 
     def _contents(self, node: LoopNode, state: State, init: Init | None) -> None:
         if not isinstance(node, Pipelined) or init is not None:
             super()._contents(node, state, init)
             return
+        if node in self.boxes:
+            self._turn_of_boxes(node, self.boxes[node], state)
+            return
         number, places = state.point[node.loop.var], self._rings[node].registers.values
         assert isinstance(number, Index)
-        turn, free = (Index.of(Var(0, node.ahead, places[slot], name="turn")) for slot in (_TURN, _FREE))
+        turn, free = (Index.of(Var(0, node.ahead, places[slot], name="turn")) for slot in (TURN, FREE))
         if node.is_asynchronous:
             wait_for_copies(node.ahead - 1)
         self._wait()
         self._copy_ahead(node, state, number + node.ahead, free)
         with self._in_ring(node, turn):
             self.emit(node.rest, state)
-        is_last = emit.compare("eq", places[_TURN], emit.index_constant(node.ahead))
-        following = emit.select(is_last, emit.index_constant(0), emit.arith("addi", places[_TURN], emit.index_constant(1)))
-        places.update({_FREE: places[_TURN], _TURN: following})
+        is_last = emit.compare("eq", places[TURN], emit.index_constant(node.ahead))
+        following = emit.select(is_last, emit.index_constant(0), emit.arith("addi", places[TURN], emit.index_constant(1)))
+        places.update({FREE: places[TURN], TURN: following})
+
+    # ---- those whose copies are of boxes
+
+    def _with_boxes(self, node: Pipelined, ring: BoxRing, state: State) -> None:
+        """A loop of which copies of boxes run ahead. What tensor intrinsics began in an iteration ends while the next one runs: then the
+        place that they read is free."""
+        place = ring.place(TURN)
+        for number in range(node.ahead):
+            self._copy_ahead(node, state, Index(number), place)
+            place = ring.following(place)
+        before, self._unfinished = self._unfinished, unfinished_in(node)
+        if node.loop.extent == 1:
+            self._contents(node, self._at(state, node, Index()), None)
+        else:
+            self._run(node, state, None, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
+        self._finish(0)
+        self._unfinished = before
+
+    def _turn_of_boxes(self, node: Pipelined, ring: BoxRing, state: State) -> None:
+        number = state.point[node.loop.var]
+        assert isinstance(number, Index)
+        ring.wait()
+        with self._in_ring(node, ring.place(TURN)):
+            self.emit(node.rest, state)
+        self._finish(1)
+        self._wait()
+        self._copy_ahead(node, state, number + node.ahead, ring.place(FREE))
+        ring.advance()
+
+    def _finish(self, keep: int) -> None:
+        """Waits for what was begun in a loop, but for so many groups of it."""
+        for finish in dict.fromkeys(use.tensor.intrin.finish for use in self._unfinished if use.tensor is not None):
+            assert finish is not None
+            finish(keep)
 
     def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
         """The copies of an iteration, where there is one of this number, to a place in the ring."""
@@ -225,10 +278,22 @@ class LaunchEmission(Emission):
             commit_copies()
 
     def _copies(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
+        if node in self.boxes:
+            inside = self._at(state, node, number)
+            with self._in_ring(node, turn), self.bodies.scope():
+                self.boxes[node].copy(inside, turn, lambda box: self._begin_of(box, inside))
+            return
         self.is_asynchronous = node.is_asynchronous
         with self._in_ring(node, turn), self.bodies.scope():
             self.emit(node.copies, self._at(state, node, number))
         self.is_asynchronous = False
+
+    @staticmethod
+    def _begin_of(box: BoxCopy, state: State) -> State:
+        """Where the loops of a copy of a box are at their start."""
+        names = [loop.name for loop in box.use.loops]
+        inner = box.use.loops[names.index(box.loop.name) :]
+        return replace(state, point={**state.point, **{loop.var: Index() for loop in inner}})
 
     @contextmanager
     def _in_ring(self, node: Pipelined, turn: Index) -> Iterator[None]:
@@ -246,8 +311,11 @@ class LaunchEmission(Emission):
     def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
         if self.is_asynchronous:
             emit_copy(use, self.bodies, state)
-        else:
-            super()._run_block(use, state, init, safe)
+            return
+        super()._run_block(use, state, init, safe)
+        finish = use.tensor.intrin.finish if use.tensor is not None and not use.is_start else None
+        if finish is not None and not any(other is use for other in self._unfinished):
+            finish(0)
 
     # ---- reductions that threads share
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.arguments import decode
+from relayc.pipelines.blocks.lower.boxes import TENSOR_COPY, BoxCopy, boxes_in
 from relayc.pipelines.blocks.lower.storage import Use, outer_and_bounds
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.views import Access, Loop, Member, ScheduleError
@@ -29,6 +30,7 @@ class Pipelined(LoopNode):
       copies: these parts; rest: the others.
       buffers: what the copies write, of which there are `ahead` and one more.
       is_asynchronous: whether threads wait for copies at the barrier only.
+      boxes: the copies, where they are of boxes.
     """
 
     def __init__(
@@ -36,12 +38,13 @@ class Pipelined(LoopNode):
     ) -> None:
         super().__init__(loop, (*copies, *rest))
         self.copies, self.rest, self.ahead, self.buffers, self.is_asynchronous = copies, rest, ahead, buffers, is_asynchronous
+        self.boxes = tuple(node for node in copies if isinstance(node, BoxCopy))
 
 
 def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], str]) -> Pipelined | None:
     """A loop with what is in it as one of which parts run ahead; None where its annotations say nothing of that. Raises ScheduleError."""
     stages = _numbers(loop, STAGES)
-    if stages is None:
+    if stages is None or (loop.extent == 1 and not any(True for _ in boxes_in(inside))):
         return None
     where = f"loop {loop.name}: annotation {STAGES}"
     if loop.kind != Kind.SERIAL:
@@ -57,6 +60,8 @@ def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], st
     stage_of = {name: stage for part, stage in zip(loop.inside, stages, strict=True) for name in _blocks(part)}
     copies = [node for node in inside if stage_of[_first(node).block.name] == 0]
     rest = [node for node in inside if stage_of[_first(node).block.name] != 0]
+    if any(isinstance(node, BoxCopy) for node in copies) and not all(isinstance(node, BoxCopy) for node in copies):
+        raise ScheduleError(f"{where}: expected copies all of which are of boxes ({TENSOR_COPY}), or none, found both")
     read, written = ({a.buffer for use in _uses(rest) for a in use.accesses if a.is_store == stores} for stores in (False, True))
     buffers: dict[ir.Value, None] = {}
     for use in _uses(copies):
@@ -80,6 +85,17 @@ def _obstacle(access: Access, scope: str, is_read: bool, is_written: bool) -> st
     return "writes one that is written there too" if is_written else None if is_read else "writes one that is not read there"
 
 
+def unfinished_in(node: Pipelined) -> list[Use]:
+    """The tensor intrinsics in a loop whose results are not there when they have run, and which nothing else in the loop uses: for these it
+    is enough to wait in the next iteration, and behind the loop."""
+    found, others = list[Use](), list[Use]()
+    for use in _uses(node.rest):
+        begins = use.tensor is not None and use.tensor.intrin.finish is not None and not use.is_start
+        (found if begins else others).append(use)
+    used = {a.buffer for use in others for a in use.accesses}
+    return found if used.isdisjoint(a.buffer for use in found for a in use.accesses if a.is_store) else []
+
+
 def pipelines_in(nodes: Sequence[Node]) -> Iterator[Pipelined]:
     """The loops of some nests of which parts run ahead."""
     for node in nodes:
@@ -90,13 +106,20 @@ def pipelines_in(nodes: Sequence[Node]) -> Iterator[Pipelined]:
 
 
 def check_pipelines(nodes: Sequence[Node], uses: Sequence[Use], labels: Mapping[ir.Value, str]) -> None:
-    """That what copies write ahead is read in the iteration for which it is written, and nowhere else.
+    """That what copies write ahead is read in the iteration for which it is written, and nowhere else, and that copies of boxes run ahead.
 
     Args:
       uses: of the whole launch.
 
     Raises ScheduleError, which names the loop and the buffer.
     """
+    ahead = {box for node in pipelines_in(nodes) for box in node.boxes}
+    for box in boxes_in(nodes):
+        if box not in ahead:
+            raise ScheduleError(
+                f"loop {box.loop.name}: annotation {TENSOR_COPY}: expected it in stage 0 of a loop with the annotation {STAGES}, found "
+                f"{box.use.block} in none"
+            )
     for node in pipelines_in(nodes):
         for buffer in node.buffers:
             accesses = [(use, a) for use in uses for a in use.accesses if a.buffer == buffer]

@@ -19,14 +19,16 @@ class Arena:
     Args:
       nodes: of the launch.
       sizes: bytes of each shared buffer.
+      begin: bytes that each of them begins at a multiple of.
 
     Attributes:
       tensors: where buffers lie in it; none where each has memory of its own.
       size: in bytes.
     """
 
-    def __init__(self, nodes: Sequence[Node], sizes: Mapping[ir.Value, Size]) -> None:
-        large = {b: Tensor(s, *_span(nodes, b)) for b, s in sizes.items() if isinstance(s, int) and s >= LEAST_BYTES}
+    def __init__(self, nodes: Sequence[Node], sizes: Mapping[ir.Value, Size], begin: int = 1) -> None:
+        whole = {b: -(-s // begin) * begin for b, s in sizes.items() if isinstance(s, int) and s >= LEAST_BYTES}
+        large = {b: Tensor(s, *_span(nodes, b)) for b, s in whole.items()}
         self.size = int(plan(list(large.values())))
         self.tensors = large if self.size < sum(int(t.size) for t in large.values()) else {}
         if not self.tensors:

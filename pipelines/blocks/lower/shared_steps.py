@@ -28,6 +28,10 @@ class ThreadGroup:
         self.launch = ir.InsertionPoint.current.block
         self._scratch: dict[ir.Type, ir.Value] = {}
 
+    def linear(self) -> ir.Value:
+        """The number of the thread in its block."""
+        return self._linear(list(self.extents))
+
     def number(self, axis: str) -> ir.Value:
         """The number of the thread along an axis."""
         return self.numbers[axis].value
@@ -58,7 +62,7 @@ class ThreadGroup:
         if size == WARP:
             return value
         memory = self._memory(value.type)
-        linear = self._linear(list(self.extents))
+        linear = self.linear()
         warp, lane = (self._divided(linear, WARP, name) for name in ("divui", "remui"))
         first = emit.compare("eq", lane, emit.index_constant(0))
         barrier()

@@ -13,12 +13,12 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import substitute, variables
-from relayc.pipelines.blocks.lower.fragments import LANES, WARP
+from relayc.pipelines.blocks.lower.boxes import TENSOR_COPY, BoxCopy, is_box
+from relayc.pipelines.blocks.lower.fragments import GROUPS, LANES, SCOPES
 from relayc.pipelines.blocks.lower.pipelines import pipelined
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
 from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
-from relayc.pipelines.gpu.launch import WARP as WARP_LANES
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import exact
 
@@ -29,7 +29,7 @@ ACROSS = "across threads"
 """How a reduction runs whose steps threads share."""
 
 Scope = Callable[[ir.Value], str]
-"""Where a buffer lies: "global", "shared" or "local"."""
+"""Where a buffer lies: "global", "shared", ..."""
 
 
 class _Alike(Loop):
@@ -119,6 +119,8 @@ class _Launches:
         """What is left of a node where the loops that are bound are axes."""
         if not isinstance(node, LoopNode):
             return (self._use(node),)
+        if is_box(node.loop):
+            return (self._box(node),)
         if node.kind == Kind.PARALLEL:
             raise ScheduleError(f"loop {node.loop.name}: expected a loop bound to threads of the GPU, found one of threads of a CPU")
         shared = next((use for use in node.uses if _begins(use, node.loop.name) and _thread_steps(use)), None)
@@ -127,8 +129,20 @@ class _Launches:
         inside = tuple(found for child in node.children for found in self._nodes(child))
         if is_bound(node.loop):
             return inside
-        staged = pipelined(node.loop, inside, self.scope) if node.loop.extent != 1 else None
+        staged = pipelined(node.loop, inside, self.scope)
         return (staged or LoopNode(_unbound(node.loop), inside),)
+
+    def _box(self, node: LoopNode) -> BoxCopy:
+        """Loops that are one copy of a box, which one thread begins."""
+        inside: Node = node
+        while isinstance(inside, LoopNode):
+            if inside.kind != Kind.SERIAL or len(inside.children) != 1:
+                found = f"one that is {inside.kind}" if inside.kind != Kind.SERIAL else ", ".join(str(u.block) for u in inside.uses)
+                raise ScheduleError(
+                    f"loop {node.loop.name}: annotation {TENSOR_COPY}: expected serial loops around one block, found {found}"
+                )
+            (inside,) = inside.children
+        return BoxCopy(node.loop, self._use(inside, is_of_first=False))
 
     def _across(self, node: LoopNode, use: Use) -> Across:
         """A reduction of which loops are bound to threads, from its outermost loop on."""
@@ -156,9 +170,14 @@ class _Launches:
                 found = LoopNode(_unbound(n.loop), (found,))
         return Across(node.loop, found, made, axes)
 
-    def _use(self, use: Use) -> Use:
-        if use.tensor is not None and use.tensor.is_of_warp:
-            self._check_warp(use)
+    def _use(self, use: Use, is_of_first: bool = True) -> Use:
+        """A block over the axes.
+
+        Args:
+          is_of_first: whether the first thread along an axis computes it, where others would do the same.
+        """
+        if use.tensor is not None and use.tensor.threads > 1:
+            self._check_group(use)
         used = set[Var]().union(*map(variables, use.points), *(variables(g.index) for g in use.guards))
         point: dict[Var, Index] = {}
         guards: list[Guard] = []
@@ -175,34 +194,35 @@ class _Launches:
             if loop.extent != axis.extent:
                 guards.append(Guard(Index.of(axis.var), loop.extent))
         for name, axis in self.axes.items():
-            if name not in deciding and self._is_of_first(use, name):
+            if is_of_first and name not in deciding and self._is_of_first(use, name):
                 guards.append(Guard(Index.of(axis.var), 1))
         loops = (*self.axes.values(), *(_unbound(loop) for loop in use.loops if not is_bound(loop)))
         points = tuple(substitute(p, point) for p in use.points)
         given = tuple(_of_vectors(Guard(substitute(g.index, point), g.limit), use.loops) for g in use.guards)
         return replace(use, loops=loops, points=points, guards=(*guards, *given))
 
-    def _check_warp(self, use: Use) -> None:
-        """That the threads of a warp are there for a block that they compute together."""
-        lanes = self.axes[LANES].extent if LANES in self.axes else 1
-        if lanes != WARP_LANES:
+    def _check_group(self, use: Use) -> None:
+        """That the threads of a warp, or of a group of warps, are there for a block that they compute together."""
+        assert use.tensor is not None
+        lanes, wanted = self.axes[LANES].extent if LANES in self.axes else 1, use.tensor.threads
+        if lanes != wanted:
             raise ScheduleError(
-                f"{use.block}: expected {WARP_LANES} threads along {LANES}, a warp, for its tensor intrinsic, found {lanes}"
+                f"{use.block}: expected {wanted} threads along {LANES}, a {SCOPES[wanted]}, for its tensor intrinsic, found {lanes}"
             )
         around = next((loop for loop in use.loops if loop.kind == LANES and loop.extent != 1), None)
         if around is not None:
             raise ScheduleError(
-                f"{use.block}: expected no loop around it that is bound to {LANES}, as a warp computes its tensor intrinsic together, "
-                f"found {around.name}"
+                f"{use.block}: expected no loop around it that is bound to {LANES}, as a {SCOPES[wanted]} computes its tensor "
+                f"intrinsic together, found {around.name}"
             )
 
     def _is_of_first(self, use: Use, axis: str) -> bool:
         """Whether the first along an axis computes a block for all, which computes the same along it."""
         scopes = {self.scope(a.buffer) for a in use.accesses if a.is_store}
-        if axis == LANES and use.tensor is not None and use.tensor.is_of_warp:
+        if axis == LANES and use.tensor is not None and use.tensor.threads > 1:
             return False
         if axis.startswith(THREAD):
-            return not scopes <= {"local", WARP}
+            return not scopes <= {"local", *GROUPS}
         if "global" not in scopes:
             return False
         if not any(loop.kind == axis for loop in use.loops):

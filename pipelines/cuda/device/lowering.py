@@ -21,7 +21,7 @@ from relayc.pipelines.cuda.device.launches import LaunchFacts, launch_facts
 from relayc.pipelines.cuda.device.shared import SPACE, SharedMemory, number_spaces, place_shared
 from relayc.pipelines.cuda.device.threads import lower_thread_operations, threads_of
 from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.cuda.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, map_arguments
+from relayc.pipelines.gpu.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, map_arguments
 from relayc.pipelines.upstream import run_upstream
 
 THREADS, DYNAMIC_SHARED, STATIC_SHARED = "relay.threads", "relay.dynamic_shared_bytes", "relay.static_shared_bytes"

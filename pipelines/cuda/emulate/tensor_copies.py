@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.emulate.mbarriers import UPDATE, UPDATE_TEXT
-from relayc.pipelines.cuda.tensor_maps import word as map_word
 from relayc.pipelines.gpu.emulate.pointers import to_word, word
 from relayc.pipelines.gpu.emulate.registry import instruction
 from relayc.pipelines.gpu.emulate.thread import WaitingThread
+from relayc.pipelines.gpu.tensor_maps import MOST_RANK
+from relayc.pipelines.gpu.tensor_maps import word as map_word
 from relayc.pipelines.tir import emit
 
 COPIES = "tma"
@@ -88,14 +89,15 @@ func.func private @{_LINE}(%to: i64, %base: i64, %inside: i1, %at: i64, %size: i
 
 @instruction("nvvm.cp.async.bulk.tensor.shared.cluster.global", waits=True)
 def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """The box of a tensor of up to three dimensions, or pixels of one of four, in lines of 128 bytes that are permuted."""
+    """The box of a tensor, or pixels of one of four dimensions, in lines of 128 bytes that are permuted."""
     counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
     rank, offset_count = counts[2], counts[4]
     is_tiled = "im2col" not in str(op.attributes["mode"])
-    is_known = 1 <= rank <= 3 and offset_count == 0 if is_tiled else rank == _PIXEL_RANK and offset_count == rank - 2
+    is_known = 1 <= rank <= MOST_RANK and offset_count == 0 if is_tiled else rank == _PIXEL_RANK and offset_count == rank - 2
     if counts[5:] != [0] * len(counts[5:]) or not is_known:
         raise ValueError(
-            f"kernel {thread.kernel} at {op.location}: expected a copy of a box of up to 3 dimensions, or of pixels of 4, found {op}"
+            f"kernel {thread.kernel} at {op.location}: expected a copy of a box, of up to {MOST_RANK} dimensions, or of pixels, "
+            f"of 4, found {op}"
         )
     to, tensor_map, *numbers = op.operands
     at, barrier, offsets = numbers[:rank], numbers[rank], numbers[rank + 1 :]

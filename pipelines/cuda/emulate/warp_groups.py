@@ -35,10 +35,12 @@ _HASH, _CHECK = f"{_PREFIX}.hash", f"{_PREFIX}.check"
 _SUMS = {
     ("bf16", "bf16"): "f32",
     ("f16", "f16"): "f32",
+    ("tf32", "tf32"): "f32",
     **{(a, b): "s32" for a in ("s8", "u8") for b in ("s8", "u8")},
 }
 """Element types of operands, and of their sums, that are emulated."""
-_ELEMENTS = {"bf16": "bf16", "f16": "f16", "s8": "i8", "u8": "i8", "f32": "f32", "s32": "i32"}
+_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "s8": 1, "u8": 1}
+_ELEMENTS = {"bf16": "bf16", "f16": "f16", "tf32": "f32", "s8": "i8", "u8": "i8", "f32": "f32", "s32": "i32"}
 _EXTENSIONS = {"bf16": "extf", "f16": "extf", "s8": "extsi", "u8": "extui"}
 
 _PLACE_TEXT = f"""
@@ -204,14 +206,22 @@ def _product(kinds: tuple[str, str], are_across: tuple[bool, bool], columns: int
     """Adds the products of an instruction to a thread's sums, in memory; of these, the start of shared memory, two descriptors and the
     number of the thread in its group."""
     sum_type = _ELEMENTS[_SUMS[kinds]]
-    lanes = _LINE_BYTES // (2 if sum_type == "f32" else 1)
+    lanes = _LINE_BYTES // _BYTES[kinds[0]]
     readers = [_line(is_across) for is_across in are_across]
 
     def line(result: str, operand: int, number: str) -> str:
         kind, (reader, _) = kinds[operand], readers[operand]
         stored = f"vector<{lanes}x{_ELEMENTS[kind]}>"
-        return f"""
-    %{result}_bytes = func.call @{reader}(%base, %{"ab"[operand]}, {number}) : (i64, i64, i64) -> vector<{_LINE_BYTES}xi8>
+        bytes_ = f"""
+    %{result}_bytes = func.call @{reader}(%base, %{"ab"[operand]}, {number}) : (i64, i64, i64) -> vector<{_LINE_BYTES}xi8>"""
+        if kind == "tf32":  # bits that a tf32 does not have do not count
+            words = f"vector<{lanes}xi32>"
+            return f"""{bytes_}
+    %{result}_words = vector.bitcast %{result}_bytes : vector<{_LINE_BYTES}xi8> to {words}
+    %{result}_mask = arith.constant dense<-8192> : {words}
+    %{result}_kept = arith.andi %{result}_words, %{result}_mask : {words}
+    %{result} = arith.bitcast %{result}_kept : {words} to {stored}"""
+        return f"""{bytes_}
     %{result}_line = vector.bitcast %{result}_bytes : vector<{_LINE_BYTES}xi8> to {stored}
     %{result} = arith.{_EXTENSIONS[kind]} %{result}_line : {stored} to vector<{lanes}x{sum_type}>"""
 
@@ -283,19 +293,20 @@ def _named(thread: WaitingThread, function: _Function) -> str:
 
 @instruction("nvvm.wgmma.mma_async", waits=True)
 def multiply_add(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """64 rows by up to 256 columns of lines of 32 bytes along the depth: bf16 or f16, along or across it, or 8-bit integers along it."""
+    """64 rows by up to 256 columns of lines of 32 bytes along the depth: bf16 or f16, along or across it, or tf32 or bytes along it."""
     sums, a, b = op.operands
     rows, columns, depth = map(int, re.findall(r"\d+", str(op.attributes["shape"])))
     kinds = (_kind(op, "typeA"), _kind(op, "typeB"))
-    if _SUMS.get(kinds) != _kind(op, "typeD") or (rows, depth) != (_ROWS, _LINE_BYTES // (2 if _SUMS[kinds] == "f32" else 1)):
+    if _SUMS.get(kinds) != _kind(op, "typeD") or (rows, depth) != (_ROWS, _LINE_BYTES // _BYTES[kinds[0]]):
         found = f"m{rows}n{columns}k{depth} of {', '.join((*kinds, _kind(op, 'typeD')))}"
-        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma of bf16 or f16 in f32 or of bytes in s32, found {found}")
+        wanted = "wgmma of bf16, f16 or tf32 in f32 or of bytes in s32"
+        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected {wanted}, found {found}")
     are_across = (_kind(op, "layoutA") == "col", _kind(op, "layoutB") == "row")
     facts = [_kind(op, name) for name in ("scaleA", "scaleB", "scaleD")]
     if facts != ["one", "one", "one"] or ("satfinite" in op.attributes and _kind(op, "satfinite") != "wrapped"):
         raise ValueError(f"kernel {thread.kernel} at {op.location}: expected wgmma that is scaled by 1 and wraps, found {op}")
-    if any(are_across) and _SUMS[kinds] != "f32":
-        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected bytes that lie along the depth, found {op}")
+    if any(are_across) and _BYTES[kinds[0]] != 2:
+        raise ValueError(f"kernel {thread.kernel} at {op.location}: expected {kinds[0]} that lie along the depth, found {op}")
     base = to_word(thread.block)
     in_group = emit.arith("andi", thread.linear, word(_GROUP - 1))
     memory = thread.reserve("wgmma sums", columns // 2 * 4, "thread", 0)

@@ -19,6 +19,7 @@ from relayc.pipelines.cuda.schedule.hopper.choice import Product
 from relayc.pipelines.cuda.schedule.hopper.tile import GroupTile
 from relayc.pipelines.cuda.schedule.product.choice import Sizes
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.gpu import bulk_copies
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 
@@ -174,14 +175,14 @@ def _two_tiles() -> tuple[IRModule, np.ndarray, np.ndarray]:
 
 def test_operands_that_nobody_waits_for_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     mod, a, b = _two_tiles()
-    original, calls = instructions.wait, []
+    original, calls = bulk_copies.wait, []
 
     def wait(barrier: ir.Value, parity: ir.Value) -> None:
         calls.append(parity)
         if len(calls) == 1:  # that of the warp that brings tiles
             original(barrier, parity)
 
-    monkeypatch.setattr(instructions, "wait", wait)
+    monkeypatch.setattr(bulk_copies, "wait", wait)
     # They come while the products read them.
     with pytest.raises(RuntimeError, match=r"waiting for ever at .*nvvm.wgmma.wait.group"):
         compiled(mod)(a, b)
@@ -199,8 +200,8 @@ def test_operands_that_are_given_back_too_early_are_an_error(monkeypatch: pytest
 
 def test_bytes_that_do_not_come_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     mod, a, b = _two_tiles()
-    original = instructions.arrive_expecting
-    monkeypatch.setattr(instructions, "arrive_expecting", lambda barrier, count: original(barrier, count + 16))
+    original = bulk_copies.arrive_expecting
+    monkeypatch.setattr(bulk_copies, "arrive_expecting", lambda barrier, count: original(barrier, count + 16))
     with pytest.raises(RuntimeError, match=r"waiting for ever at .*nvvm.mbarrier.try_wait"):
         compiled(mod)(a, b)
 
@@ -237,8 +238,8 @@ def figures_of(mod: IRModule, target: Target) -> list[Any]:
     """Of all kernels of a program."""
     from relayc.pipelines.cuda.device.code import lower_device
     from relayc.pipelines.cuda.target import CudaTarget
-    from relayc.pipelines.cuda.tensor_maps import mark_tensor_maps
     from relayc.pipelines.gpu.outline import outline_launches
+    from relayc.pipelines.gpu.tensor_maps import mark_tensor_maps
 
     assert isinstance(target, CudaTarget)
     tir = relayc.compile(mod, target=target, stop_after="tir", cache=False)

@@ -1,12 +1,13 @@
 """What products on GPUs become: copies, matrix loads, registers, for each architecture."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from oracle import values
 from support import Const, program
 
-from relayc.bench.tensor_core_product import on_tensor_cores, product_of_f16
+from relayc.bench.tensor_core_product import on_tensor_cores, on_warp_groups, product_of_f16
 from relayc.dialects.relay import build
 from relayc.pipelines.build import build as build_module
 from relayc.pipelines.cuda.device.code import lower_device
@@ -14,9 +15,11 @@ from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.outline import outline_launches
+from relayc.pipelines.gpu.tensor_maps import mark_tensor_maps
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.program.single import kernel_program
 from relayc.pipelines.target import Target
+from relayc.tir import Schedule
 
 
 def product_of(
@@ -75,18 +78,34 @@ def test_a_product_of_one_turn_of_the_depth_keeps_only_its_sums():
     assert len(re.findall(r"fma\.rn\.f32", ptx)) == 32 * 8 * 4
 
 
-def test_what_is_written_with_primitives_is_the_same_inside():
-    """The loop over the steps of a product by tensor intrinsics has the instructions of the strategy: 4 copies, 8 loads, 16 products."""
-    target = Target("cuda", arch="sm_80")
+def written(arch: str, schedule: Callable[[Schedule], None]) -> tuple[str, KernelFigures]:
+    """The PTX and the figures of a product of f16 that a schedule by hand makes."""
+    target = Target("cuda", arch=arch)
     assert isinstance(target, CudaTarget)
     fed, found = kernel_program(product_of_f16(2048, 1024, 4096), None, {})
-    with PassContext(config={"schedule.functions": {found: on_tensor_cores}}):
+    with PassContext(config={"schedule.functions": {found: schedule}}):
         module = build_module(fed, target, None, None, None, False, "tir", None, "f32", first="tir")
     with module.context:
         outline_launches(module.module)
+        mark_tensor_maps(module.module)
         (kernel,) = lower_device(module.module, target).images.kernels.values()
-    ptx = kernel.of("sm_80").ptx
-    check_figures(ptx, kernel_figures(kernel, "sm_80"))
+    return kernel.of(arch).ptx, kernel_figures(kernel, arch)
+
+
+def test_what_is_written_with_primitives_is_the_same_inside():
+    """The loop over the steps of a product by tensor intrinsics has the instructions of the strategy: 4 copies, 8 loads, 16 products."""
+    ptx, figures = written("sm_80", on_tensor_cores)
+    check_figures(ptx, figures)
     counts = {name: len(re.findall(name, ptx)) for name in ("mma.sync", "ldmatrix.sync.*x4", "cp.async.cg", "bar.sync")}
     # Copies stand before the loop as well, twice; barriers behind it, before and behind the sums in shared memory.
     assert counts == {"mma.sync": 16, "ldmatrix.sync.*x4": 8, "cp.async.cg": 12, "bar.sync": 3}
+
+
+def test_warp_groups_that_are_written_with_primitives_multiply_while_tiles_come():
+    """Four products and two copies in the loop, nothing in local memory, and no product that waits for another one."""
+    ptx, figures = written("sm_90a", on_warp_groups)
+    check_figures(ptx, figures)
+    assert figures.report is None or not figures.report.warnings
+    counts = {name: len(re.findall(name, ptx)) for name in ("wgmma.mma_async", "cp.async.bulk.tensor", "wgmma.wait_group", "bar.sync")}
+    # Copies stand before the loop as well, three times; waits and barriers behind it, before and behind the sums in shared memory.
+    assert counts == {"wgmma.mma_async": 4, "cp.async.bulk.tensor": 8, "wgmma.wait_group": 2, "bar.sync": 4}

@@ -8,9 +8,9 @@ from support import program
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
-from relayc.pipelines.cuda.tensor_maps import TensorMap, Window
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.gpu.tensor_maps import TensorMap, Window
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit

@@ -7,7 +7,7 @@ sums go through shared memory before the next products begin; its stores are on 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from relayc.pipelines.cuda.schedule.hopper.instructions import LINE_BYTES, ROWS
+from relayc.pipelines.cuda.schedule.hopper.instructions import ROWS
 from relayc.pipelines.cuda.schedule.hopper.tile import STRIP, GroupTile
 from relayc.pipelines.cuda.schedule.product.choice import (
     BESIDE,
@@ -21,6 +21,7 @@ from relayc.pipelines.cuda.schedule.product.choice import (
     Sizes,
 )
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.gpu.bulk_copies import LINE_BYTES
 from relayc.symbolic import ceil_div
 
 MOST_COLUMNS, LEAST_COLUMNS = 256, 64

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
-from relayc.pipelines.cuda.schedule.hopper.operands import MatrixOperand, TileOperand, as_i32, is_for_maps
+from relayc.pipelines.cuda.schedule.hopper.operands import MatrixOperand, TileOperand, is_for_maps
 from relayc.pipelines.cuda.schedule.product.operands import Way
 from relayc.pipelines.cuda.schedule.product.problem import Problem, divided
 from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added
-from relayc.pipelines.cuda.tensor_maps import TensorMap, Window
+from relayc.pipelines.gpu import bulk_copies as bulk
+from relayc.pipelines.gpu.tensor_maps import TensorMap, Window
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.graph import memory_of
 from relayc.pipelines.kernel.index import Index, Var
@@ -77,7 +77,7 @@ class Convolution:
 def convolution_of(problem: Problem, ways: Sequence[Way]) -> Convolution | None:
     """The convolution that a product is; None for any other, and for what maps cannot say."""
     images, weights = ways
-    operand, line = images.operand, hopper.LINE_BYTES // images.element_bytes
+    operand, line = images.operand, bulk.LINE_BYTES // images.element_bytes
     shape = operand.node.shape
     if images.packing is not None or images.copied != CHUNK or not images.along_depth or not weights.along_depth:
         return None
@@ -167,7 +167,7 @@ class PixelOperand(TileOperand):
         c = self.convolution
         image, within = divided(line, c.y.results * c.x.results)
         y, x = divided(within, c.x.results)
-        return [as_i32(x * c.x.stride + c.x.lower), as_i32(y * c.y.stride + c.y.lower), as_i32(image)]
+        return [bulk.as_coordinate(x * c.x.stride + c.x.lower), bulk.as_coordinate(y * c.y.stride + c.y.lower), bulk.as_coordinate(image)]
 
     def bring(
         self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, place: Sequence[ir.Value], turn: Index, barrier: ir.Value
@@ -178,7 +178,9 @@ class PixelOperand(TileOperand):
         i16 = ir.IntegerType.get_signless(16)
         steps = (x * c.x.dilation, y * c.y.dilation)
         offsets = [emit.create("arith.index_cast", [i16], [emit.materialize(step)]) for step in steps]
-        hopper.copy_pixels(ring.pointer(added(stage, self.start)), tensor_map, [as_i32(line * self.depth), *place], offsets, barrier)
+        bulk.copy_pixels(
+            ring.pointer(added(stage, self.start)), tensor_map, [bulk.as_coordinate(line * self.depth), *place], offsets, barrier
+        )
 
 
 @dataclass(frozen=True)
@@ -198,19 +200,19 @@ class WeightOperand(TileOperand):
         return TensorMap(way.element, buffer, numbers[0], numbers[1:4], numbers[4:], (self.depth, 1, self.lines)).emit()
 
     def place(self, line: Index, batch: Index) -> list[ir.Value]:
-        return [as_i32(line)]
+        return [bulk.as_coordinate(line)]
 
     def bring(
         self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, place: Sequence[ir.Value], turn: Index, barrier: ir.Value
     ) -> None:
         tap, line = divided(turn, self.convolution.lines(self.depth))
-        at = [as_i32(line * self.depth), as_i32(tap), *place]
-        hopper.copy_box(ring.pointer(added(stage, self.start)), tensor_map, at, barrier)
+        at = [bulk.as_coordinate(line * self.depth), bulk.as_coordinate(tap), *place]
+        bulk.copy_box(ring.pointer(added(stage, self.start)), tensor_map, at, barrier)
 
 
 def operands_of(problem: Problem, convolution: Convolution, ways: Sequence[Way], lines: tuple[int, int]) -> tuple[TileOperand, TileOperand]:
     """The operands in a stage, one behind the other, of tiles of so many rows and columns."""
-    (a, b), second = ways, lines[0] * hopper.LINE_BYTES
+    (a, b), second = ways, lines[0] * bulk.LINE_BYTES
     images = PixelOperand(problem, a, lines[0], 0, convolution)
     if b.packing is None:
         return images, MatrixOperand(problem, b, lines[1], second)

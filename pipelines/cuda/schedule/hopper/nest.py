@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
-from relayc.pipelines.cuda.schedule.hopper.operands import TileOperand, address_of
+from relayc.pipelines.cuda.schedule.hopper.operands import TileOperand
 from relayc.pipelines.cuda.schedule.hopper.tile import BRINGER_REGISTERS, GROUP_REGISTERS, STRIP, STRIP_PITCH, STRIP_ROWS, GroupTile
 from relayc.pipelines.cuda.schedule.product.nest import tile_at
 from relayc.pipelines.cuda.schedule.product.problem import digits, divided, hoisted
@@ -17,6 +17,7 @@ from relayc.pipelines.cuda.schedule.product.results import Destination, Matrix, 
 from relayc.pipelines.cuda.schedule.product.shared import SharedMemory, added, store
 from relayc.pipelines.cuda.schedule.product.splits import Partials, turns_of, workspace_bytes
 from relayc.pipelines.cuda.schedule.product.tensor_cores import Instruction
+from relayc.pipelines.gpu import bulk_copies as bulk
 from relayc.pipelines.gpu.aligned import AlignedEvaluator
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, shuffle
 from relayc.pipelines.kernel.index import Index, Var
@@ -24,8 +25,6 @@ from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, minimum, proves
-
-_BARRIER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class GroupNest:
             if tile.moves_registers:
                 hopper.registers("decrease", BRINGER_REGISTERS)
             is_warp = emit.compare("eq", emit.materialize(warp), emit.index_constant(0))
-            nest.when(is_warp, self.evaluator, lambda: nest.when(hopper.elected(), self.evaluator, lambda: self._bring(maps)))
+            nest.when(is_warp, self.evaluator, lambda: nest.when(bulk.elected(), self.evaluator, lambda: self._bring(maps)))
 
         def multiply() -> None:
             if tile.moves_registers:
@@ -134,15 +133,15 @@ class GroupNest:
 
     def _init_barriers(self) -> None:
         for stage in range(self.tile.stages):
-            hopper.init_barrier(self._barrier(hopper.i32(stage), False), 1)
-            hopper.init_barrier(self._barrier(hopper.i32(stage), True), self.tile.groups)
-        hopper.fence_barriers()
+            bulk.init_barrier(self._barrier(bulk.i32(stage), False), 1)
+            bulk.init_barrier(self._barrier(bulk.i32(stage), True), self.tile.groups)
+        bulk.fence_barriers()
 
     def _barrier(self, stage: ir.Value, is_free: bool) -> ir.Value:
         """The barrier that says that a stage (i32) is full, or that it is free."""
         index = emit.create("arith.index_castui", [ir.IndexType.get()], [stage])
-        place = emit.arith("muli", index, emit.index_constant(_BARRIER_BYTES))
-        return self.barriers.pointer(added(place, _BARRIER_BYTES * self.tile.stages if is_free else 0))
+        place = emit.arith("muli", index, emit.index_constant(bulk.BARRIER_BYTES))
+        return self.barriers.pointer(added(place, bulk.BARRIER_BYTES * self.tile.stages if is_free else 0))
 
     def _stage(self, stage: ir.Value) -> ir.Value:
         """Where a stage (i32) begins, in bytes."""
@@ -164,13 +163,13 @@ class GroupNest:
         return turns_of(split, self.turns, self.tile.splits)
 
     def _start(self) -> list[ir.Value]:
-        return [hopper.i32(0), hopper.i32(0)]
+        return [bulk.i32(0), bulk.i32(0)]
 
     # ---- the warp that brings tiles
 
     def _bring(self, maps: list[ir.Value]) -> None:
         tile = self.tile
-        addresses = [address_of(m) for m in maps]
+        addresses = [bulk.address_of(m) for m in maps]
         number = Var(0, self.tiles - 1, name="tile")
         step = emit.index_constant(minimum(self.tiles, self.blocks))
         with emit.for_loop(self.first.value, self.tiles, step, number, self._start()) as tiles, self.evaluator.scope():
@@ -179,9 +178,9 @@ class GroupNest:
             turn = Var(0, self.turns - 1, name="turn")
             with emit.for_loop(*self._turns(Index.of(number)), 1, turn, tiles.inner_iter_args) as turns:
                 ring = _Ring(*turns.inner_iter_args)
-                hopper.wait(self._barrier(ring.stage, True), emit.arith("xori", ring.phase, emit.number(1, ring.phase.type)))
+                bulk.wait(self._barrier(ring.stage, True), emit.arith("xori", ring.phase, emit.number(1, ring.phase.type)))
                 full = self._barrier(ring.stage, False)
-                hopper.arrive_expecting(full, tile.stage_bytes)
+                bulk.arrive_expecting(full, tile.stage_bytes)
                 stage = self._stage(ring.stage)
                 for operand, address, place in zip((self.a, self.b), addresses, places, strict=True):
                     operand.bring(self.ring, stage, address, place, Index.of(turn), full)
@@ -210,7 +209,7 @@ class GroupNest:
         with emit.for_loop(first, end, 1, turn, begin) as loop:
             sums, stage, phase, last = loop.inner_iter_args
             ring = _Ring(stage, phase)
-            hopper.wait(self._barrier(ring.stage, False), ring.phase)
+            bulk.wait(self._barrier(ring.stage, False), ring.phase)
             base = emit.arith("addi", self.ring.base, self._stage(ring.stage))
             a, b = self.a.descriptor(base, self.group * hopper.ROWS), self.b.descriptor(base)
             along = (self.a.way.along_depth, self.b.way.along_depth)
@@ -231,7 +230,7 @@ class GroupNest:
 
     def _free(self, stage: ir.Value, condition: ir.Value) -> None:
         """The group has read a stage."""
-        nest.when(condition, self.evaluator, lambda: hopper.arrive(self._barrier(stage, True)))
+        nest.when(condition, self.evaluator, lambda: bulk.arrive(self._barrier(stage, True)))
 
     # ---- results
 

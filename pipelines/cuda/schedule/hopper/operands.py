@@ -13,8 +13,8 @@ from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
 from relayc.pipelines.cuda.schedule.product.operands import Way
 from relayc.pipelines.cuda.schedule.product.problem import Problem
 from relayc.pipelines.cuda.schedule.product.shared import CHUNK, SharedMemory, added
-from relayc.pipelines.cuda.tensor_maps import TensorMap
-from relayc.pipelines.gpu.copies import as_pointer
+from relayc.pipelines.gpu import bulk_copies as bulk
+from relayc.pipelines.gpu.tensor_maps import TensorMap
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -52,7 +52,7 @@ class TileOperand(ABC):
     @property
     def depth(self) -> int:
         """Elements of a line, steps of the depth of a stage."""
-        return hopper.LINE_BYTES // self.way.element_bytes
+        return bulk.LINE_BYTES // self.way.element_bytes
 
     @property
     @abstractmethod
@@ -81,19 +81,19 @@ class TileOperand(ABC):
     @property
     def block_bytes(self) -> int:
         """Of 64 rows or columns across the depth."""
-        return self.depth * hopper.LINE_BYTES
+        return self.depth * bulk.LINE_BYTES
 
     def descriptor(self, stage: ir.Value, first: Index | None = None) -> ir.Value:
         """Of the tile in a stage that begins at an address (index), or of its lines from `first` on, a multiple of 64."""
         # 64 lines along the depth have as many bytes as a block of 64 across it.
         begin = added(stage, self.start)
         if first is not None:
-            begin = added(begin, emit.materialize(first * hopper.LINE_BYTES))
+            begin = added(begin, emit.materialize(first * bulk.LINE_BYTES))
         return hopper.descriptor(begin, 0 if self.way.along_depth else self.block_bytes)
 
     def step(self, descriptor: ir.Value, steps: int) -> ir.Value:
         """The descriptor of what is some steps of the depth further."""
-        return hopper.moved(descriptor, steps * (self.way.element_bytes if self.way.along_depth else hopper.LINE_BYTES))
+        return hopper.moved(descriptor, steps * (self.way.element_bytes if self.way.along_depth else bulk.LINE_BYTES))
 
 
 @dataclass(frozen=True)
@@ -125,28 +125,17 @@ class MatrixOperand(TileOperand):
         return TensorMap(way.element, evaluator.memory(operand.node), numbers[0], numbers[1:4], numbers[4:], (self.depth, box, 1)).emit()
 
     def place(self, line: Index, batch: Index) -> list[ir.Value]:
-        return [as_i32(line), as_i32(batch)]
+        return [bulk.as_coordinate(line), bulk.as_coordinate(batch)]
 
     def bring(
         self, ring: SharedMemory, stage: ir.Value, tensor_map: ir.Value, place: Sequence[ir.Value], turn: Index, barrier: ir.Value
     ) -> None:
         line, batch = place
-        depth = as_i32(turn * self.depth)
+        depth = bulk.as_coordinate(turn * self.depth)
         if self.way.along_depth:
-            hopper.copy_box(ring.pointer(added(stage, self.start)), tensor_map, [depth, line, batch], barrier)
+            bulk.copy_box(ring.pointer(added(stage, self.start)), tensor_map, [depth, line, batch], barrier)
             return
         for block in range(self.lines // self.depth):
             to = ring.pointer(added(stage, self.start + block * self.block_bytes))
-            first = emit.arith("addi", line, hopper.i32(block * self.depth)) if block else line
-            hopper.copy_box(to, tensor_map, [first, depth, batch], barrier)
-
-
-def as_i32(index: Index) -> ir.Value:
-    """A coordinate, computed here."""
-    return emit.create("arith.index_cast", [ir.IntegerType.get_signless(32)], [emit.materialize(index)])
-
-
-def address_of(tensor_map: ir.Value) -> ir.Value:
-    """Of a tensor map, as copies take it."""
-    base = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [tensor_map])
-    return as_pointer(base, 0)
+            first = emit.arith("addi", line, bulk.i32(block * self.depth)) if block else line
+            bulk.copy_box(to, tensor_map, [first, depth, batch], barrier)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from relayc.pipelines.cuda.schedule.hopper.choice import LEAST_COLUMNS, Product
 from relayc.pipelines.cuda.schedule.hopper.convolution import Convolution, convolution_of, operands_of
-from relayc.pipelines.cuda.schedule.hopper.instructions import LINE_BYTES, ROWS
+from relayc.pipelines.cuda.schedule.hopper.instructions import ROWS
 from relayc.pipelines.cuda.schedule.hopper.nest import GroupNest
 from relayc.pipelines.cuda.schedule.hopper.operands import MatrixOperand, TileOperand, is_for_maps
 from relayc.pipelines.cuda.schedule.hopper.tile import STRIP, GroupTile
@@ -14,6 +14,7 @@ from relayc.pipelines.cuda.schedule.product.operands import Way, way_of
 from relayc.pipelines.cuda.schedule.product.problem import Problem, can_pack, find, problem_of
 from relayc.pipelines.cuda.schedule.product.strategy import instruction_of
 from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.gpu.bulk_copies import LINE_BYTES
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from relayc.pipelines.cuda.architectures import REGISTERS, WARP
 from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
+from relayc.pipelines.gpu.bulk_copies import LINE_BYTES
 
 BRINGER_REGISTERS, GROUP_REGISTERS = 40, 232
 """Of a thread of the group that brings tiles, and of two others (PTX ISA, setmaxnreg: multiples of 8): what it gives back is theirs."""
@@ -50,7 +51,7 @@ class GroupTile:
 
     @property
     def stage_bytes(self) -> int:
-        return (self.rows + self.columns) * hopper.LINE_BYTES
+        return (self.rows + self.columns) * LINE_BYTES
 
     @property
     def shared_bytes(self) -> int:

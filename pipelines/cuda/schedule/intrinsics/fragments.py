@@ -1,4 +1,4 @@
-"""Between fragments in registers of a warp and memory: ldmatrix_a, ldmatrix_b, both transposed, mma_store."""
+"""Between fragments in registers and memory: ldmatrix_a, ldmatrix_b, both transposed, mma_store, wgmma_store."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,8 @@ from relayc import te
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.intrinsics import Fragments, Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.views import ScheduleError
+from relayc.pipelines.cuda.schedule.hopper.instructions import GROUP_THREADS
+from relayc.pipelines.cuda.schedule.hopper.instructions import ROWS as GROUP_ROWS
 from relayc.pipelines.cuda.schedule.product.instructions import COLUMNS, ROWS, STEP_BYTES, load_matrices
 from relayc.pipelines.gpu.aligned import is_multiple
 from relayc.pipelines.gpu.aligned import store as store_run
@@ -32,6 +34,13 @@ def operand_fragments(which: str, bits: int, transposed: bool = False) -> Fragme
 def sum_fragments(element: str) -> Fragments:
     """How sums lie."""
     return Fragments("mma.sums", (("row", ROWS), ("column", COLUMNS)), ROWS * COLUMNS // 32, element)
+
+
+def group_sums(element: str) -> Fragments:
+    """How sums of a group of warps lie: registers are those of 8 columns (see hopper.instructions.sum_of)."""
+    return Fragments(
+        "wgmma.sums", (("row", GROUP_ROWS), ("column", COLUMNS)), GROUP_ROWS * COLUMNS // GROUP_THREADS, element, GROUP_THREADS
+    )
 
 
 @dataclass(frozen=True)
@@ -106,23 +115,26 @@ def _bits(lane: ir.Value, shift: int, count: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class StoreSums:
-    """Sums to memory, in pairs of neighbours."""
+    """Sums to memory, in pairs of neighbours: each warp has 16 rows of a fragment."""
 
     name: str
     rows: int
     columns: int
+    fragments: Fragments
 
     def __call__(self, call: TensorCall) -> None:
         """Emits the stores of all fragments."""
         assert call.lane is not None
-        to, lane = call["D"], call.lane
-        row = Index.of(Var(0, _MATRIX - 1, emit.arith("shrui", lane, emit.index_constant(2)), name="row"))
+        to, lane, tile = call["D"], call.lane, dict(self.fragments.tile)["row"]
+        row = Index.of(Var(0, _MATRIX - 1, _bits(lane, 2, _MATRIX), name="row"))
+        if tile != ROWS:
+            row += Index.of(Var(0, tile // ROWS - 1, emit.arith("shrui", lane, emit.index_constant(5)), name="warp")) * ROWS
         pair = Index.of(Var(0, 3, _bits(lane, 0, 4), name="pair"))
-        for i in range(self.rows // ROWS):
+        for i in range(self.rows // tile):
             for j in range(self.columns // COLUMNS):
                 sums = call.fragments["C"].load(i, j)
                 for half in range(2):
-                    place = to.at(row + (i * ROWS + half * _MATRIX), pair * 2 + j * COLUMNS)
+                    place = to.at(row + (i * tile + half * _MATRIX), pair * 2 + j * COLUMNS)
                     store_run(vectors.from_elements(sums[2 * half : 2 * half + 2]), to.buffer, place)
 
 
@@ -139,13 +151,13 @@ def _load_matrix(which: str, transposed: str | None, kind: str, first: str, seco
     return TensorIntrin.register(name, copied, LoadMatrix(name, which, lines, steps, bits, bool(transposed)), fragments={"W": fragments})
 
 
-def _store(kind: str, rows: str, columns: str) -> TensorIntrin:
-    name = f"mma_store_{kind}_{rows}x{columns}"
-    fragments = sum_fragments(kind)
+def _store(instruction: str, kind: str, rows: str, columns: str) -> TensorIntrin:
+    name = f"{instruction}_store_{kind}_{rows}x{columns}"
+    fragments = sum_fragments(kind) if instruction == "mma" else group_sums(kind)
     check_tile(name, {"row": int(rows), "column": int(columns)}, fragments)
     c = te.placeholder((int(rows), int(columns)), SUM_TYPES[kind], name="C")
     copied = te.create_prim_func([c, te.compute((int(rows), int(columns)), lambda i, j: c[i, j], name="D")])
-    return TensorIntrin.register(name, copied, StoreSums(name, int(rows), int(columns)), fragments={"C": fragments})
+    return TensorIntrin.register(name, copied, StoreSums(name, int(rows), int(columns), fragments), fragments={"C": fragments})
 
 
 def check_tile(name: str, extents: dict[str, int], *fragments: Fragments) -> None:
@@ -159,4 +171,5 @@ _NUMBERS = r"([1-9]\d{0,2})x([1-9]\d{0,2})"
 for _which, _lines in (("a", "rows"), ("b", "columns")):
     _name, _pattern = f"ldmatrix_{_which}", rf"ldmatrix_({_which})_(trans_)?"
     TensorIntrin.register_family(f"{_name}_{{type}}_{{{_lines}}}x{{steps}}", rf"{_pattern}(f16|bf16|s8)_{_NUMBERS}", _load_matrix)
-TensorIntrin.register_family("mma_store_{type}_{rows}x{columns}", rf"mma_store_(f32|i32)_{_NUMBERS}", _store)
+for _name in ("mma", "wgmma"):
+    TensorIntrin.register_family(f"{_name}_store_{{type}}_{{rows}}x{{columns}}", rf"({_name})_store_(f32|i32)_{_NUMBERS}", _store)

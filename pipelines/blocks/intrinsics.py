@@ -174,6 +174,19 @@ class TensorCall:
         return self.operands[name]
 
 
+@dataclass(frozen=True)
+class Asynchronous:
+    """How threads wait for what they began.
+
+    Attributes:
+      commit: makes a group of what was begun since the last one.
+      wait: waits until at most so many of the last groups are on their way.
+    """
+
+    commit: Callable[[], None]
+    wait: Callable[[int], None]
+
+
 Implementation: TypeAlias = "Callable[[TensorCall], None] | str"
 
 
@@ -192,8 +205,7 @@ class TensorIntrin:
       partial: what there may be less of than the description says, by name: how often each loop of the description counts.
       fragments: tensors that lie in registers of a warp, or of a group of warps.
       lines: tensors whose shared buffers lie in permuted lines (see Lines).
-      finish: waits for what implementations began: at most so many of the last groups of them go on, of which each call makes one of what
-        was begun since the last; None where implementations are done when their operations are.
+      asynchronous: how what implementations begin is waited for; None where they are done when their operations are.
     """
 
     name: str
@@ -205,7 +217,7 @@ class TensorIntrin:
     partial: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     fragments: Mapping[str, Fragments] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
-    finish: Callable[[int], None] | None = None
+    asynchronous: Asynchronous | None = None
 
     _REGISTRY: ClassVar[dict[str, "TensorIntrin"]] = {}
     _FAMILIES: ClassVar[dict[str, tuple[re.Pattern[str], Callable[..., "TensorIntrin"]]]] = {}
@@ -221,7 +233,7 @@ class TensorIntrin:
         partial: Mapping[str, Mapping[str, int]] | None = None,
         fragments: Mapping[str, Fragments] | None = None,
         lines: Sequence[str] = (),
-        finish: Callable[[int], None] | None = None,
+        asynchronous: Asynchronous | None = None,
         override: bool = False,
     ) -> "TensorIntrin":
         """Makes an intrinsic known, for `Schedule.tensorize`.
@@ -239,8 +251,7 @@ class TensorIntrin:
             which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles then may end early there (TensorCall.counts); others are full.
           fragments: tensors that lie in registers of the threads of a warp, or of a group of warps, which compute it together.
           lines: tensors in shared memory that lie in permuted lines, as copies of boxes ("tensor_copy") write them.
-          finish: called with a number, waits until at most so many groups of what `impl` began are on their way, of which each call makes
-            one; what it writes is there, and what it reads may be written, only then.
+          asynchronous: how what `impl` begins is waited for: what it writes is there, and what it reads may be written, only then.
           override: whether one of the same name is replaced.
 
         Raises:
@@ -250,7 +261,16 @@ class TensorIntrin:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
         given = impl if callable(impl) else _text(impl)
         made = TensorIntrin(
-            name, _text(desc), given, starts, tuple(strided), uses_tiles, dict(partial or {}), dict(fragments or {}), tuple(lines), finish
+            name,
+            _text(desc),
+            given,
+            starts,
+            tuple(strided),
+            uses_tiles,
+            dict(partial or {}),
+            dict(fragments or {}),
+            tuple(lines),
+            asynchronous,
         )
         made.description(make_context())
         TensorIntrin._REGISTRY[name] = made

@@ -88,6 +88,11 @@ def barrier() -> None:
     emit.create("gpu.barrier", [], [])
 
 
+def warp_barrier() -> None:
+    """Every thread of the warp waits for the others; what they wrote before is seen after."""
+    emit.create("nvvm.bar.warp.sync", [], [emit.number(-1, ir.IntegerType.get_signless(32))])
+
+
 def shuffle(mode: str, value: ir.Value, by: int | ir.Value) -> ir.Value:
     """The value, of 32 or 64 bits, that another lane of the warp has: of mode "xor", "up", "down" (a distance) or "idx" (a lane)."""
     i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)

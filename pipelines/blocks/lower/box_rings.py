@@ -14,7 +14,7 @@ from relayc.pipelines.blocks.lower.pipelines import Pipelined
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.gpu import bulk_copies as bulk
 from relayc.pipelines.gpu.copies import SHARED, pointer
-from relayc.pipelines.gpu.launch import WARP, barrier
+from relayc.pipelines.gpu.launch import WARP, barrier, warp_barrier
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest
 
@@ -56,8 +56,9 @@ class BoxRing:
         Args:
           thread: the number of the thread in its block.
         """
-        places = File(Registers(ir.IndexType.get()), [3], [Index()], ())
-        places.registers.values = dict(zip((TURN, FREE, PHASE), map(emit.index_constant, (0, node.ahead, 0)), strict=True))
+        # Numbers of 32 bits, which ptxas keeps in registers of a warp.
+        places = File(Registers(ir.IntegerType.get_signless(32)), [3], [Index()], ())
+        places.registers.values = dict(zip((TURN, FREE, PHASE), map(bulk.i32, (0, node.ahead, 0)), strict=True))
         leads = emit.compare("ult", thread, emit.index_constant(WARP))
         ring = BoxRing(node, {n: boxes[n] for n in node.boxes}, maps, barriers, leads, bodies, places)
 
@@ -70,14 +71,17 @@ class BoxRing:
         barrier()
         return ring
 
-    def place(self, slot: tuple[int, int]) -> Index:
-        """One of the places."""
-        return Index.of(Var(0, self.node.ahead, self.places.registers.values[slot], name="turn"))
+    def now(self, slot: tuple[int, int]) -> ir.Value:
+        """What a ring has there (i32)."""
+        return self.places.registers.values[slot]
+
+    def place(self, number: ir.Value) -> Index:
+        """A place by its number (i32)."""
+        return Index.of(Var(0, self.node.ahead, emit.create("arith.index_castui", [ir.IndexType.get()], [number]), name="turn"))
 
     def wait(self) -> None:
         """Until the boxes of this turn are there."""
-        phase = emit.create("arith.index_cast", [ir.IntegerType.get_signless(32)], [self.places.registers.values[PHASE]])
-        bulk.wait(self._barrier(self.place(TURN)), phase)
+        bulk.wait(self._barrier(self.place(self.now(TURN))), self.now(PHASE))
 
     def copy(self, state: State, place: Index, at: Callable[[BoxCopy], State]) -> None:
         """Begins the copies to a place, to which the buffers are set.
@@ -93,25 +97,19 @@ class BoxRing:
                 box.emit(bulk.address_of(self.maps[node]), full, self.bodies, at(node))
 
         nest.when(self.leads, self.bodies.evaluator, lambda: nest.when(bulk.elected(), self.bodies.evaluator, by_one))
+        warp_barrier()  # else ptxas takes what follows as run by parts of warps, and products there wait for each other
 
-    def following(self, place: Index) -> Index:
+    def following(self, number: ir.Value) -> ir.Value:
         """The place behind another one."""
-        if place.is_constant:
-            return Index((place.const + 1) % (self.node.ahead + 1))
-        return Index.of(Var(0, self.node.ahead, self._following(emit.materialize(place)), name="turn"))
+        is_last = emit.compare("eq", number, bulk.i32(self.node.ahead))
+        return emit.select(is_last, bulk.i32(0), emit.arith("addi", number, bulk.i32(1)))
 
     def advance(self) -> None:
         """To the next turn."""
-        values = self.places.registers.values
-        turn, phase = values[TURN], values[PHASE]
-        following = self._following(turn)
-        begins = emit.compare("eq", following, emit.index_constant(0))
-        other = emit.arith("xori", phase, emit.index_constant(1))
-        values.update({FREE: turn, TURN: following, PHASE: emit.select(begins, other, phase)})
-
-    def _following(self, place: ir.Value) -> ir.Value:
-        is_last = emit.compare("eq", place, emit.index_constant(self.node.ahead))
-        return emit.select(is_last, emit.index_constant(0), emit.arith("addi", place, emit.index_constant(1)))
+        turn, phase = self.now(TURN), self.now(PHASE)
+        following = self.following(turn)
+        begins = emit.create("arith.extui", [phase.type], [emit.compare("eq", following, bulk.i32(0))])
+        self.places.registers.values.update({FREE: turn, TURN: following, PHASE: emit.arith("xori", phase, begins)})
 
     def _barrier(self, place: Index) -> ir.Value:
         return pointer(self.barriers, place, SHARED)

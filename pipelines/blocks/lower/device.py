@@ -29,7 +29,7 @@ from relayc.pipelines.blocks.primitives.storage_align import alignments
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Guard, Loop, ScheduleError
 from relayc.pipelines.gpu import bulk_copies as bulk
-from relayc.pipelines.gpu.launch import launch
+from relayc.pipelines.gpu.launch import WARP, launch, shuffle
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
@@ -37,6 +37,8 @@ from relayc.pipelines.tir.buffers import local_buffer, view
 from relayc.symbolic import Size, proves
 
 SCOPES = ("global", "shared", *GROUPS, "local")
+WARPS = ("threadIdx.y", "threadIdx.z")
+"""Axes along which there are warps, where those along LANES are whole ones."""
 PRIVATE = (*GROUPS, "local")
 """Scopes of buffers in registers, which no other thread, or no other warp or group of warps, sees."""
 
@@ -210,6 +212,8 @@ class DeviceFunction(Function):
             variables: dict[str, Var] = {}
             for what, given in (("blockIdx", made.block), ("threadIdx", made.threads)):
                 variables |= {f"{what}.{axis}": var for axis, var in zip("xyz", given, strict=True)}
+            if maps and int(sizes.get(LANES, 1)) % WARP == 0:
+                variables |= {axis: _of_warp(variables[axis]) for axis in WARPS if axis in sizes}
             state = State({loop.var: Index.of(variables[axis]) for axis, loop in found.axes.items()})
             written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) not in PRIVATE}
             guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
@@ -255,6 +259,13 @@ class DeviceFunction(Function):
                     return guards
         steps = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
         return [g for g in guards if not variables(g.index).isdisjoint(steps)]
+
+
+def _of_warp(number: Var) -> Var:
+    """A number that is the same for all threads of a warp, which ptxas cannot know of a thread's, as one that it keeps once for all."""
+    i32 = ir.IntegerType.get_signless(32)
+    value = shuffle("idx", emit.create("arith.index_cast", [i32], [number.value]), 0)
+    return Var(number.low, number.high, emit.create("arith.index_cast", [ir.IndexType.get()], [value]), name=number.name)
 
 
 _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")

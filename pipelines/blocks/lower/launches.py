@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, variables
+from relayc.pipelines.blocks.intrinsics import Asynchronous
 from relayc.pipelines.blocks.lower.asynchronous import emit_copy
 from relayc.pipelines.blocks.lower.barriers import Barriers
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, neutral
@@ -234,9 +235,9 @@ class LaunchEmission(Emission):
     def _with_boxes(self, node: Pipelined, ring: BoxRing, state: State) -> None:
         """A loop of which copies of boxes run ahead. What tensor intrinsics began in an iteration ends while the next one runs: then the
         place that they read is free."""
-        place = ring.place(TURN)
+        place = ring.now(TURN)
         for number in range(node.ahead):
-            self._copy_ahead(node, state, Index(number), place)
+            self._copy_ahead(node, state, Index(number), ring.place(place))
             place = ring.following(place)
         before, self._unfinished = self._unfinished, unfinished_in(node)
         if node.loop.extent == 1:
@@ -250,18 +251,27 @@ class LaunchEmission(Emission):
         number = state.point[node.loop.var]
         assert isinstance(number, Index)
         ring.wait()
-        with self._in_ring(node, ring.place(TURN)):
+        with self._in_ring(node, ring.place(ring.now(TURN))):
             self.emit(node.rest, state)
+        self._commit()
         self._finish(1)
         self._wait()
-        self._copy_ahead(node, state, number + node.ahead, ring.place(FREE))
+        self._copy_ahead(node, state, number + node.ahead, ring.place(ring.now(FREE)))
         ring.advance()
+
+    def _commit(self) -> None:
+        """Makes a group of what was begun in an iteration."""
+        for begun in self._kinds():
+            begun.commit()
 
     def _finish(self, keep: int) -> None:
         """Waits for what was begun in a loop, but for so many groups of it."""
-        for finish in dict.fromkeys(use.tensor.intrin.finish for use in self._unfinished if use.tensor is not None):
-            assert finish is not None
-            finish(keep)
+        for begun in self._kinds():
+            begun.wait(keep)
+
+    def _kinds(self) -> list[Asynchronous]:
+        found = (use.tensor.intrin.asynchronous for use in self._unfinished if use.tensor is not None)
+        return list(dict.fromkeys(kind for kind in found if kind is not None))
 
     def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
         """The copies of an iteration, where there is one of this number, to a place in the ring."""
@@ -313,9 +323,10 @@ class LaunchEmission(Emission):
             emit_copy(use, self.bodies, state)
             return
         super()._run_block(use, state, init, safe)
-        finish = use.tensor.intrin.finish if use.tensor is not None and not use.is_start else None
-        if finish is not None and not any(other is use for other in self._unfinished):
-            finish(0)
+        begun = use.tensor.intrin.asynchronous if use.tensor is not None and not use.is_start else None
+        if begun is not None and not any(other is use for other in self._unfinished):
+            begun.commit()
+            begun.wait(0)
 
     # ---- reductions that threads share
 

@@ -90,7 +90,7 @@ def unfinished_in(node: Pipelined) -> list[Use]:
     is enough to wait in the next iteration, and behind the loop."""
     found, others = list[Use](), list[Use]()
     for use in _uses(node.rest):
-        begins = use.tensor is not None and use.tensor.intrin.finish is not None and not use.is_start
+        begins = use.tensor is not None and use.tensor.intrin.asynchronous is not None and not use.is_start
         (found if begins else others).append(use)
     used = {a.buffer for use in others for a in use.accesses}
     return found if used.isdisjoint(a.buffer for use in found for a in use.accesses if a.is_store) else []

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cuda.schedule.product.tensor_cores import Instruction
-from relayc.pipelines.gpu.bulk_copies import EIGHT_BYTES, i32
+from relayc.pipelines.gpu.bulk_copies import EIGHT_BYTES
 from relayc.pipelines.tir import emit
 
 GROUP_THREADS = 128
@@ -100,7 +100,3 @@ def registers(action: str, count: int) -> None:
     """The warp group has `count` registers a thread from now on, which it gives back ("decrease") or takes ("increase")."""
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
     emit.create("nvvm.setmaxregister", [], [], {"action": emit.parsed(f"#nvvm<action {action}>"), "regCount": number})
-
-
-def wait_for_warp() -> None:
-    emit.create("nvvm.bar.warp.sync", [], [i32(-1)])

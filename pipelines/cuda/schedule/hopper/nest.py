@@ -19,7 +19,7 @@ from relayc.pipelines.cuda.schedule.product.splits import Partials, turns_of, wo
 from relayc.pipelines.cuda.schedule.product.tensor_cores import Instruction
 from relayc.pipelines.gpu import bulk_copies as bulk
 from relayc.pipelines.gpu.aligned import AlignedEvaluator
-from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, shuffle
+from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, shuffle, warp_barrier
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.tir import emit, nest, vectors
@@ -245,14 +245,14 @@ class GroupNest:
         along = self.destination.direction.along_columns
         units = STRIP_ROWS * STRIP // lanes
         for strip in range(self.tile.columns // STRIP):
-            hopper.wait_for_warp()
+            warp_barrier()
             for eight in range(STRIP // 8):
                 for half in range(2):
                     at = (strip * STRIP // 8 + eight) * 4 + half * 2
                     two = vectors.from_elements([hopper.sum_of(sums, n, self.problem.sums) for n in (at, at + 1)])
                     place = own + (quad + 8 * half) * STRIP_PITCH + pair * 2 + eight * 8
                     store(two, self.strips, emit.materialize(place))
-            hopper.wait_for_warp()
+            warp_barrier()
             unit = Var(0, units - 1, name="unit")
             with emit.for_loop(emit.materialize(self.lane), units, WARP, unit), self.evaluator.scope():
                 outer, part = divided(Index.of(unit), (STRIP if along else STRIP_ROWS) // lanes)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from relayc import te
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
+from relayc.pipelines.blocks.intrinsics import Asynchronous, Operand, TensorCall, TensorIntrin
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.cuda.schedule.hopper import instructions as hopper
 from relayc.pipelines.cuda.schedule.intrinsics.fragments import SUM_TYPES, TYPES, check_tile, group_sums
@@ -107,10 +107,7 @@ class MultiplyAdd:
                 c.store([hopper.sum_of(sums[i], j * 4 + n, element) for n in range(4)], i, j)
 
 
-def _finish(keep: int) -> None:
-    """Waits until at most so many of the last groups of products are on their way."""
-    hopper.commit_products()
-    hopper.wait_products(keep)
+_PRODUCTS = Asynchronous(hopper.commit_products, hopper.wait_products)
 
 
 def _multiply_add(a: str | None, b: str | None, kind: str, *sizes: str) -> TensorIntrin:
@@ -134,7 +131,7 @@ def _multiply_add(a: str | None, b: str | None, kind: str, *sizes: str) -> Tenso
     c = te.compute((rows, columns), lambda i, j: te.sum(one(x, i).astype(of) * other(y, j).astype(of), axis=k), name="C")
     implementation = MultiplyAdd(name, instruction, rows, columns, steps, across)
     described = te.create_prim_func([x, y, c])
-    return TensorIntrin.register(name, described, implementation, starts=True, fragments={"C": sums}, lines="AB", finish=_finish)
+    return TensorIntrin.register(name, described, implementation, starts=True, fragments={"C": sums}, lines="AB", asynchronous=_PRODUCTS)
 
 
 _NUMBER = r"([1-9]\d{0,2})"

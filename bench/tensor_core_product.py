@@ -68,7 +68,7 @@ def on_tensor_cores(s: Schedule) -> None:
     s.annotate(k0, "software_pipeline_async_stages", [0])
 
 
-def over_group(s: Schedule, rows: LoopRV, columns: LoopRV) -> LoopRV:
+def over_groups(s: Schedule, rows: LoopRV) -> LoopRV:
     """Each of two groups of four warps has half of the rows of a tile; gives the loop over them."""
     y, rows = s.split(rows, [2, None])
     s.bind(y, "threadIdx.y")
@@ -92,12 +92,12 @@ def on_warp_groups(s: Schedule) -> None:
 
     sums = s.cache_read("D", 0, "shared")
     s.storage_align(sums, 0, 0, 32, 8)
-    s.tensorize(over_group(s, *s.compute_at(sums, j0)), "wgmma_store_f32_64x128")
+    s.tensorize(over_groups(s, s.compute_at(sums, j0)[0]), "wgmma_store_f32_64x128")
 
     s.set_scope("C", 0, "warpgroup")
     s.compute_at("C", j0)
     *_, ci, cj, ck = s.get_loops("C")
-    ci = over_group(s, ci, cj)
+    ci = over_groups(s, ci)
     k0, k1 = s.split(ck, [None, 64])
     s.reorder(k0, ci, cj, k1)
     for number, pad in ((0, "A_pad"), (1, "B_pad")):
@@ -107,4 +107,4 @@ def on_warp_groups(s: Schedule) -> None:
             s.compute_inline(pad)
         s.annotate(lines, "tensor_copy", True)
     s.tensorize(ci, "wgmma_f16_64x128x64")
-    s.annotate(k0, "software_pipeline_stage", [0, 0, 3])
+    s.annotate(k0, "software_pipeline_stage", [0, 0, 2])  # the boxes of A and B two tiles ahead of the products

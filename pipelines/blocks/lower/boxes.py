@@ -6,7 +6,7 @@ as pad_einsum has them, comes as zeros.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -156,6 +156,15 @@ class Box:
             bulk.copy_box(to, tensor_map, [bulk.as_coordinate(index) for index in at[::-1]], barrier)
 
 
+def _with_single(copied: Copied, source: Sequence[Size]) -> Copied:
+    """The copy where the one element of a dimension, which is number 0 under a condition, is at the index that this is about."""
+    found = list(copied.indices)
+    for d, (extent, at) in enumerate(zip(source, copied.at, strict=False)):
+        if extent == 1 and equal(found[d], Index()) and any(equal(c.index, at) and c.limit == 1 for c in copied.conditions):
+            found[d] = at
+    return replace(copied, indices=tuple(found))
+
+
 def box_of(node: BoxCopy, region: Region, lines: Lines, source: Sequence[Size], sizes: Mapping[ir.Value, Size]) -> Box:
     """What a loop copies.
 
@@ -168,7 +177,7 @@ def box_of(node: BoxCopy, region: Region, lines: Lines, source: Sequence[Size], 
     """
     use = node.use
     wanted = f"expected the copy of a box from global to shared memory in loop {node.loop.name}, which has the annotation {TENSOR_COPY}"
-    copied = read_copy(use, sizes, wanted)
+    copied = _with_single(read_copy(use, sizes, wanted), source)
     extents = tuple(int(extent) for extent in region.extents)
     element_bytes = copied.target.type.element_type.width // 8
     if len(source) != len(extents) or len(source) > MOST_RANK or max(extents[:-1]) > _MOST_EXTENT:

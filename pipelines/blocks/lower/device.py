@@ -34,7 +34,7 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer, view
-from relayc.symbolic import Size, proves
+from relayc.symbolic import Size, proves, substitute, symbols_of
 
 SCOPES = ("global", "shared", *GROUPS, "local")
 WARPS = ("threadIdx.y", "threadIdx.z")
@@ -183,6 +183,10 @@ class DeviceFunction(Function):
     def _launch(self, found: Launch) -> None:
         """A launch. Where there are tensor maps it is in a branch of the host, if there may be no blocks: what is empty has no map."""
         blocks = prod(loop.extent for loop in found.blocks)
+        for box in boxes_in(found.nodes):
+            for extent in self.nest.shape(self.boxes[box].copied.source):
+                if not proves(lambda: extent >= 1) and substitute(blocks, dict.fromkeys(symbols_of(extent), 0)) != 0:  # noqa: B023
+                    raise ScheduleError(f"{box.use.block}: expected a tensor that is not empty to copy boxes of, found {extent} elements")
         if not self._boxes_of(found) or proves(lambda: blocks >= 1):
             self._launch_blocks(found)
             return

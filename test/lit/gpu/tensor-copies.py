@@ -1,6 +1,6 @@
 # RUN: %python %s | filecheck %s
 # ruff: noqa: E501
-"""A product of warp groups, written with primitives: copies of boxes three tiles ahead in a ring of four, products that run into the next iteration."""
+"""A product of warp groups, written with primitives: copies of boxes two tiles ahead in a ring of three, products that run into the next iteration."""
 
 from relayc.bench.tensor_core_product import on_warp_groups, product_of_f16
 from relayc.dialects.mlir import ir
@@ -8,24 +8,25 @@ from relayc.pipelines.blocks.lower.function import lower_function
 from relayc.pipelines.target import Target
 from relayc.tir import Schedule
 
-# Maps of the tensors, whose boxes are 128 lines of 64 elements. Four tiles of each, where the sums lie afterwards, and four barriers.
+# Maps of the tensors, whose boxes are 128 lines of 64 elements. Three tiles of each, where the sums lie afterwards, and three barriers.
 # CHECK-LABEL: func.func private @main(
 # CHECK-COUNT-2: relay.tensor_map{{.*}} {box = array<i64: 64, 128>, swizzle = 128 : i64, window = array<i64>}
 # CHECK: gpu.launch
-# CHECK-SAME: workgroup(%[[MEMORY:.*]] : memref<131072xi8, #gpu.address_space<workgroup>>, %{{.*}} : memref<4xi64, #gpu.address_space<workgroup>>)
+# CHECK-SAME: workgroup(%[[MEMORY:.*]] : memref<98304xi8, #gpu.address_space<workgroup>>, %{{.*}} : memref<3xi64, #gpu.address_space<workgroup>>)
 
 # The first thread begins the barriers.
 # CHECK: scf.if
-# CHECK-COUNT-4: nvvm.mbarrier.init
+# CHECK-COUNT-3: nvvm.mbarrier.init
 # CHECK: nvvm.fence.mbarrier.init
 # CHECK: nvvm.fence.proxy
 # CHECK: gpu.barrier
 
-# Three tiles before the loop, by one thread of the first warp: 2 x 16 KiB each.
+# Two tiles before the loop, by one thread of the first warp: 2 x 16 KiB each.
 # CHECK-COUNT-2: scf.if
 # CHECK: nvvm.mbarrier.arrive.expect_tx
 # CHECK-COUNT-2: nvvm.cp.async.bulk.tensor
-# CHECK-COUNT-2: nvvm.mbarrier.arrive.expect_tx
+# CHECK: nvvm.mbarrier.arrive.expect_tx
+# CHECK-COUNT-2: nvvm.cp.async.bulk.tensor
 # CHECK-NOT: gpu.barrier
 
 # In the loop threads wait for the tile, multiply, wait for the products of the iteration before, and then for each other.

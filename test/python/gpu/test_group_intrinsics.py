@@ -93,7 +93,7 @@ def one_group(kind="f16", across=(False, False), columns=24, depth=None, ahead=1
         ("bf16", (False, True), (64, 128, 320), {"columns": 64, "depth": 128, "rows": 64, "tiles": 2}),  # a ring that goes on
         ("tf32", (False, False), (64, 24, 100), {"columns": 8, "depth": 32, "tiles": 3}),
         ("s8", (False, False), (66, 48, 272), {"columns": 48, "ahead": 2}),
-        ("f16", (False, False), (129, 16, 64), {"columns": 16, "rows": 128}),  # one turn
+        ("f16", (False, False), (1, 16, 64), {"columns": 16, "rows": 128}),  # one row, one turn
     ],
 )
 def test_tiles_of_groups_are_products(kind, across, shape, options):
@@ -120,12 +120,11 @@ def test_the_last_bits_of_floats_are_cut_off():
     assert (np.abs(kernel(a, b) - 2 * (a.astype(np.float64) @ b.T.astype(np.float64))) > bound).any()
 
 
-def test_rows_may_be_unknown():
-    n = te.var("n")
-    kernel = relayc.compile_kernel(product(n, 24, 72, "f16"), schedule=one_group(), target=EMULATED)
-    b = RNG.integers(-3, 4, (24, 72)).astype(np.float16)
-    for rows in (1, 64, 130):
-        a = RNG.integers(-3, 4, (rows, 72)).astype(np.float16)
+def test_rows_and_steps_may_be_unknown():
+    rows, chunks = te.var("n"), te.var("k")
+    kernel = relayc.compile_kernel(product(rows, 24, chunks * 8 + 8, "f16"), schedule=one_group(), target=EMULATED)
+    for m, k in ((0, 8), (130, 72), (1, 320)):
+        a, b = (RNG.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (24, k)))
         np.testing.assert_array_equal(kernel(a, b), 2 * (a.astype(np.float32) @ b.T.astype(np.float32)))
 
 
@@ -154,6 +153,7 @@ def with_part(change):
         (one_group(copies=False), {}, "buffer A_shared: expected it in shared memory by a loop with the annotation tensor_copy"),
         (one_group(hints=False), {}, "tensor_copy: expected it in stage 0 of a loop with the annotation software_pipeline_stage"),
         (one_group(), {"shape": (64, 24, 100)}, "of lines at multiples of 16 bytes, found them 200 bytes apart"),
+        (one_group(), {"shape": (64, 24, te.var("k") * 8)}, "expected a tensor that is not empty to copy boxes of, found"),
         (one_group(depth=32), {}, "buffer A_shared: expected whole lines of 128 bytes, 64 elements"),
         (one_group("s8", columns=40), {"kind": "s8"}, "wgmma_s8_64x40x128: expected columns up to 256 and of 16 from 32 on"),
         (one_group(name="wgmma_f16_64x24x8", depth=64), {}, "expected .* steps that are a multiple of 16, found 24 and 8"),
@@ -170,5 +170,5 @@ def test_what_is_not_legal_is_an_error(schedule, options, message):
 
 def test_the_page_shows_the_schedule_that_is_tested():
     page = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text()
-    for function in (on_warp_groups, tensor_core_product.over_group):
+    for function in (on_warp_groups, tensor_core_product.over_groups):
         assert inspect.getsource(function) in page

@@ -12,7 +12,7 @@ from relayc.pipelines.cpu.engine import CodegenError
 from relayc.pipelines.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.cpu.legalize import expand_for
 from relayc.pipelines.cpu.loop_hints import keep_loops, pass_on_hints
-from relayc.pipelines.cpu.parallel import share_loops
+from relayc.pipelines.cpu.parallel import keep_turns_apart, share_loops
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.cpu.x86 import convert_by_instruction, keep_tiles_apart, lower_x86, restore_bf16, uses_x86
 from relayc.pipelines.upstream import run_upstream
@@ -84,7 +84,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         has_hints = keep_loops(module)
         has_linalg = "memref.copy" in names or any(name.startswith("linalg.") for name in names)
         _run(module, *(p for p in _TO_LOOPS if has_linalg or p != _LINALG))
-        has_hints |= share_loops(module)
+        has_regions = share_loops(module)
         if x86:
             lower_x86(module)
         # Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once.
@@ -92,6 +92,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         _run(module, _TO_BRANCHES, *cse, *_TO_LLVM_VALUES, *cse, *_TO_LLVM)
         if has_hints:
             pass_on_hints(module)
+        if has_regions:
+            keep_turns_apart(module)
         if emulated:
             floats_to_bits(module, emulated)
         if x86:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import func, ir, memref, scf
 from relayc.dialects.relay.later import ParallelIf
-from relayc.pipelines.cpu.loop_hints import keep_loop
 from relayc.pipelines.tir.emit import arith, compare, create, index_constant, yield_values
 
 _CONDITION, _LOOP, _BUFFER = ParallelIf.OPERATION_NAME, scf.ParallelOp.OPERATION_NAME, memref.AllocaOp.OPERATION_NAME
@@ -103,6 +102,12 @@ def share_loops(module: ir.Module) -> bool:
     return bool(loops)
 
 
+def keep_turns_apart(module: ir.Module) -> None:
+    """Keeps LLVM from a copy of TAKE in each region, which takes time; after the conversion, which forgets such attributes."""
+    function = ir.SymbolTable(module.operation)[TAKE]
+    function.attributes["no_inline"] = ir.UnitAttr.get()
+
+
 def _operations(module: ir.Module) -> dict[str, list[ir.Operation]]:
     """The operations of a module that matter here, by their names, inner ones first."""
     found: dict[str, list[ir.Operation]] = {_CONDITION: [], _LOOP: [], _BUFFER: []}
@@ -142,16 +147,17 @@ def _share(loop: ir.Operation, condition: ir.Value | None) -> ir.Operation:
     segments = ir.DenseI32ArrayAttr.get([int(i == _IF_CLAUSE and condition is not None) for i in range(_SEGMENTS)])
     operands = [] if condition is None else [condition]
     region = ir.Operation.create(_REGION, operands=operands, attributes={"operandSegmentSizes": segments}, regions=1)
-    with ir.InsertionPoint(region.regions[0].blocks.append()):
-        turn = _turns(taken, total)
-        create("omp.terminator", [], [])
     body = loop.regions[0].blocks[0]
+    with ir.InsertionPoint(region.regions[0].blocks.append()):
+        iterations = _iterations(taken, total)
+        create("omp.terminator", [], [])
     _number(body, counts, lows, steps)
-    end = list(body.operations)[-1]
-    yield_values([], ir.InsertionPoint(end))
-    end.operation.erase()
-    body.append_to(turn.regions[0])
-    keep_loop(turn)
+    end, place = (body.add_argument(ir.IndexType.get(), ir.Location.unknown()) for _ in range(2))
+    last = list(body.operations)[-1]
+    with ir.InsertionPoint(last):
+        yield_values([arith("addi", body.arguments[0], index_constant(1)), end, place])
+    last.operation.erase()
+    body.append_to(iterations.regions[1])
     loop.erase()
     return taken.owner
 
@@ -170,21 +176,24 @@ def _constant(type_: ir.Type, number: int) -> ir.Value:
     return create("llvm.mlir.constant", [type_], [], {"value": ir.IntegerAttr.get(type_, number)})
 
 
-def _turns(taken: ir.Value, total: ir.Value) -> ir.Operation:
-    """A loop that takes iterations as long as there are some, at the ambient insertion point. Gives the loop over those, without a body."""
+def _iterations(taken: ir.Value, total: ir.Value) -> ir.Operation:
+    """A loop over iterations that this thread takes, at the ambient insertion point, whose body is to come: it gets the number of an
+    iteration, the one after the last of this turn, and where they were found, and yields the next number.
+
+    A loop of turns around one of iterations would be another level for LLVM, which takes a fifth longer then.
+    """
     threads, thread = (_asked(name) for name in (_THREADS, _THREAD))
-    index = ir.IndexType.get()
-    turns = ir.Operation.create("scf.while", results=[index] * 3, operands=[index_constant(0)], regions=2)
-    look = turns.regions[0].blocks.append(index)
-    with ir.InsertionPoint(look):
-        found = list(func.CallOp([index] * 3, TAKE, [taken, total, threads, thread, look.arguments[0]]).results)
-        ir.Operation.create("scf.condition", operands=[compare("ult", *found[:2]), *found])
-    run = turns.regions[1].blocks.append(index, index, index)
-    with ir.InsertionPoint(run):
-        begin, end, place = run.arguments
-        turn = ir.Operation.create("scf.for", operands=[begin, end, index_constant(1)], regions=1)
-        yield_values([place])
-    return turn
+    three, zero = [ir.IndexType.get()] * 3, index_constant(0)
+    loop = ir.Operation.create("scf.while", results=three, operands=[zero, zero, zero], regions=2)
+    with ir.InsertionPoint(loop.regions[0].blocks.append(*three)) as point:
+        number, end, place = point.block.arguments
+        turn = ir.Operation.create("scf.if", results=three, operands=[compare("ult", number, end)], regions=2)
+        with ir.InsertionPoint(turn.regions[0].blocks.append()):
+            yield_values([number, end, place])
+        with ir.InsertionPoint(turn.regions[1].blocks.append()):
+            yield_values(list(func.CallOp(three, TAKE, [taken, total, threads, thread, place]).results))
+        ir.Operation.create("scf.condition", operands=[compare("ult", *turn.results[:2]), *turn.results])
+    return loop
 
 
 def _number(body: ir.Block, counts: Sequence[ir.Value], lows: Sequence[ir.Value], steps: Sequence[ir.Value]) -> None:

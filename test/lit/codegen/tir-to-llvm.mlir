@@ -12,7 +12,6 @@
 // CHECK: llvm.call @omp_get_thread_num
 // CHECK: llvm.call @__relayc_take(%[[TAKEN]]
 // CHECK-NOT: llvm.intr.stacksave
-// CHECK: llvm.br {{.*}}loop_annotation = #[[HINT:.*]]}
 // CHECK: llvm.return
 func.func @parallel(%a: memref<4x8xf32>, %o: memref<4x8xf32>) {
   %c0 = arith.constant 0 : index

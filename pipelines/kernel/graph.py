@@ -11,6 +11,9 @@ from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.sizes import read_size, symbol_positions
 from relayc.symbolic import Dim, Size, symbol
 
+SORT = "relay.sort"
+"""Attribute of a loop that is a sort (see kernel.sorting)."""
+
 
 class NotStructured(Exception):
     """The kernel holds an operation that the loop schedules do not read; the fallback takes it."""
@@ -29,7 +32,8 @@ class Node:
       view: `inputs[0]` in row-major order under another shape;
       slice: `inputs[0]` from `offsets` with `strides`;
       pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value` (an arith.constant operation) around;
-      concat: `inputs` one after the other in dimension `axis`.
+      concat: `inputs` one after the other in dimension `axis`;
+      sort: result number `position` of the loop `op`, which sorts `inputs[0]` (see kernel.sorting).
     """
 
     kind: str
@@ -184,6 +188,8 @@ def read_kernel(function: ir.OpView) -> Kernel:
                 values[result] = _node("table", result.type, op=op.operation)
         elif name.startswith("linalg."):
             _read_linalg(op, values, sizes)
+        elif SORT in op.operation.attributes:
+            _read_sort(op.operation, values)
         elif name in _READERS:
             result = op.operation.results[0]
             values[result] = _READERS[name](op, values, sizes, result.type)
@@ -327,6 +333,22 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
     structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, extents, block, captured, sizes)
     for position, result in enumerate(operation.results):
         values[result] = _node("generic", result.type, operation=structured, position=position)
+
+
+def _read_sort(loop: ir.Operation, values: dict[ir.Value, Node]) -> None:
+    """A sort: one tensor is read in it that it does not begin with."""
+    begun = set(loop.operands)
+    read: list[Node] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        read.extend(values[v] for v in op.operands if v in values and v not in begun)
+        return ir.WalkResult.ADVANCE
+
+    loop.walk(visit)
+    if len(set(map(id, read))) != 1:
+        raise NotStructured(f"a sort of {len(set(map(id, read)))} tensors at {loop.location}")
+    for position, result in enumerate(loop.results):
+        values[result] = _node("sort", result.type, inputs=read[:1], op=loop, position=position)
 
 
 def same_order(node: Node, wanted: Node) -> bool:

@@ -1,11 +1,11 @@
 """Compute rules of sorting, line by line and stable: a merge sort of indices; for a few of many, an insertion."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.kernel.sorting import INDICES, VALUES, mark_sort
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, reshape, result_type
 from relayc.pipelines.te.literal import add, index_of, integer_of, less
@@ -36,8 +36,16 @@ class _Sorting:
         return lambda b, a: comes_before(self.key(line, b), self.key(line, a), self.dtype, self.descending)
 
 
-_Element = Callable[[_Sorting, list[Value], Value], Value]
-"""An element of the result, from the line's (outer, inner) indices and the index in the line that is sorted there."""
+@dataclass(frozen=True)
+class _Result:
+    """A result of a sort: VALUES or INDICES, and its type."""
+
+    kind: str
+    type: TensorType
+
+    def element(self, s: _Sorting, line: list[Value], at: Value) -> Value:
+        """An element, from the line's (outer, inner) indices and the index in the line that is sorted there."""
+        return s.key(line, at) if self.kind == VALUES else scalar.convert(at, ORDER, self.type.dtype)
 
 
 def _numbered(work: Value, size: Size) -> Value:
@@ -72,14 +80,15 @@ def _select_line(s: _Sorting, line: list[Value], work: Value, count: Size) -> Va
     return loop(zero, index_constant(s.size), one, [work], consider)[0]
 
 
-def _sorted(op: Op, data: Value, count: Size, outputs: list[tuple[TensorType, _Element]]) -> list[Value]:
-    """The first `count` elements of each sorted line; `outputs` say type and element of each result."""
+def _sorted(op: Op, data: Value, *outputs: _Result) -> list[Value]:
+    """Of each sorted line as many first elements as the results have."""
     source = operand_type(op)
     if source.num_elements == 0:
-        return [empty(type_) for type_, _ in outputs]
+        return [empty(output.type) for output in outputs]
+    count = outputs[0].type.sizes[normalize_axis(op.axis, source.rank)]
     outer, size, inner = along(source.sizes, normalize_axis(op.axis, source.rank))
     s = _Sorting(reshape(data, (outer, size, inner)), size, source.dtype, not op.is_ascend)
-    results = [empty(type_.with_shape((outer, count, inner))) for type_, _ in outputs]
+    results = [empty(output.type.with_shape((outer, count, inner))) for output in outputs]
     few = guess(count) <= _FEW and 4 * guess(count) <= guess(size)
 
     def sort_line(line: list[Value], *carried: Value) -> list[Value]:
@@ -90,42 +99,31 @@ def _sorted(op: Op, data: Value, count: Size, outputs: list[tuple[TensorType, _E
 
         def write(k: Value, *results: Value) -> list[Value]:
             at = extract(work, [row, k])
-            return [insert(element(s, line, at), into, [line[0], k, line[1]]) for (_, element), into in zip(outputs, results, strict=True)]
+            return [insert(output.element(s, line, at), into, [line[0], k, line[1]]) for output, into in zip(outputs, results, strict=True)]
 
         begin, end, step = (index_constant(n) for n in (0, count, 1))
         return [*loop(begin, end, step, carried[:-1], write), work]
 
     work_type = TensorType((1, count) if few else (2, size), ORDER)
     found = nest((outer, inner), [*results, empty(work_type)], sort_line)
-    return [reshape(value, type_.sizes) for value, (type_, _) in zip(found, outputs, strict=False)]
-
-
-def _value(s: _Sorting, line: list[Value], at: Value) -> Value:
-    return s.key(line, at)
-
-
-def _index(dtype: str) -> _Element:
-    return lambda s, line, at: scalar.convert(at, ORDER, dtype)
+    mark_sort(found[0], source.dtype, [output.kind for output in outputs], descending=s.descending)
+    return [reshape(value, output.type.sizes) for value, output in zip(found, outputs, strict=False)]
 
 
 @compute("sort")
 def sort(op: Op, data: Value) -> Value:
-    out = result_type(op)
-    return _sorted(op, data, out.sizes[normalize_axis(op.axis, out.rank)], [(out, _value)])[0]
+    return _sorted(op, data, _Result(VALUES, result_type(op)))[0]
 
 
 @compute("argsort")
 def argsort(op: Op, data: Value) -> Value:
-    out = result_type(op)
-    return _sorted(op, data, out.sizes[normalize_axis(op.axis, out.rank)], [(out, _index(out.dtype))])[0]
+    return _sorted(op, data, _Result(INDICES, result_type(op)))[0]
 
 
 @compute("topk")
 def topk(op: Op, data: Value) -> list[Value]:
-    types = [result_type(op, i) for i in range(len(op.operation.results))]
-    by_type: dict[str, list[_Element]] = {"both": [_value, _index(op.dtype)], "values": [_value], "indices": [_index(op.dtype)]}
-    count = types[0].sizes[normalize_axis(op.axis, types[0].rank)]
-    return _sorted(op, data, count, list(zip(types, by_type[op.ret_type], strict=True)))
+    kinds = {"both": [VALUES, INDICES], "values": [VALUES], "indices": [INDICES]}[op.ret_type]
+    return _sorted(op, data, *[_Result(kind, result_type(op, i)) for i, kind in enumerate(kinds)])
 
 
 @compute("argsort_rows")
@@ -147,9 +145,15 @@ def argsort_rows(op: Op, data: Value) -> Value:
         no = scalar.to_flag(scalar.constant(0, "bool"))
         return repeat_while([zero, no, negated(no)], lambda column, _, same: both(less(column, end), same), compare)[1]
 
-    work, row = merge_sort(_numbered(empty(TensorType((2, rows), ORDER)), rows), rows, before)
+    def sort_all(_: list[Value], result: Value, work: Value) -> list[Value]:
+        work, row = merge_sort(_numbered(work, rows), rows, before)
 
-    def write(k: Value, result: Value) -> list[Value]:
-        return [insert(scalar.convert(extract(work, [row, k]), ORDER, out.dtype), result, [k])]
+        def write(k: Value, result: Value) -> list[Value]:
+            return [insert(scalar.convert(extract(work, [row, k]), ORDER, out.dtype), result, [k])]
 
-    return loop(zero, index_constant(rows), one, [empty(out)], write)[0]
+        return [*loop(zero, index_constant(rows), one, [result], write), work]
+
+    # One loop of one iteration, so that all of the sort is in one operation.
+    found = nest((1,), [empty(out), empty(TensorType((2, rows), ORDER))], sort_all)
+    mark_sort(found[0], source.dtype, [INDICES], of_rows=True)
+    return found[0]

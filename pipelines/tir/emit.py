@@ -338,6 +338,23 @@ def serial_loop(
     return made
 
 
+def repeat_while(
+    carried: Sequence[ir.Value],
+    goes_on: Callable[[Sequence[ir.Value]], ir.Value],
+    body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """while goes_on(carried): carried = body(carried). Gives the last `carried`."""
+    types = [v.type for v in carried]
+    made = ir.Operation.create("scf.while", results=types, operands=list(carried), regions=2)
+    before, after = (region.blocks.append(*types) for region in made.regions)
+    with ir.InsertionPoint(before):
+        condition = goes_on(list(before.arguments))
+        ir.Operation.create("scf.condition", operands=[condition, *before.arguments])
+    with ir.InsertionPoint(after):
+        yield_values(body(list(after.arguments)))
+    return list(made.results)
+
+
 def yield_values(values: Sequence[ir.Value], place: ir.InsertionPoint | None = None) -> None:
     """The scf.yield of values at the ambient insertion point, or at another one."""
     ir.Operation.create("scf.yield", operands=list(values), ip=place)

@@ -268,6 +268,9 @@ class Evaluator:
     def _empty(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         return emit.zero(node.element)
 
+    def _sort(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+        raise NotStructured("a sort, whose elements are not computed one by one")
+
     def _view(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         source = node.inputs[0]
         if source in self.buffers:

@@ -4,12 +4,15 @@ from relayc.pipelines.cuda.schedule.attention import flash, flash_mma, tensor_ch
 from relayc.pipelines.cuda.schedule.general import Numbers, schedule_general
 from relayc.pipelines.cuda.schedule.hopper import strategy as hopper
 from relayc.pipelines.cuda.schedule.product import strategy as product
+from relayc.pipelines.cuda.schedule.sorting import Numbers as SortingNumbers
+from relayc.pipelines.cuda.schedule.sorting import schedule_sort
 from relayc.pipelines.cuda.schedule.transpose import Numbers as TransposeNumbers
 from relayc.pipelines.cuda.schedule.transpose import schedule_transpose
 from relayc.pipelines.cuda.schedule.windows import schedule_window
 from relayc.pipelines.schedule.table import Entry, Parameter, declare_options
 
 _GENERAL = Numbers()
+_SORTING = SortingNumbers()
 _TRANSPOSE = TransposeNumbers()
 _MODEL = "fewest cycles"
 _TILE = (
@@ -94,6 +97,18 @@ TABLE: tuple[Entry, ...] = (
             Parameter("lanes", "16 bytes", "channels of a vector, where these are innermost", 16),
             Parameter("rows", "fewest loads", "output rows of a thread, where columns are innermost", 8),
             Parameter("columns", "fewest loads", "output columns of a thread, where channels are innermost", 8),
+        ),
+    ),
+    Entry(
+        "sort",
+        schedule_sort,
+        "sort, argsort, topk, argsort_rows",
+        "lines of less than 2^32 elements",
+        "any numbers",
+        (
+            Parameter("threads", _SORTING.threads, "threads of a block, at most", 1024),
+            Parameter("items", "7, of rows 1", "elements of a thread, at most", 32),
+            Parameter("parts", "blocks for all multiprocessors", "blocks of a line of which a few elements are selected", 1024),
         ),
     ),
     Entry(

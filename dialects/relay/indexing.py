@@ -122,6 +122,7 @@ class ScatterElements(Op, name="scatter_elements"):
     """data, but out[i, indices[i, j, k], k] reduced with updates[i, j, k] for axis 1, and so on (ONNX ScatterElements).
 
     reduction: "update" replaces (the last one wins), "add", "mul", "min" and "max" combine with data, "mean" averages data and updates.
+    distinct: a promise that no element is written twice, or that it does not matter what is there then: updates may come in any order.
     """
 
     data: Operand
@@ -129,6 +130,7 @@ class ScatterElements(Op, name="scatter_elements"):
     updates: Operand
     axis: int = 0
     reduction: str = "update"
+    distinct: bool = False
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -150,12 +152,14 @@ class ScatterNd(Op, name="scatter_nd"):
     """data, but out[indices[0, y...], indices[1, y...], ...] reduced with updates[y...]; an index is a column of `indices`.
 
     (ONNX ScatterND has it along the last axis.) mode: "update" replaces (the last one wins), "add", "mul", "min", "max" combine.
+    distinct: a promise that no element is written twice, or that it does not matter what is there then: updates may come in any order.
     """
 
     data: Operand
     indices: Operand
     updates: Operand
     mode: str = "update"
+    distinct: bool = False
 
     @staticmethod
     def infer(op: View) -> TensorType:

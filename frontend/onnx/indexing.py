@@ -44,7 +44,8 @@ def _reduction(name: str) -> str:
 
 @converter(since=11)
 def ScatterElements(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none") -> Tensor:
-    return emit("scatter_elements", data, indices, updates, axis=axis_of(axis, data.rank), reduction=_reduction(reduction))
+    how = _reduction(reduction)
+    return emit("scatter_elements", data, indices, updates, axis=axis_of(axis, data.rank), reduction=how, distinct=how == "update")
 
 
 @converter(since=9)
@@ -54,7 +55,8 @@ def Scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) ->
 
 @converter(since=11)
 def ScatterND(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    return emit("scatter_nd", data, _columns(indices), updates, mode=_reduction(reduction))
+    how = _reduction(reduction)
+    return emit("scatter_nd", data, _columns(indices), updates, mode=how, distinct=how == "update")
 
 
 @converter(since=24)
@@ -111,7 +113,7 @@ def positions_where(holds: Tensor) -> Tensor:
     # Each goes to the place that the number of those before it says; the others behind all places.
     places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), size_tensor(n))
     room = filled((n + 1,), 0, "int64")
-    return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update"), count)
+    return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update", distinct=True), count)
 
 
 def first_rows(padded: Tensor, count: Tensor) -> Tensor:
@@ -156,12 +158,12 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
     ends = emit("concatenate", at, tensor_of(objects([1], [n]), "int64"), axis=0)
     ends = strided_slice(ends, [1], [count + 1], [1], [0])
     which = subtract(emit("cumsum", cast(begins, "int64"), axis=0), 1)
-    inverse = emit("scatter_elements", filled((n,), 0, "int64"), order, which, axis=0, reduction="update")
+    inverse = emit("scatter_elements", filled((n,), 0, "int64"), order, which, axis=0, reduction="update", distinct=True)
     counts = subtract(ends, at)
     if not sorted:
         # In the order in which they come: their places are the ranks of their first positions.
         by_place = emit("argsort", first, axis=0, is_ascend=True, dtype="int64")
-        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), axis=0, reduction="update")
+        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), axis=0, reduction="update", distinct=True)
         first, counts = (emit("take", t, by_place, axis=0, mode="clip") for t in (first, counts))
         inverse = emit("take", rank, inverse, axis=0, mode="clip")
     values = emit("take", source, first, axis=along or 0, mode="clip")

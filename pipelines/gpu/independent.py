@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.blocks.indices import Reader
 from relayc.pipelines.codegen.bufferize import split_parallel, walk
+from relayc.pipelines.kernel.updates import DISTINCT
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, ceil_div
 
@@ -84,11 +85,14 @@ def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
         block = loop.regions[0].blocks[0]
         variable = block.arguments[0]
         level = level_of(variable, list(loop.operands)[:3], reader)
-        if level is None or not has_own_elements(loop, variable, private):
+        distinct = DISTINCT in loop.attributes
+        if level is None or not (distinct or has_own_elements(loop, variable, private)):
             break
         levels.append(level)
         inner = operations_of(loop)
-        found = [o for o in inner if not o.name.startswith(PURE)]
+        # What is read before an inner loop each of its iterations may read for itself, where they write other buffers.
+        free = (*PURE, "memref.load") if distinct and not roots_of(loop, "memref.load") & roots_of(loop, "memref.store") else PURE
+        found = [o for o in inner if not o.name.startswith(free)]
         loop = found[0] if len(found) == 1 and found[0].name == "scf.for" and found[0] == inner[-1] else None
         body += inner[:-1] if loop is not None else inner
     if not levels:

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from relayc.dialects.mlir import ir, scf
 
 UPDATES = "relay.updates"
+DISTINCT = "relay.distinct"
+"""Unit attribute of loops of te kernels: no two iterations write the same element, or it does not matter which of them does it last; what
+they write none of them reads."""
 
 
 def find_updates(function: ir.OpView) -> dict[int, int]:

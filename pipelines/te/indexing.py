@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from relayc.dialects.mlir import arith, linalg
+from relayc.dialects.mlir import arith, ir, linalg
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.kernel.updates import DISTINCT
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.core import (
     Value,
@@ -138,6 +139,19 @@ def _combined(how: str, result: Value, at: list[Value], new: Value, dtype: str) 
     return insert(_COMBINE[how](old, new, dtype), result, at)
 
 
+def _any_order(found: list[Value], distinct: bool) -> list[Value]:
+    """The results of loops, of which it is said where their iterations write elements of their own."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "scf.for":
+            op.attributes[DISTINCT] = ir.UnitAttr.get()
+        return ir.WalkResult.ADVANCE
+
+    if distinct and not isinstance(found[0].owner, ir.Block) and found[0].owner.operation.name == "scf.for":
+        found[0].owner.operation.walk(visit)
+    return found
+
+
 def _scattered(
     data: Value, updates: Value, dtype: str, how: str, place: Callable[[list[Value]], list[Value]], counts: Value | None = None
 ) -> list[Value]:
@@ -162,7 +176,7 @@ def scatter_elements(op: Op, data: Value, indices: Value, updates: Value) -> Val
         return [at if d == axis else i for d, i in enumerate(here)]
 
     if op.reduction != "mean":
-        return _scattered(data, updates, out.dtype, op.reduction, place)[0]
+        return _any_order(_scattered(data, updates, out.dtype, op.reduction, place), op.distinct)[0]
     counts = fill(TensorType(out.shape, INDEX_DTYPE), 1)
     total, counts = _scattered(data, updates, out.dtype, "mean", place, counts)
     return parallel(out, [total, counts], lambda x, n: _quotient(x, n, out.dtype))
@@ -190,4 +204,4 @@ def scatter_nd(op: Op, data: Value, indices: Value, updates: Value) -> Value:
 
         return nest(extents[columns:], [result], step)
 
-    return nest(extents[:columns], [data], slice_)[0]
+    return _any_order(nest(extents[:columns], [data], slice_), op.distinct)[0]

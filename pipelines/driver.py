@@ -99,7 +99,7 @@ def compile(
         True does so for an IRModule too, False for none. RELAYC_CACHE=0 in the environment turns the cache off. Programs that an
         argument or an ambient PassContext wants to be observed on their way (dump_ir, keep_ir, stop_after, instruments, passes in the
         configuration) are always compiled.
-      precision: "f32", or "bf16", "f16" or "tf32" for products and convolutions of operands rounded to it, summed in f32 (see
+      precision: "f32", or "bf16", "f16" or "tf32" for products, convolutions and attention of operands rounded to it, summed in f32 (see
         graph.to_mixed_precision); inputs and outputs stay as they are. Where the target has no instructions for it (CPUs have some for
         "bf16" at most) f32 is faster, and is used: `module.precision` says what was done.
       num_threads: how many threads the schedules plan for and a call uses (`Module.num_threads`). By default that of the target, and what

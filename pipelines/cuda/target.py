@@ -92,7 +92,7 @@ class CudaTarget(Target):
 
     @property
     def precisions(self) -> Mapping[str, Mapping[str, int]]:
-        settings = {"f16": {}, "bf16": {}, "tf32": {"schedule.mma.tf32": 1}}
+        settings = {"f16": {}, "bf16": {}, "tf32": {"schedule.mma.tf32": 1, "schedule.flash_mma.tf32": 1}}
         return {"f32": {}, **{name: given for name, given in settings.items() if self.has(f"mma-{name}")}}
 
     @property

@@ -16,15 +16,22 @@ from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, ceil_div, exact, proves
 
-ELEMENT_BYTES = 2
-"""Of keys and values: 16-bit floats."""
-CHUNK_ELEMENTS = CHUNK // ELEMENT_BYTES
+
+def element_bytes(node: Node) -> int:
+    """Of keys and values, the second operand of a product."""
+    width: int = node.structured.inputs[1].element.width
+    return width // 8
 
 
-def tile_of(keys: int, elements: int) -> SharedTile:
-    """The tile of some keys, filled up to whole steps of an instruction along the head."""
-    chunks = ceil_div(elements, STEP_CHUNKS * CHUNK_ELEMENTS) * STEP_CHUNKS
-    return SharedTile(keys, chunks, ELEMENT_BYTES, "padded" if chunks & (chunks - 1) else "chunks")
+def tile_of(keys: int, elements: int, size: int, is_padded: bool) -> SharedTile:
+    """The tile of some keys, filled up to whole steps of an instruction along the head.
+
+    Args:
+      size: bytes of an element.
+      is_padded: whether lines are padded, whatever their length.
+    """
+    chunks = ceil_div(elements * size, STEP_CHUNKS * CHUNK) * STEP_CHUNKS
+    return SharedTile(keys, chunks, size, "padded" if is_padded or chunks & (chunks - 1) else "chunks")
 
 
 class TileCopy(ABC):
@@ -33,10 +40,10 @@ class TileCopy(ABC):
     `prepare` computes what holds for all tiles of a block; `issue` starts the copy of a tile to a stage.
     """
 
-    def __init__(self, node: Node, keys: int, threads: int, start: int, stages: tuple[int, int]) -> None:
+    def __init__(self, node: Node, is_padded: bool, keys: int, threads: int, start: int, stages: tuple[int, int]) -> None:
         """
         Args:
-          node: the product.
+          node: the product; is_padded: see tile_of.
           keys: of a tile.
           start: of the tile in a stage, in bytes.
           stages: how many there are, and bytes of each.
@@ -46,8 +53,10 @@ class TileCopy(ABC):
         self.elements = self.structured.extents[ELEMENT]
         self.keys: Size = self.structured.extents[KEY]
         assert isinstance(self.elements, int)  # heads of other sizes are no attention
-        self.chunks = self.elements // CHUNK_ELEMENTS
-        self.tile = tile_of(keys, self.elements)
+        self.element_bytes = element_bytes(node)
+        self.chunk_elements = CHUNK // self.element_bytes
+        self.chunks = self.elements // self.chunk_elements
+        self.tile = tile_of(keys, self.elements, self.element_bytes, is_padded)
         self.threads, self.start, self.stages = threads, start, stages
 
     def prepare(self, thread: Var, shared: SharedMemory, head: list[Index], evaluator: Evaluator) -> None:
@@ -61,8 +70,8 @@ class TileCopy(ABC):
             with emit.for_loop(thread.value, count * self.tile.lines, self.threads, item), evaluator.scope():
                 stage, line = divided(Index.of(item), self.tile.lines)
                 place = self.tile.place(emit.materialize(line), emit.index_constant(chunk))
-                at = element_of(added(added(emit.materialize(stage * size), place), self.start), ELEMENT_BYTES)
-                store(emit.zero(emit.vector_of(CHUNK_ELEMENTS, self.source.element)), self.buffer, at)
+                at = element_of(added(added(emit.materialize(stage * size), place), self.start), self.element_bytes)
+                store(emit.zero(emit.vector_of(self.chunk_elements, self.source.element)), self.buffer, at)
         self._prepare()
 
     @abstractmethod
@@ -108,14 +117,14 @@ class AsynchronousTiles(TileCopy):
         for i in range(0, self.tile.lines, lines):
             for j in range(0, self.chunks, together):
                 point = {v: index for v, index in zip(self.variables, self.head, strict=False)}
-                point |= {self.variables[ELEMENT]: (chunk + j) * CHUNK_ELEMENTS}
+                point |= {self.variables[ELEMENT]: (chunk + j) * self.chunk_elements}
                 place = added(self.tile.place_from(emit.materialize(line + i), chunk, j), self.start)
                 self.units.append((line + i, offset.at(point), place))
 
     def _copy(self, first: Index, stage: ir.Value, is_whole: bool) -> None:
         def copy() -> None:
             for line, within, place in self.units:
-                offset = emit.materialize((within + self._key(first, line, is_whole) * self.stride) * ELEMENT_BYTES)
+                offset = emit.materialize((within + self._key(first, line, is_whole) * self.stride) * self.element_bytes)
                 copy_asynchronously(self.shared.pointer(added(stage, place)), as_pointer(added(self.base, offset), GLOBAL), CHUNK)
 
         if self.active is None:
@@ -143,20 +152,20 @@ class GatheredTiles(TileCopy):
             outer, place = map(hoisted, divided(Index.of(item), inner))
             line, chunk = (place, outer) if self.by_key else (outer, place)
             key = self._key(first, line, is_whole)
-            with self.evaluator.along(CHUNK_ELEMENTS) as lane:
-                point = [*self.head[:KEY], key, chunk * CHUNK_ELEMENTS + lane]
+            with self.evaluator.along(self.chunk_elements) as lane:
+                point = [*self.head[:KEY], key, chunk * self.chunk_elements + lane]
                 value = self.evaluator.at(self.source, self.evaluator.apply(self.structured.maps[1], point))
-                value = emit.broadcast(value, CHUNK_ELEMENTS)
+                value = emit.broadcast(value, self.chunk_elements)
             at = added(added(stage, self.tile.place(emit.materialize(line), emit.materialize(chunk))), self.start)
-            store(value, self.buffer, element_of(at, ELEMENT_BYTES))
+            store(value, self.buffer, element_of(at, self.element_bytes))
 
 
-def copy_of(node: Node, is_asynchronous: bool, keys: int, threads: int, start: int, stages: tuple[int, int]) -> TileCopy:
+def copy_of(node: Node, is_asynchronous: bool, is_padded: bool, keys: int, threads: int, start: int, stages: tuple[int, int]) -> TileCopy:
     """The copies of the second operand of a product: asynchronous where the target has such, and the operand lies in chunks."""
     structured = node.structured
     variables = [Var(0, extent - 1) for extent in structured.extents]
     point = [Index() if v.high == 0 else Index.of(v) for v in variables]
-    rest = (node, keys, threads, start, stages)
+    rest = (node, is_padded, keys, threads, start, stages)
     try:
         operand = operand_of(structured.inputs[1], [affine_index(e, point, split_exactly) for e in structured.maps[1].results], [])
     except NotStructured:
@@ -164,7 +173,8 @@ def copy_of(node: Node, is_asynchronous: bool, keys: int, threads: int, start: i
     offset = operand.offset
     in_memory = memory_of(operand.node) is not None and not operand.checks
     others = [offset.const, *(offset.coefficient(v) for v in variables[: KEY + 1])]
-    in_chunks = offset.coefficient(variables[ELEMENT]) == 1 and all(exact(other, CHUNK_ELEMENTS) is not None for other in others)
+    chunk = CHUNK // element_bytes(node)
+    in_chunks = offset.coefficient(variables[ELEMENT]) == 1 and all(exact(other, chunk) is not None for other in others)
     if is_asynchronous and in_memory and in_chunks:
         return AsynchronousTiles(operand, variables, *rest)
     return GatheredTiles(offset.coefficient(variables[KEY]) == 1, *rest)

@@ -1,9 +1,11 @@
-"""The strategy `flash_mma`: attention of 16-bit floats on tensor cores, and of few queries by splits of the keys as `flash` has them."""
+"""The strategy `flash_mma`: attention of 16-bit floats, or of f32 as tf32, on tensor cores, and of few queries by splits of the keys as
+`flash` has them."""
 
-from relayc.pipelines.cuda.schedule.attention.copies import CHUNK_ELEMENTS
 from relayc.pipelines.cuda.schedule.attention.tensor_blocks import queries_of
 from relayc.pipelines.cuda.schedule.attention.tensor_choice import TensorTiles
 from relayc.pipelines.cuda.schedule.attention.versions import emit_versions, has_few_rows, splits_of
+from relayc.pipelines.cuda.schedule.product.instructions import COLUMNS
+from relayc.pipelines.cuda.schedule.product.shared import CHUNK
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.kernel.attention import match
 from relayc.pipelines.kernel.graph import Kernel
@@ -13,12 +15,13 @@ from relayc.pipelines.target import Target
 
 
 def schedule_flash_mma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Schedules an attention of f16 or bf16 of which more than a few queries share keys; None for any other kernel."""
+    """Schedules an attention of f16 or bf16, or f32 as tf32 where that is asked for, of which more than a few queries share keys; None for
+    any other kernel."""
     attention = match(kernel)
     if attention is None or not isinstance(target, CudaTarget) or has_few_rows(attention):
         return None
-    queries = queries_of(attention)
-    if queries is None or attention.depth % CHUNK_ELEMENTS or attention.width % CHUNK_ELEMENTS:
+    queries = queries_of(attention, bool(tuning.number("tf32", 0)))
+    if queries is None or attention.depth * queries.element_bytes % CHUNK or attention.width % COLUMNS:
         return None
     tiles = TensorTiles(attention, queries, target)
     chosen = tiles.chosen(tuning)

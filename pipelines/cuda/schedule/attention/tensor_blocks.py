@@ -1,10 +1,12 @@
-"""Attention of 16-bit floats on tensor cores: a block has some rows of a head, and walks over tiles of the keys that these see.
+"""Attention on tensor cores, of 16-bit floats or of f32 as tf32: a block has some rows of a head, and walks over tiles of the keys that
+these see.
 
 A warp has 16 rows, or 32, by itself. Its queries stay in registers as the fragments that mma.sync takes; of large heads, where these are
 too many, in shared memory, where a lane finds its own again. Tiles of keys and of their values come to shared memory in stages, ahead of
-their use. The sums of the first product are in the lanes where the second one wants its first
-operand: rounded to 16 bits they are the weights' fragments, and go through no memory. Between the products is the softmax so far, in f32.
-The scale of the queries comes after the first product, so that queries are multiplied as they are.
+their use. The sums of the first product are in the lanes where the second one wants its first operand: rounded they are the weights'
+fragments, and go through no memory. Of tf32, of which a lane wants elements 4 apart where it has neighbours, the second product takes keys
+in the order in which lanes have them: values are read word by word. Between the products is the softmax so far, in f32. The scale of the
+queries comes after the first product, so that queries are multiplied as they are.
 
 Tiles whose keys all rows of the block see go first, without a look at the causal mask or at the number of keys; what no row sees is not
 read.
@@ -30,7 +32,7 @@ from relayc.pipelines.cuda.schedule.product.instructions import (
     operand_words,
 )
 from relayc.pipelines.cuda.schedule.product.problem import divided, hoisted
-from relayc.pipelines.cuda.schedule.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, added, after, load, store
+from relayc.pipelines.cuda.schedule.product.shared import BANK_CHUNKS, CHUNK, SharedMemory, added, after, element_of, load, store
 from relayc.pipelines.gpu.copies import SHARED, as_pointer, commit_copies, wait_for_copies
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
 from relayc.pipelines.kernel.attention import QUERY, Attention
@@ -71,20 +73,32 @@ class Queries:
     """What the first product is of.
 
     Attributes:
-      node: the queries before they are scaled, of 16-bit floats.
+      node: the queries before they are scaled.
       scale: what scores are multiplied by instead of queries.
     """
 
     node: Node
     scale: float
 
+    @property
+    def element_bytes(self) -> int:
+        """Of queries, keys and values."""
+        width: int = self.node.element.width
+        return width // 8
 
-def queries_of(attention: Attention) -> Queries | None:
-    """The queries of an attention whose scores are sums of products of 16-bit floats in f32; None for any other."""
-    scaled = attention.product.structured.inputs[0]
+
+def queries_of(attention: Attention, is_tf32: bool) -> Queries | None:
+    """The queries of an attention whose scores are sums of products of 16-bit floats in f32; None for any other.
+
+    Args:
+      is_tf32: whether f32 may be rounded to tf32.
+    """
+    scaled, f32 = attention.product.structured.inputs[0], ir.F32Type.get()
+    if [n.element for product in (attention.product, attention.context) for n in (product, *product.structured.inputs)] == [f32] * 6:
+        return _queries_of_f32(scaled) if is_tf32 else None
     if scaled.kind != "generic" or scaled.is_reduction or len(scaled.structured.inputs) != 1:
         return None
-    structured, f32 = scaled.structured, ir.F32Type.get()
+    structured = scaled.structured
     identity = ir.AffineMap.get_identity(len(scaled.shape))
     operations = [op.operation for op in structured.block.operations if op.operation.name != "arith.constant"]
     names = [op.name for op in operations]
@@ -98,10 +112,29 @@ def queries_of(attention: Attention) -> Queries | None:
         return Queries(query, 1.0)
     if names != ["arith.extf", "arith.mulf", "linalg.yield"]:
         return None
-    factors = [v.owner for v in operations[1].operands if v != operations[0].results[0]]
-    if len(factors) != 1 or isinstance(factors[0], ir.Block) or factors[0].operation.name != arith.ConstantOp.OPERATION_NAME:
+    factor = _factor(operations[1], operations[0].results[0])
+    return None if factor is None else Queries(query, factor)
+
+
+def _factor(multiplication: ir.Operation, value: ir.Value) -> float | None:
+    """The number that a value is multiplied by; None where it is another value."""
+    others = [v.owner for v in multiplication.operands if v != value]
+    if len(others) != 1 or isinstance(others[0], ir.Block) or others[0].operation.name != arith.ConstantOp.OPERATION_NAME:
         return None
-    return Queries(query, factors[0].operation.attributes["value"].value)
+    found: float = others[0].operation.attributes["value"].value
+    return found
+
+
+def _queries_of_f32(scaled: Node) -> Queries:
+    """Queries of f32, and their scale where they are multiplied by a number alone."""
+    if scaled.kind == "generic" and not scaled.is_reduction and len(scaled.structured.inputs) == 1:
+        structured, identity = scaled.structured, ir.AffineMap.get_identity(len(scaled.shape))
+        operations = [op.operation for op in structured.block.operations if op.operation.name != "arith.constant"]
+        are_scaled = [op.name for op in operations] == ["arith.mulf", "linalg.yield"]
+        factor = _factor(operations[0], structured.block.arguments[0]) if are_scaled else None
+        if factor is not None and [*structured.maps, *structured.output_maps] == [identity] * 2:
+            return Queries(structured.inputs[0], factor)
+    return Queries(scaled, 1.0)
 
 
 class TensorBlocks(GpuAttention):
@@ -118,19 +151,22 @@ class TensorBlocks(GpuAttention):
         """
         super().__init__(attention)
         self.q, self.p, self.keeps_queries = queries, parameters, keeps_queries
-        name = str(queries.node.element)
-        self.instruction = Instruction(name, name, 16, str(self.wide))
+        name = "tf32" if queries.node.element == self.wide else str(queries.node.element)
+        self.instruction = Instruction(name, name, queries.node.element.width, str(self.wide))
+        self.is_tf32 = name == "tf32"
         self.block_rows = parameters.warps * parameters.rows
         self.threads = parameters.warps * WARP
         self.row_tiles = parameters.rows // ROWS
         self.key_tiles, self.column_tiles = parameters.keys // COLUMNS, self.width // COLUMNS
         self.steps = ceil_div(self.depth, self.instruction.depth)
         start, self.copies = 0, []
-        sizes = [copy_of(n, is_asynchronous, parameters.keys, 1, 0, (0, 0)).tile.size for n in (attention.product, attention.context)]
+        # Lanes that read words of the values read lines two apart, which meet no bank twice where lines are padded.
+        operands = ((attention.product, False), (attention.context, self.is_tf32))
+        sizes = [copy_of(n, is_asynchronous, is_padded, parameters.keys, 1, 0, (0, 0)).tile.size for n, is_padded in operands]
         self.stage_bytes = sum(sizes)
-        for node, size in zip((attention.product, attention.context), sizes, strict=True):
+        for (node, is_padded), size in zip(operands, sizes, strict=True):
             stages = parameters.stages, self.stage_bytes
-            self.copies.append(copy_of(node, is_asynchronous, parameters.keys, self.threads, start, stages))
+            self.copies.append(copy_of(node, is_asynchronous, is_padded, parameters.keys, self.threads, start, stages))
             start += size
         self.is_plain = attention.plain is attention.product and queries.scale > 0
         """Whether scores without a causal mask are the scaled sums: then the scale goes with the exponential."""
@@ -166,8 +202,14 @@ class TensorBlocks(GpuAttention):
             copy.prepare(made.thread, self.shared, self.points[0][0], self.evaluator)
         keys, values = self.copies
         self.key_places = self._addresses(along_depth(keys.tile, lane, True, Index(), min(self.steps, PLACES)))
-        count = min(ceil_div(self.column_tiles, 2), PLACES)
-        self.value_places = self._addresses(across_depth(values.tile, lane, True, Index(), count))
+        if self.is_tf32:
+            # Of a step a lane has the keys whose weights it has, two neighbours, of one element.
+            place = hoisted(self.own_pair * 2 * values.tile.pitch + row * WORD + values.start)
+            self.value_places = [emit.materialize(place)]
+        else:
+            count = min(ceil_div(self.column_tiles, 2), PLACES)
+            self.value_places = self._addresses(across_depth(values.tile, lane, True, Index(), count))
+        self.words = self.shared.elements(ir.IntegerType.get_signless(32))
         self.queries = [[self._query_words(i, s) for s in range(self.steps)] for i in range(self.row_tiles)]
         if not self.keeps_queries:
             self._put_queries_by(Index.of(made.thread))
@@ -182,23 +224,26 @@ class TensorBlocks(GpuAttention):
         return self.row_point(head, emit.at_most(row, self.rows - 1))
 
     def _query_words(self, i: int, step: int) -> list[ir.Value]:
-        """The words of A of a step of the head: of both rows, then of both 8 elements later."""
-        structured, found = self.a.product.structured, []
+        """The words of A of a step of the head: of both rows, then of both 4 words later."""
+        structured, found, count = self.a.product.structured, [], WORD // self.q.element_bytes
         for later in range(2):
-            element = step * self.instruction.depth + later * COLUMNS
+            element = step * self.instruction.depth + later * QUAD * count
             for point in self.points[i]:
                 if element >= self.depth:
-                    pair = emit.zero(emit.vector_of(2, self.q.node.element))
+                    word = emit.zero(emit.vector_of(count, self.q.node.element) if count > 1 else self.wide)
                 else:
-                    with self.evaluator.along(2) as one:
-                        at = [*point, Index(), self.own_pair * 2 + element + one]
-                        pair = emit.broadcast(self.evaluator.at(self.q.node, self.evaluator.apply(structured.maps[0], at)), 2)
-                found.append(operand_pair(pair))
+                    with self.evaluator.along(count) as one:
+                        at = [*point, Index(), self.own_pair * count + element + one]
+                        word = emit.broadcast(self.evaluator.at(self.q.node, self.evaluator.apply(structured.maps[0], at)), count)
+                found.append(self._multiplied(word))
         return found
+
+    def _multiplied(self, word: ir.Value) -> ir.Value:
+        """A word of elements, as products take it."""
+        return operand_words([as_word(word)], "tf32")[0] if self.is_tf32 else operand_pair(word)
 
     def _put_queries_by(self, thread: Index) -> None:
         """Stores the words of the queries where only the thread itself reads them."""
-        self.words = self.shared.elements(ir.IntegerType.get_signless(32))
         self.own_words = emit.materialize((thread * CHUNK + self._ring_bytes).split(WORD)[0])  # type: ignore[index]
         for i, step in product(range(self.row_tiles), range(self.steps)):
             store(vectors.from_elements(list(map(as_word, self.queries[i][step]))), self.words, self._place_of_words(i, step))
@@ -277,8 +322,14 @@ class TensorBlocks(GpuAttention):
             found = [self._softmax(*row) for row in zip(scores, largest[own], totals[own], strict=True)]
             largest[own], totals[own] = [f.largest for f in found], [f.total for f in found]
             context[of_tile] = [emit.arith("mulf", x, found[n % 4 // 2].scale) for n, x in enumerate(context[of_tile])]
-            words.append([operand_pair(self._rounded(pair)) for pairs in zip(*(f.weights for f in found), strict=True) for pair in pairs])
+            words.append([word for pairs in zip(*(f.weights for f in found), strict=True) for word in self._weights(pairs)])
         return [*largest, *totals, *self._add_values(stage, words, context)]
+
+    def _weights(self, pairs: Sequence[ir.Value]) -> list[ir.Value]:
+        """The words of A of 8 keys: the weights of a lane of both rows."""
+        if self.is_tf32:
+            return [self._multiplied(vectors.extract(pair, n)) for n in range(2) for pair in pairs]
+        return [operand_pair(self._rounded(pair)) for pair in pairs]
 
     def _stage_of(self, turn: ir.Value) -> ir.Value:
         """Where the stage of a turn begins, in bytes. It is computed, as registers that a loop carries are scarce."""
@@ -312,17 +363,26 @@ class TensorBlocks(GpuAttention):
         return operand_words(load_matrices(after(address, constant), 4, transposes), self.instruction.b)
 
     def _add_values(self, stage: ir.Value, weights: list[list[ir.Value]], context: list[ir.Value]) -> list[ir.Value]:
-        """The context with the values of a tile; `weights` are the words of A, for each 16 rows four of each 16 keys."""
+        """The context with the values of a tile; `weights` are the words of A, for each 16 rows four of each step."""
         values, found = self.copies[1], list(context)
         for step in range(self.p.keys // self.instruction.depth):
             for j in range(0, self.column_tiles, 2):
                 line = step * self.instruction.depth * values.tile.pitch
-                words = self._matrices(self.value_places, stage, j // 2, values.start + line, True)
+                if self.is_tf32:
+                    words = self._words_of_values(stage, line + j * COLUMNS * WORD, min(2, self.column_tiles - j))
+                else:
+                    words = self._matrices(self.value_places, stage, j // 2, values.start + line, True)
                 for i, own in enumerate(weights):
                     for later in range(min(2, self.column_tiles - j)):
                         at = slice((i * self.column_tiles + j + later) * 4, (i * self.column_tiles + j + later) * 4 + 4)
                         found[at] = self.instruction.multiply_add(own[4 * step : 4 * step + 4], words[2 * later : 2 * later + 2], found[at])
         return found
+
+    def _words_of_values(self, stage: ir.Value, more: int, tiles: int) -> list[ir.Value]:
+        """The words of B of 8 keys and some tiles of 8 elements, which begin some bytes after the place of the lane in the stage."""
+        at, pitch = added(stage, self.value_places[0]), self.copies[1].tile.pitch
+        places = [more + tile * COLUMNS * WORD + later * pitch for tile in range(tiles) for later in range(2)]
+        return operand_words([load(self.words, element_of(added(at, place), WORD), 1) for place in places], "tf32")
 
     # ---- softmax
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from relayc.pipelines.cuda.architectures import MOST_REGISTERS, REGISTERS
-from relayc.pipelines.cuda.schedule.attention.copies import ELEMENT_BYTES
 from relayc.pipelines.cuda.schedule.attention.tensor_blocks import Queries, TensorBlocks, TensorParameters
 from relayc.pipelines.cuda.schedule.product.choice import BARRIER, BESIDE, DELAY, LATENCY, MEMORY_BYTES, RESERVED_BYTES, SHARED_BYTES
 from relayc.pipelines.cuda.schedule.product.instructions import ROWS
@@ -71,7 +70,7 @@ class TensorTiles:
         """Of a thread: sums of context and of scores, words of queries, and the others."""
         a = self.attention
         sums = p.rows * (a.width + p.keys) // WARP
-        words = p.rows * a.depth // 2 // WARP if keeps_queries else QUERY_REGISTERS
+        words = p.rows * a.depth * self.queries.element_bytes // 4 // WARP if keeps_queries else QUERY_REGISTERS
         looks_at_end = a.causal is not None or not proves(lambda: a.shape[KEY] % p.keys == 0)
         return sums + words + OTHER_REGISTERS + p.keys // 32 + (p.keys // 2 if looks_at_end else 0)
 
@@ -124,11 +123,12 @@ class TensorTiles:
             turns = ceil_div(keys // 2 + (p.keys + min(block_rows, rows)) // 2, p.keys)
         fma = FMA_CYCLE // 2 if architecture.capability in ((7, 5), (8, 0)) else FMA_CYCLE
         scores = block_rows * p.keys
-        products = scores * head / MMA_CYCLE.get(architecture.capability, 512)
+        size = self.queries.element_bytes
+        products = scores * head * size / 2 / MMA_CYCLE.get(architecture.capability, 512)
         softmax = scores / EXPONENTIALS_CYCLE + (SCORE_OPERATIONS * scores + block_rows * a.width) / fma
         queries = 0 if self.keeps_queries(p) else block_rows * a.depth
-        reads = (p.warps * p.keys * head + queries) * ELEMENT_BYTES / SHARED_BYTES
-        parts = (products, softmax, reads, p.keys * head * ELEMENT_BYTES / MEMORY_BYTES)
+        reads = (p.warps * p.keys * head + queries) * size / SHARED_BYTES
+        parts = (products, softmax, reads, p.keys * head * size / MEMORY_BYTES)
         busy = max(parts) + BESIDE * (sum(parts) - max(parts))
         # The four schedulers of a multiprocessor each have so many warps.
         warps = max(1.0, active * p.warps / 4)

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
-from relayc.pipelines.cpu.parallel import TAKE
+from relayc.pipelines.cpu.parallel import FORKS, TAKE
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import PART_SYMBOL
 from relayc.runtime.threads import usable_cpus
@@ -171,6 +171,8 @@ def _read(op: ir.Operation) -> _Function:
             refers.add(ir.FlatSymbolRefAttr(inner.attributes["global_name"]).value)
         elif name == "llvm.call" and "callee" in inner.attributes:
             refers.add(ir.FlatSymbolRefAttr(inner.attributes["callee"]).value)
+        elif name == "omp.parallel" and len(inner.operands):
+            refers.update(FORKS)  # LLVM calls them for the condition
         return ir.WalkResult.ADVANCE
 
     op.walk(visit)
@@ -255,7 +257,7 @@ def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str]
         symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
         functions = [_read(op) for op in symbols.values() if _is_defined(op)]
         # What each kernel calls goes with it.
-        defined = {f.name for f in functions} - {TAKE}
+        defined = {f.name for f in functions} - {TAKE, *FORKS}
         leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
         parts = _parts(leaves, PARTS_PER_THREAD * threads)
         if len(parts) < 2:

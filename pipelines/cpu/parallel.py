@@ -6,17 +6,41 @@ thread begins with the same part in all kernels, what it has written is in its c
 
 The work-sharing loops of the OpenMP dialect take calls of the runtime, with another barrier at the end of the region, which is one itself;
 and LLVM makes eight copies of their bodies, as the OpenMP dialect has no hints for them.
+
+Where one thread is enough, the region is called like any function. The runtime would make a team of one first, which takes longer than
+small kernels do: it touches dozens of cache lines, and what a program streams through the caches between two kernels displaces them.
 """
 
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import func, ir, memref, scf
 from relayc.dialects.relay.later import ParallelIf
-from relayc.pipelines.tir.emit import arith, compare, create, index_constant, yield_values
+from relayc.pipelines.tir.emit import arith, compare, create, index_constant, select, yield_values
 
 _CONDITION, _LOOP, _BUFFER = ParallelIf.OPERATION_NAME, scf.ParallelOp.OPERATION_NAME, memref.AllocaOp.OPERATION_NAME
 _REGION = "omp.parallel"
 _THREAD, _THREADS = "omp_get_thread_num", "omp_get_num_threads"
+FORKS = ("__kmpc_fork_call_if", "__kmpc_fork_call")
+"""What LLVM calls for a region with a condition, here a function of the module and not that of the OpenMP runtime, and what this calls."""
+_FORK_IF = """
+llvm.func @__kmpc_fork_call(!llvm.ptr, i32, !llvm.ptr, ...)
+llvm.func internal @__kmpc_fork_call_if(%location: !llvm.ptr, %count: i32, %region: !llvm.ptr, %condition: i32, %values: !llvm.ptr)
+    attributes {no_inline} {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %several = llvm.icmp "ne" %condition, %zero : i32
+  llvm.cond_br %several, ^several, ^alone
+^several:
+  llvm.call @__kmpc_fork_call(%location, %one, %region, %values) vararg(!llvm.func<void (ptr, i32, ptr, ...)>)
+      : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> ()
+  llvm.return
+^alone:
+  %thread = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
+  llvm.store %zero, %thread : i32, !llvm.ptr
+  llvm.call %region(%thread, %thread, %values) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
+  llvm.return
+}
+"""
 _IF_CLAUSE = 2
 """Which operand segment of omp.parallel its clause `if` is."""
 _SEGMENTS = 6
@@ -91,6 +115,9 @@ def share_loops(module: ir.Module) -> bool:
             for name in (_THREAD, _THREADS):
                 func.FuncOp(name, ir.FunctionType.get([], [ir.IntegerType.get_signless(32)]), visibility="private")
             module.body.append(ir.Operation.parse(_TAKE_TEXT))
+    if conditions:
+        for op in ir.Module.parse(_FORK_IF).body.operations:
+            op.operation.clone(ir.InsertionPoint(module.body))
     counters = []
     for number, loop in enumerate(loops):
         with ir.InsertionPoint(loop), loop.location:
@@ -143,13 +170,13 @@ def _share(loop: ir.Operation, condition: ir.Value | None) -> ir.Operation:
     total = counts[0]
     for count in counts[1:]:
         total = arith("muli", total, count)
-    taken = _cleared_counters()
+    taken = _cleared_counters(condition)
     segments = ir.DenseI32ArrayAttr.get([int(i == _IF_CLAUSE and condition is not None) for i in range(_SEGMENTS)])
     operands = [] if condition is None else [condition]
     region = ir.Operation.create(_REGION, operands=operands, attributes={"operandSegmentSizes": segments}, regions=1)
     body = loop.regions[0].blocks[0]
     with ir.InsertionPoint(region.regions[0].blocks.append()):
-        iterations = _iterations(taken, total)
+        iterations = _iterations(taken, total, condition)
         create("omp.terminator", [], [])
     _number(body, counts, lows, steps)
     end, place = (body.add_argument(ir.IndexType.get(), ir.Location.unknown()) for _ in range(2))
@@ -162,13 +189,19 @@ def _share(loop: ir.Operation, condition: ir.Value | None) -> ir.Operation:
     return taken.owner
 
 
-def _cleared_counters() -> ir.Value:
-    """A pointer to counters of parts, which are 0."""
+def _cleared_counters(condition: ir.Value | None) -> ir.Value:
+    """A pointer to counters of parts, which are 0 where the condition holds, if there is one."""
     byte, number = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(64)
     size = _constant(number, _PARTS * _LINE)
     attributes = {"elem_type": ir.TypeAttr.get(byte), "alignment": ir.IntegerAttr.get(number, _LINE)}
     counters = create("llvm.alloca", [ir.Type.parse("!llvm.ptr")], [size], attributes)
-    create("llvm.intr.memset", [], [counters, _constant(byte, 0), size], {"isVolatile": ir.BoolAttr.get(False)})
+    operands, attributes = [counters, _constant(byte, 0), size], {"isVolatile": ir.BoolAttr.get(False)}
+    if condition is None:
+        create("llvm.intr.memset", [], operands, attributes)
+        return counters
+    with ir.InsertionPoint(scf.IfOp(condition).then_block):
+        create("llvm.intr.memset", [], operands, attributes)
+        yield_values([])
     return counters
 
 
@@ -176,15 +209,27 @@ def _constant(type_: ir.Type, number: int) -> ir.Value:
     return create("llvm.mlir.constant", [type_], [], {"value": ir.IntegerAttr.get(type_, number)})
 
 
-def _iterations(taken: ir.Value, total: ir.Value) -> ir.Operation:
+def _iterations(taken: ir.Value, total: ir.Value, condition: ir.Value | None) -> ir.Operation:
     """A loop over iterations that this thread takes, at the ambient insertion point, whose body is to come: it gets the number of an
     iteration, the one after the last of this turn, and where they were found, and yields the next number.
 
     A loop of turns around one of iterations would be another level for LLVM, which takes a fifth longer then.
+
+    Where there is a condition that does not hold, the thread is alone, and begins with all iterations as its last turn.
     """
-    threads, thread = (_asked(name) for name in (_THREADS, _THREAD))
     three, zero = [ir.IndexType.get()] * 3, index_constant(0)
-    loop = ir.Operation.create("scf.while", results=three, operands=[zero, zero, zero], regions=2)
+    if condition is None:
+        threads, thread = (_asked(name) for name in (_THREADS, _THREAD))
+        first = [zero, zero, zero]
+    else:
+        team = scf.IfOp(condition, [total.type] * 2, has_else=True)
+        with ir.InsertionPoint(team.then_block):
+            yield_values([_asked(name) for name in (_THREADS, _THREAD)])
+        with ir.InsertionPoint(team.else_block):
+            yield_values([index_constant(1), zero])
+        threads, thread = team.results
+        first = [zero, select(condition, zero, total), select(condition, zero, index_constant(_PARTS))]
+    loop = ir.Operation.create("scf.while", results=three, operands=first, regions=2)
     with ir.InsertionPoint(loop.regions[0].blocks.append(*three)) as point:
         number, end, place = point.block.arguments
         turn = ir.Operation.create("scf.if", results=three, operands=[compare("ult", number, end)], regions=2)

@@ -30,6 +30,36 @@ func.func @parallel(%a: memref<4x8xf32>, %o: memref<4x8xf32>) {
 
 // -----
 
+// Where a condition does not hold the region is called like any function: the OpenMP runtime does not see it, and nobody is asked for a
+// number of threads.
+// CHECK-LABEL: llvm.func @parallel_if
+// CHECK: omp.parallel if(%[[WORTH:.*]]) {
+// CHECK: llvm.cond_br %[[WORTH]], ^[[ASKING:bb[0-9]+]], ^{{bb[0-9]+}}
+// CHECK: ^[[ASKING]]:
+// CHECK: llvm.call @omp_get_num_threads
+// CHECK: llvm.call @omp_get_thread_num
+// CHECK: llvm.return
+// CHECK: llvm.func internal @__kmpc_fork_call_if({{.*}}, %[[REGION:[^:]*]]: !llvm.ptr, %[[CONDITION:[^:]*]]: i32, %[[VALUES:[^:]*]]: !llvm.ptr)
+// CHECK: llvm.icmp "ne" %[[CONDITION]]
+// CHECK: llvm.call @__kmpc_fork_call(
+// CHECK: llvm.call %[[REGION]](%[[THREAD:[0-9]+]], %[[THREAD]], %[[VALUES]])
+func.func @parallel_if(%a: memref<?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c1000 = arith.constant 1000 : index
+  %worth = arith.cmpi sge, %n, %c1000 : index
+  "relay.parallel_if"(%worth) : (i1) -> ()
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    %x = memref.load %a[%i] : memref<?xf32>
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %a[%i] : memref<?xf32>
+    scf.reduce
+  }
+  return
+}
+
+// -----
+
 // Arithmetic of bf16 is that of f32.
 // CHECK-LABEL: llvm.func @bf16
 // CHECK: llvm.fadd %{{.*}} : vector<8xf32>

@@ -8,6 +8,7 @@ says it once the calls of programs are emitted (see program.turning).
 """
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.tir import emit
 
 REPEATED = "relay.repeated"
@@ -15,6 +16,11 @@ REPEATED = "relay.repeated"
 TURNS = "relay.turns"
 """Unit attribute of a kernel of the tir stage that asks which way to go, and of the constant in it, of type index, that says it: 0, which
 is forwards, as where no loop calls it."""
+
+
+def is_repeated(kernel: Kernel) -> bool:
+    """Whether a loop of a program calls a kernel."""
+    return REPEATED in kernel.function.attributes
 
 
 def way() -> ir.Value:

@@ -5,6 +5,7 @@ import pytest
 
 import relayc
 from relayc import TensorType
+from relayc.pipelines.target import Target
 
 ROUNDS = TensorType((), "int64")
 
@@ -73,3 +74,28 @@ def test_a_loop_updates_what_it_carries(body, rows):
 def test_a_table_that_is_read_later_is_copied(body, stays):
     text = str(relayc.compile(update_program(body, 6), stop_after="tir").module)
     assert ("relay.updates" in text) == stays
+
+
+def test_products_in_a_loop_at_any_number_of_rows():
+    """Their tiles and blocks are others than outside of loops; the weight is large enough for its panels to be visited to and fro."""
+    rng = np.random.default_rng(3)
+    w = (rng.standard_normal((264, 264)) / 16).astype(np.float32)
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(x=f32("n", 264), steps=ROUNDS)
+    def main(x, steps):
+        weight = program.constant(w)
+        return program.while_loop(lambda i, h: i < steps, lambda i, h: (i + 1, op.nn.dense(h, weight)), (np.int64(0), x))[1]
+
+    module = relayc.compile(program, target=Target("cpu", num_threads=2, l2_bytes=1 << 19))
+    (schedule,) = [kernel.schedule for kernel in module.kernels if "nn.dense" in kernel.ops]
+    assert "rows=4" in schedule
+    for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 64, 131):
+        x, steps = rng.standard_normal((n, 264)).astype(np.float32), 3
+        exact, magnitude = x.astype(np.float64), np.abs(x).astype(np.float64)
+        for _ in range(steps):
+            exact, magnitude = exact @ w.T.astype(np.float64), magnitude @ np.abs(w.T).astype(np.float64)
+        # Each step adds 264 rounded products to what is wrong before it: magnitude is what these are of.
+        bound = 1.01 * steps * (w.shape[1] + 1) * np.finfo(np.float32).eps / 2 * magnitude
+        assert np.all(np.abs(module["main"](x, np.array(steps)) - exact) <= bound), n

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.cover import MOST_LEFT, SLOT, Cover, Heights, cover, heights
+from relayc.pipelines.cpu.schedule.contraction.cover import LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     TILE,
     Accumulators,
@@ -25,14 +25,14 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     rows_from,
 )
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
-from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
+from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, Plan, Source, element_bytes
 from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
-from relayc.pipelines.schedule.turns import way
+from relayc.pipelines.schedule.turns import is_repeated, way
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
 from relayc.symbolic import Size, ceil_div, maximum, minimum
@@ -176,7 +176,7 @@ class BlockedNest(ContractionNest):
     @property
     def _heights(self) -> Heights:
         """Of the tiles, where a call says how many rows there are."""
-        return heights(self.tile, not self.stores_across_rows)
+        return heights(self.tile, not self.stores_across_rows, LOOP_LIMIT if is_repeated(self.plan.kernel) else LIMIT)
 
     def _task(self, panels: Index, block: Index, point: Point) -> _Task:
         if not self.is_covered:
@@ -392,7 +392,8 @@ class BlockedNest(ContractionNest):
 
             def tile(start: Index, rows: int, at: Point) -> None:
                 points = self._points(start, rows, at)
-                self.micro.tile_code(self.row_var, points, replace(sweep, ahead=self._ahead(task, panel, inner, at)))
+                ahead = None if self.plan.turns and rows < BUSY_ROWS else self._ahead(task, panel, inner, at)
+                self.micro.tile_code(self.row_var, points, replace(sweep, ahead=ahead))
 
             self._tiles(task, inner, tile)
 

@@ -19,8 +19,9 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, bounds, maximum, proves
 
-LIMIT = 1.5
-"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows."""
+LIMIT, LOOP_LIMIT = 1.5, 1.1
+"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows. The latter is for kernels
+in loops of a program: they have few rows, mostly, and take all its time."""
 SLOT = Var(0, 0, name="slot")
 """Key of the slot at which a tile begins in a point."""
 MOST_LEFT = 3
@@ -73,15 +74,15 @@ class Heights:
 
 
 @cache
-def heights(tile: Tile, repeats: bool) -> Heights:
-    """Heights of the tiles for a number of rows that only a call knows, of a full one."""
+def heights(tile: Tile, repeats: bool, limit: float) -> Heights:
+    """Heights of the tiles for a number of rows that only a call knows, of a full one; `limit` as LIMIT says."""
     every = Heights(tuple(range(tile.rows, 0, -1)), tile.vectors, repeats)
     costs = [every.cost(rows) for rows in range(tile.rows)]
     for count in range(tile.rows):
         lower = itertools.combinations(range(tile.rows - 1, 0, -1), count)
         for some in sorted(lower, key=sum):
             found = Heights((tile.rows, *some), tile.vectors, repeats)
-            if all(found.cost(rows) <= LIMIT * cost for rows, cost in enumerate(costs)):
+            if all(found.cost(rows) <= limit * cost for rows, cost in enumerate(costs)):
                 return found
     return every
 

@@ -19,6 +19,9 @@ PAGE = 4096
 """Rows of A at a distance that is a multiple of this share a few sets of the cache, so A is packed."""
 FEWEST_PANELS = 8
 """Panels of B below which a packed row of A would be read too few times to be worth packing at run time."""
+BUSY_ROWS = 4
+"""Rows of a tile from which it has more to compute than to read, where what it reads is in the second-level cache or close: asking for it
+ahead then takes nothing from reading."""
 
 
 class Source(Enum):

@@ -8,6 +8,7 @@ from relayc.pipelines.cpu.schedule.contraction.blocked import BlockedNest
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.padded import PaddedNest, fewest_tasks
 from relayc.pipelines.cpu.schedule.contraction.plan import (
+    BUSY_ROWS,
     FEWEST_PANELS,
     Plan,
     Source,
@@ -17,6 +18,7 @@ from relayc.pipelines.cpu.schedule.contraction.plan import (
     source_of_b,
 )
 from relayc.pipelines.cpu.schedule.contraction.tile import (
+    FEW_ROWS,
     FEWEST_TILES,
     PARALLEL_GRAIN,
     PARALLEL_TASKS,
@@ -33,9 +35,9 @@ from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning, grains
-from relayc.pipelines.schedule.turns import REPEATED
+from relayc.pipelines.schedule.turns import is_repeated
 from relayc.pipelines.target import Target
-from relayc.symbolic import Size, ceil_div, guess
+from relayc.symbolic import Dim, Size, ceil_div, guess
 
 MOST_TAPS = 64
 """Steps of checked reduction loops up to which the tiles that a padding touches are unrolled; beyond, a padded copy is made first."""
@@ -74,7 +76,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
         return None
     contraction = _long_rows(contraction, kernel, target)
     values = {"rows": partial(tile_rows, contraction, target), "vectors": partial(tile_vectors, contraction, target)}
-    tile = tuning.replace(default_tile(contraction, target), ("rows", "vectors"), values=values)
+    few = FEW_ROWS if is_repeated(kernel) and isinstance(contraction.row_extent, Dim) else None
+    tile = tuning.replace(default_tile(contraction, target, few), ("rows", "vectors"), values=values)
     b = source_of_b(kernel, contraction, tile, target)
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
@@ -82,7 +85,10 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
-    blocks = default_blocks(contraction, tile, target, packs=b is Source.COPY)
+    blocks = default_blocks(contraction, tile, target, b is Source.COPY, few)
+    if few:
+        # Many rows are in one block, too: they read the same panels.
+        blocks = replace(blocks, tiles=ceil_div(typical_rows(contraction), tile.rows))
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
     in_place = b is Source.MEMORY
     blocks = tuning.replace(
@@ -95,19 +101,14 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     whole = blocks.chunk == contraction.reduction[0].extent or not isinstance(extent, int)
     turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
     if turns:
-        prefetches = isinstance(extent, int) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
+        prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns), blocks
-
-
-BUSY_ROWS = 4
-"""Rows of a tile from which it has more to compute than to read, where what it reads is in the second-level cache or close: asking for it
-ahead then takes nothing from reading."""
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:
     """Whether a kernel goes to and fro over its panels, of which a thread has so many bytes: a loop calls it, and they are not few beside
     the second-level cache, which other kernels of the loop share, nor so many that little of them is there from one call to the next."""
-    return REPEATED in kernel.function.attributes and target.l2_bytes // 8 < share <= 4 * target.l2_bytes
+    return is_repeated(kernel) and target.l2_bytes // 8 < share <= 4 * target.l2_bytes
 
 
 def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:

@@ -70,6 +70,8 @@ def typical_rows(contraction: Contraction) -> int:
 
 TYPICAL_ROWS = 64
 """See `typical_rows`."""
+FEW_ROWS = 4
+"""Rows that products in the loop of a program are made for, where a call says how many there are: one of each sequence that goes on."""
 MOST_ROWS = 14
 """Rows of a tile where their number is not known: each may have an address of its own, and as many registers have no other use."""
 FEWEST_TILES = 4
@@ -87,7 +89,7 @@ MOST_SETS = 4
 """Sums that an element has at most while its tile goes over the reduction."""
 
 
-def default_tile(contraction: Contraction, target: Target) -> Tile:
+def default_tile(contraction: Contraction, target: Target, rows: int | None = None) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
     A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
@@ -98,9 +100,12 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
     cache if it and the next one have their share of that, or else from further. More tiles go by in chunks that stay (`default_blocks`).
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
+
+    Args:
+      rows: for which it is chosen, `typical_rows` by default.
     """
     lanes = _lanes(contraction, target)
-    extent = typical_rows(contraction)
+    extent = rows or typical_rows(contraction)
     vectors_needed = ceil_div(guess(contraction.column_extent), lanes)
     vector_bytes = lanes * contraction.b.node.element.width // 8
 
@@ -112,9 +117,9 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
         lines = (count - 1) * vectors_needed * vector_bytes / LINE
         return lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
 
-    def cost(rows: int, vectors: int) -> float:
-        count = ceil_div(extent, rows)
-        base, larger = divmod(extent if contraction.a.checks else count * rows, count)
+    def cost(height: int, vectors: int) -> float:
+        count = ceil_div(extent, height)
+        base, larger = divmod(extent if contraction.a.checks else count * height, count)
         blocks, left = divmod(vectors_needed, vectors)
         total = sum(
             tiles * times * cycles(r, v)
@@ -125,8 +130,8 @@ def default_tile(contraction: Contraction, target: Target) -> Tile:
         return (total * REMAINDER if left and blocks else total) + waits(count, vectors)
 
     # Among equals the narrower: its panel of B is smaller.
-    rows, vectors = min(_candidates(contraction, target), key=lambda c: (round(cost(*c), 3), c[1]))
-    return Tile(rows, vectors, lanes)
+    chosen = [c for c in _candidates(contraction, target) if c[0] <= extent]
+    return Tile(*min(chosen, key=lambda c: (round(cost(*c), 3), c[1])), lanes)
 
 
 def _candidates(contraction: Contraction, target: Target) -> list[tuple[int, int]]:
@@ -190,15 +195,18 @@ def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:
     return guess(contraction.depth) * tile.width * contraction.b.node.element.width // 8 <= target.l1_bytes * 3 // 4
 
 
-def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: bool) -> Blocks:
+def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: bool, rows: int | None = None) -> Blocks:
     """Blocks for a contraction without paddings, whose B is packed by the kernel itself where `packs` is set.
 
     By the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008): a chunk of a panel of B takes half of
     the first-level cache, a chunk of a block of A a quarter of the second-level cache. A B that the kernel packs shares the latter, and
     is packed anew for each block of rows, so there chunks are half as deep and blocks twice as high.
+
+    Args:
+      rows: for which they are chosen, `typical_rows` by default.
     """
     item = contraction.b.node.element.width // 8
-    tiles = ceil_div(typical_rows(contraction), tile.rows)
+    tiles = ceil_div(rows or typical_rows(contraction), tile.rows)
     # Typical values of an expression may be none that the loop can have.
     panels = max(1, ceil_div(guess(contraction.column_extent), tile.width))
     outer = max(1, guess(contraction.reduction[0].extent))

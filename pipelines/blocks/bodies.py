@@ -8,8 +8,9 @@ from operator import itemgetter
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
 from relayc.pipelines.blocks.intrinsics import ANNOTATION
+from relayc.pipelines.blocks.steps import Access
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Access, Block, Place, ScheduleError, drop, enclosing_block, read_annotations
+from relayc.pipelines.blocks.views import Block, Place, ScheduleError, drop, enclosing_block, read_annotations
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size

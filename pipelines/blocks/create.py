@@ -6,6 +6,7 @@ read; symbols stay the last ones.
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any
 
 from relayc.dialects.functions import symbol_name, unique_names, value_attributes
 from relayc.dialects.locations import label_of
@@ -14,18 +15,21 @@ from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
-from relayc.pipelines.blocks.indices import Reader, divide, write
+from relayc.pipelines.blocks.indices import Reader, computed, divide, largest, smallest
+from relayc.pipelines.blocks.steps import Computed, Constant, Contents, Recorder, Step
 from relayc.pipelines.blocks.structure import Nest, memref_type
-from relayc.pipelines.blocks.views import ScheduleError
+from relayc.pipelines.blocks.views import Block, ScheduleError
 from relayc.pipelines.kernel.graph import indexing_maps, iteration_space
-from relayc.pipelines.kernel.index import Index, Var, affine_index, reshape
+from relayc.pipelines.kernel.index import FAR, Index, affine_index, reshape
 from relayc.pipelines.sizes import symbol_attributes, symbol_positions
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size
 
-Body = Callable[[list[ir.Value]], None]
-Element = Callable[[Sequence[ir.Value]], ir.Value]
-"""Emits an element of a tensor at some indices."""
+Point = Sequence[Index]
+ZERO = Index()
+Body = Callable[[Point], None]
+Element = Callable[[Point], Any]
+"""The steps that compute an element of a tensor at some indices; gives it as an operand."""
 
 
 def create_nest(source: ir.Operation, module: ir.Module) -> Nest:
@@ -56,8 +60,8 @@ class _Creation:
         """Of each tensor that was asked for."""
         self.elements: dict[ir.Value, Element] = {}
         """How the elements of the others are computed."""
-        self.indices: dict[ir.Value, Index] = {}
-        """What values of type index are that were written for an index."""
+        self.record: Recorder
+        """Takes the steps of the block that is being made."""
         self.computed = {op.location.attr for op in (o.operation for o in self.block.operations) if op.name.startswith("linalg.")}
         """Locations of computations."""
         self.symbols = symbol_positions(self.source)
@@ -189,30 +193,27 @@ class _Creation:
         region = op.regions[0].blocks[0]
         reduces = REDUCTION in iterators
 
-        def at(amap: ir.AffineMap, point: list[ir.Value]) -> list[ir.Value]:
-            return self._apply(amap, point, extents)
-
-        def init(point: list[ir.Value]) -> None:
+        def init(point: Point) -> None:
             for value, amap, buffer in zip(inits, output_maps, buffers, strict=True):
-                indices = at(amap, point)
+                indices = _at(amap, point)
                 self._store(self._element(value, indices), buffer, indices)
 
-        def results_at(point: list[ir.Value]) -> list[ir.Value]:
-            values: dict[ir.Value, ir.Value] = {}
+        def results_at(point: Point) -> list[Any]:
+            values: dict[ir.Value, Any] = {}
             for argument, value, amap in zip(region.arguments, inputs, maps, strict=False):
                 if next(iter(argument.uses), None) is not None:
                     values[argument] = (
-                        self._element(value, at(amap, point)) if isinstance(value.type, ir.RankedTensorType) else self._scalar(value)
+                        self._element(value, _at(amap, point)) if isinstance(value.type, ir.RankedTensorType) else self._scalar(value)
                     )
             for argument, value, amap, result in zip(list(region.arguments)[len(inputs) :], inits, output_maps, results, strict=True):
                 if next(iter(argument.uses), None) is not None:
-                    indices = at(amap, point)
+                    indices = _at(amap, point)
                     values[argument] = self._load(self.buffers[result], indices) if reduces else self._element(value, indices)
             return self._clone(region, point, values)
 
-        def body(point: list[ir.Value]) -> None:
+        def body(point: Point) -> None:
             for value, amap, buffer in zip(results_at(point), output_maps, buffers, strict=True):
-                self._store(value, buffer, at(amap, point))
+                self._store(value, buffer, _at(amap, point))
 
         if results[0] in self.inlined:
             loops = self._loops_of(op, output_maps, extents, iterators)
@@ -225,7 +226,7 @@ class _Creation:
 
     def _loops_of(
         self, op: ir.Operation, maps: Sequence[ir.AffineMap], extents: Sequence[Size], iterators: Sequence[str]
-    ) -> Callable[[Sequence[ir.Value]], list[ir.Value]]:
+    ) -> Callable[[Point], Point]:
         """The point of the loops of a computation from the indices of an element of its only result. Raises ScheduleError."""
         dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for amap in maps for e in amap.results]
         told = {d for d in dims if d is not None}
@@ -233,32 +234,39 @@ class _Creation:
         if len(maps) != 1 or REDUCTION in iterators or len(told) < len(dims) or repeated:
             raise ScheduleError(f"{self._where(op)}: expected one result, another element at each point, found what cannot be inlined")
 
-        def loops(indices: Sequence[ir.Value]) -> list[ir.Value]:
+        def loops(indices: Point) -> Point:
             found = dict(zip(dims, indices, strict=True))
-            return [found[d] if d in found else emit.index_constant(0) for d in range(len(extents))]
+            return [found.get(d, ZERO) for d in range(len(extents))]
 
         return loops
 
-    def _clone(self, region: ir.Block, point: list[ir.Value], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
-        """The operations of a linalg body on elements; gives what it yields."""
+    def _clone(self, region: ir.Block, point: Point, values: dict[ir.Value, Any]) -> list[Any]:
+        """The operations of a linalg body on elements; gives what it yields, as operands."""
         for view in region.operations:
             op = view.operation
             if op.name == "linalg.yield":
                 return [self._inner(v, values) for v in op.operands]
             result = op.results[0]
+            if op.name == "arith.constant":
+                continue
             if op.name == "linalg.index":
                 values[result] = point[ir.IntegerAttr(op.attributes["dim"]).value]
             elif op.name == "tensor.extract":
                 source, *indices = op.operands
-                values[result] = self._element(source, [self._inner(v, values) for v in indices])
+                at = [self._inner(v, values) for v in indices]
+                for index, extent in zip(at, self._shape(source), strict=True):
+                    _bound(index, extent)
+                values[result] = self._element(source, at)
             elif len(op.regions):
                 raise ScheduleError(f"{self._where(op)}: expected operations on elements, found {op.name}")
             else:
                 operands = [self._inner(v, values) for v in op.operands]
-                values[result] = emit.create(op.name, [result.type], operands, dict(op.attributes.items()))
+                index = computed(op.name, operands) if isinstance(result.type, ir.IndexType) else None
+                attributes = dict(op.attributes.items())
+                values[result] = self.record.make(op.name, result.type, operands, attributes) if index is None else index
         raise ScheduleError("expected a body that ends in linalg.yield")
 
-    def _inner(self, value: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
+    def _inner(self, value: ir.Value, values: dict[ir.Value, Any]) -> Any:
         if value not in values:
             values[value] = self._scalar(value)
         return values[value]
@@ -272,7 +280,7 @@ class _Creation:
         strides = self._mixed(view.static_strides, view.strides)
         shape = self._shape(result)
 
-        def indices(point: list[Index]) -> list[Index]:
+        def indices(point: Point) -> Point:
             full = reshape(point, shape, extents, divide) if list(shape) != extents else point
             return [i * s + o for i, s, o in zip(full, strides, offsets, strict=True)]
 
@@ -282,10 +290,9 @@ class _Creation:
         shape, source = self._shape(op.results[0]), self._shape(op.operands[0])
         self._moved(op, lambda point: reshape(point, shape, source, divide))
 
-    def _moved(self, op: ir.Operation, indices: Callable[[list[Index]], list[Index]]) -> None:
+    def _moved(self, op: ir.Operation, indices: Callable[[Point], Point]) -> None:
         """A block whose elements are elements of the operand, at indices that are computed of theirs."""
-        shape = self._shape(op.results[0])
-        self._computed(op, lambda point: self._element(op.operands[0], self._written(indices(self._as_indices(point, shape)))))
+        self._computed(op, lambda point: self._element(op.operands[0], indices(point)))
 
     def _pad(self, op: ir.Operation) -> None:
         view, result = op.opview, op.results[0]
@@ -293,20 +300,23 @@ class _Creation:
         region = view.regions[0].blocks[0]
         value = list(region.operations)[-1].operation.operands[0]
         source = op.operands[0]
-        inner, shape = self._shape(source), self._shape(result)
+        inner = self._shape(source)
+        flag = ir.IntegerType.get_signless(1)
 
-        def element(point: Sequence[ir.Value]) -> ir.Value:
-            at = [i - first for i, first in zip(self._as_indices(point, shape), low, strict=True)]
-            inside, safe = [], []
+        def element(point: Point) -> Any:
+            at = [i - first for i, first in zip(point, low, strict=True)]
+            inside, safe = None, []
             for index, extent in zip(at, inner, strict=True):
-                (written,) = self._written([index])
                 if index.is_within(0, extent - 1):
-                    safe.append(written)
+                    safe.append(index)
                     continue
-                inside.append(emit.compare("ult", written, emit.index_constant(extent)))
-                safe.append(emit.smaller(emit.larger(written, 0), extent - 1))
+                below = self.record.make("arith.cmpi", flag, [index, Index(extent)], emit.predicate("ult"))
+                inside = below if inside is None else self.record.make("arith.andi", flag, [inside, below])
+                safe.append(smallest(largest(index, ZERO), Index(extent - 1)))
             found = self._element(source, safe)
-            return emit.select(emit.all_of(inside), found, self._scalar(value)) if inside else found
+            if inside is None:
+                return found
+            return self.record.make("arith.select", result.type.element_type, [inside, found, self._scalar(value)])
 
         self._computed(op, element)
 
@@ -323,10 +333,9 @@ class _Creation:
         for position, part in enumerate(op.operands):
             extents = self._shape(part)
 
-            def body(point: list[ir.Value], part: ir.Value = part, start: Size = start, extents: Sequence[Size] = extents) -> None:
-                at = self._as_indices(point, extents)
-                at[axis] += start
-                self._store(self._element(part, point), buffer, self._written(at))
+            def body(point: Point, part: ir.Value = part, start: Size = start) -> None:
+                at = [i + start if d == axis else i for d, i in enumerate(point)]
+                self._store(self._element(part, point), buffer, at)
 
             self._parallel(f"{name}_{position}", extents, self._axes(op, len(shape)), body)
             start += extents[axis]
@@ -353,17 +362,24 @@ class _Creation:
         """Loops over a box, with a block in the innermost one, whose name it gives; the insertion point stays behind them."""
         loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
         name = self.nest.free_block(name)
-        block = make_block(name, iterators, extents, [])
-        self.nest.added(loops, block, name, iterators, extents)
-        for position, code in ((0, init), (1, body)):
-            if code is None:
-                continue
-            if position == 0:
-                block.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
-            target = block.regions[position].blocks[0]
-            self.indices = {a: Index.of(Var(0, e - 1, a)) for a, e in zip(target.arguments, extents, strict=True)}
-            with ir.InsertionPoint(target):
-                code(list(target.arguments))
+        draft = Contents([], None, [])
+        view = Block(make_block(name, iterators, extents, []), self.nest.facts, name, iterators, extents, draft)
+
+        def made(step: Step) -> ir.Operation:
+            view.fill()
+            assert step.operation is not None
+            return step.operation
+
+        def record(code: Body, is_init: bool) -> list[Step]:
+            self.record = Recorder(is_init, made)
+            code([Index.of(v) for v in view.vars])
+            draft.accesses += [step.access for step in self.record.steps if step.access is not None]
+            return self.record.steps
+
+        if init is not None:
+            draft.init = record(init, True)
+        draft.body = record(body, False)
+        self.nest.added(loops, view)
         return name
 
     def _destination(self, value: ir.Value, name: str) -> ir.Value:
@@ -376,24 +392,7 @@ class _Creation:
             return [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[names.AXES])]
         return _axis_names(count)
 
-    def _apply(self, amap: ir.AffineMap, point: list[ir.Value], extents: Sequence[Size]) -> list[ir.Value]:
-        if all(isinstance(e, ir.AffineDimExpr) for e in amap.results):
-            return [point[e.position] for e in amap.results]
-        indices = self._as_indices(point, extents)
-        return [
-            point[e.position] if isinstance(e, ir.AffineDimExpr) else self._written([affine_index(e, indices, divide)])[0]
-            for e in amap.results
-        ]
-
-    def _as_indices(self, point: Sequence[ir.Value], extents: Sequence[Size]) -> list[Index]:
-        return [self.indices.get(v) or Index.of(Var(0, e - 1, v)) for v, e in zip(point, extents, strict=True)]
-
-    def _written(self, indices: Sequence[Index]) -> list[ir.Value]:
-        values = [write(index) for index in indices]
-        self.indices |= {value: index for value, index in zip(values, indices, strict=True) if index.terms}
-        return values
-
-    def _element(self, value: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    def _element(self, value: ir.Value, indices: Point) -> Any:
         """An element of a tensor; of one that is the same everywhere, that."""
         if value in self.elements:
             return self.elements[value](indices)
@@ -402,19 +401,19 @@ class _Creation:
             return self._scalar(owner.operation.operands[0])
         return self._load(self.buffers[value], indices)
 
-    def _load(self, buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-        return emit.create("memref.load", [buffer.type.element_type], [buffer, *indices])
+    def _load(self, buffer: ir.Value, indices: Point) -> Any:
+        return self.record.load(buffer, indices)
 
-    def _store(self, value: ir.Value, buffer: ir.Value, indices: Sequence[ir.Value]) -> None:
-        emit.create("memref.store", [], [value, buffer, *indices])
+    def _store(self, value: Any, buffer: ir.Value, indices: Point) -> None:
+        self.record.store(value, buffer, indices)
 
-    def _scalar(self, value: ir.Value) -> ir.Value:
-        """A value of the function that is no tensor: a constant, or a size."""
+    def _scalar(self, value: ir.Value) -> Any:
+        """A value of the function that is no tensor, a constant or a size, as an operand."""
         owner = value.owner
-        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-            return emit.constant(owner.operation.attributes["value"], value.type)
+        if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant" and not isinstance(value.type, ir.IndexType):
+            return Constant(owner.operation.attributes["value"], value.type)
         try:
-            return emit.index_constant(self.reader.size(value))
+            return Index(self.reader.size(value))
         except ValueError as error:
             raise ScheduleError(f"@{symbol_name(self.source)}: {error}") from None
 
@@ -443,6 +442,18 @@ def makes_block(op: ir.Operation) -> bool:
 def _is_init(op: ir.Operation, operand: int) -> bool:
     """Whether an operand of an operation is what its result starts from."""
     return op.name.startswith("linalg.") and operand >= len(op.operands) - len(op.results)
+
+
+def _at(amap: ir.AffineMap, point: Point) -> list[Index]:
+    """The results of an indexing map at a point."""
+    return [point[e.position] if isinstance(e, ir.AffineDimExpr) else affine_index(e, point, divide) for e in amap.results]
+
+
+def _bound(index: Index, extent: Size) -> None:
+    """Says that an index is one of a dimension, where it is known by this alone."""
+    var = next(iter(index.terms), None)
+    if isinstance(var, Computed) and var.high == FAR and index.key == Index.of(var).key:
+        var.low, var.high = 0, extent - 1
 
 
 def _axis_names(count: int) -> list[str]:

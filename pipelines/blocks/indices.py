@@ -4,8 +4,9 @@
 index and divisor, and is rebuilt where what it is made of is substituted.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import gcd
+from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index, weighted
@@ -194,8 +195,7 @@ class Reader:
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.read(v) for v in op.operands]
             return folded(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
-        rule = _RULES.get(op.name)
-        made = rule(*map(self.read, op.operands)) if rule is not None else None
+        made = computed(op.name, list(map(self.read, op.operands))) if op.name in _RULES else None
         return self._opaque(value) if made is None else made
 
     def _opaque(self, value: ir.Value) -> Index:
@@ -248,6 +248,12 @@ _RULES: dict[str, Callable[[Index, Index], Index | None]] = {
     "arith.minsi": smallest,
     "arith.maxsi": largest,
 }
+
+
+def computed(name: str, operands: Sequence[Any]) -> Index | None:
+    """What an operation makes of indices; None where it is none on them, or nothing is known of it."""
+    rule = _RULES.get(name)
+    return rule(*operands) if rule is not None and all(isinstance(i, Index) for i in operands) else None
 
 
 def write(index: Index) -> ir.Value:

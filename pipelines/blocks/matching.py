@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Reader, equal, substitute, variables
 from relayc.pipelines.blocks.intrinsics import TensorIntrin
+from relayc.pipelines.blocks.steps import Access
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Access, Block, Loop, ScheduleError, holds
+from relayc.pipelines.blocks.views import Block, Loop, ScheduleError, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size, name_of, proves, symbols_of
 from relayc.symbolic import substitute as substitute_sizes

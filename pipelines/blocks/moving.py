@@ -56,7 +56,7 @@ def check_only_writer(nest: Nest, block: Block) -> None:
         raise ScheduleError(f"block {block.name}: expected parallel and reduction iterators, found {', '.join(block.iterators)}")
     for buffer in block.outputs():
         check_alone(nest, block, buffer)
-        if block.init is None and any(a.buffer == buffer for a in block.loads()):
+        if not block.has_init and any(a.buffer == buffer for a in block.loads()):
             raise ScheduleError(
                 f"block {block.name}: expected it not to add to {nest.buffer_name(buffer)} without a start, found that it reads it"
             )

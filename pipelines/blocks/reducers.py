@@ -6,7 +6,8 @@ from math import inf
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import equal
-from relayc.pipelines.blocks.views import Access, Block, ScheduleError
+from relayc.pipelines.blocks.steps import Access, combining_step
+from relayc.pipelines.blocks.views import Block, ScheduleError
 from relayc.pipelines.tir import emit
 
 _IDENTITIES: dict[str, float] = {
@@ -100,6 +101,12 @@ class Reducer:
 
 def _flags(op: ir.Operation) -> dict[str, ir.Attribute]:
     return {} if op.name == "math.fma" else dict(op.attributes.items())
+
+
+def adds_up(block: Block) -> bool:
+    """Whether each element that a block stores is combined with a value by one commutative operation, as its steps say it."""
+    steps = block.steps(False)
+    return steps is not None and all(combining_step(steps, s) is not None for s in steps if s.name == "memref.store")
 
 
 def find_reducer(block: Block) -> Reducer:

@@ -40,7 +40,7 @@ class Nest:
     def __init__(self, function: func.FuncOp) -> None:
         self._function = function
         self.entry: ir.Block = function.regions[0].blocks[0]
-        self.facts = Facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
+        self.facts = self._new_facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
         self._contents = _Contents()
         """What there is by name; while the function is edited what is left of that before."""
         self._is_current = False
@@ -50,6 +50,7 @@ class Nest:
         """Blocks of `_contents` that are others now."""
         self._taken: dict[str, set[str]] | None = None
         """Names of loops, blocks and buffers, while the function is edited."""
+        self._is_building = False
         self._constants: emit.Constants | None = None
         """Those at the start of the function, where nothing else is computed there."""
         self.origins: dict[ir.Value, str] = {}
@@ -80,8 +81,13 @@ class Nest:
     @sizes.setter
     def sizes(self, sizes: Mapping[ir.Value, Size]) -> None:
         self.write()
-        self.facts = Facts(sizes)
+        self.facts = self._new_facts(sizes)
         self._contents, self._is_current = _Contents(), False
+
+    def _new_facts(self, sizes: Mapping[ir.Value, Size]) -> Facts:
+        made = Facts(sizes)
+        made.building = self._building
+        return made
 
     @contextmanager
     def editing(self, bodies: Collection[str] | None = None) -> Iterator[None]:
@@ -92,6 +98,7 @@ class Nest:
             What is known of others stays.
         """
         before = self._found()
+        self._fill()
         self._taken = {"loop": set(before.loops), "block": set(before.blocks), "buffer": {*self._arguments, *before.allocations}}
         self._is_current = self._stays_current = False
         before.remembered.clear()
@@ -112,12 +119,27 @@ class Nest:
     @contextmanager
     def _building(self) -> Iterator[None]:
         """In it operations may be built (see `editing`)."""
+        if self._is_building:
+            yield
+            return
+        self._is_building = True
+        try:
+            yield from self._built()
+        finally:
+            self._is_building = False
+
+    def _built(self) -> Iterator[None]:
         symbols = {str(size): value for value, size in self.sizes.items()}
         with self._function.context, ir.Location.unknown():
             constants = self._constants or emit.Constants(self.entry, reuse=True)
             with emit.constants_at(constants), sizes_in(SizeValues(self.entry, symbols)) if symbols else nullcontext():
                 yield
             self._sweep(constants)
+
+    def _fill(self) -> None:
+        """Writes what is in blocks."""
+        for block in self._contents.blocks.values():
+            block.fill()
 
     def _sweep(self, constants: emit.Constants) -> None:
         """Erases computations and constants at the start of the function that nothing uses."""
@@ -181,6 +203,7 @@ class Nest:
             return
         scopes, self._unwritten = list(self._unwritten.values()), {}
         with self._building():
+            self._fill()
             for scope in scopes:
                 if scope is None:
                     self._write(self.entry, self._contents.inside)
@@ -375,12 +398,12 @@ class Nest:
         self._unwritten[id(None)] = None
         self._stays_current = True
 
-    def added(self, loops: list[Loop], block: ir.Operation, name: str, iterators: Sequence[str], extents: Sequence[Size]) -> None:
+    def added(self, loops: list[Loop], view: Block) -> None:
         """Says, while the function is edited, that a block in loops, one for each iterator, was added at the end of the function.
 
         Nothing else may change then but allocations that `add_buffer` adds.
         """
-        view = Block(block, self.facts, name, iterators, extents)
+        name = view.name
         self._contents.blocks[name] = view
         self._contents.inside.append(loops[0] if loops else view)
         self._put_in(view, loops, (), None)
@@ -506,8 +529,15 @@ class Nest:
         return ir.StringAttr(owner.operation.attributes[names.SCOPE]).value
 
     def is_output(self, buffer: ir.Value) -> bool:
-        owner = buffer.owner
-        return isinstance(owner, ir.Block) and names.OUTPUT in self._argument_attributes[ir.BlockArgument(buffer).arg_number]
+        return buffer in self.outputs
+
+    @property
+    def outputs(self) -> list[ir.Value]:
+        """The arguments that are results, in order."""
+        return self.remembered(("outputs",), self._outputs, True)
+
+    def _outputs(self) -> list[ir.Value]:
+        return [a for a, given in zip(self.entry.arguments, self._argument_attributes, strict=True) if names.OUTPUT in given]
 
     # ---- places
 

@@ -4,6 +4,7 @@ A view is of an operation as it stands, or of one that is to be written (see Nes
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -12,6 +13,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
 from relayc.pipelines.blocks.indices import Reader, Writer, as_read, as_written, variables
+from relayc.pipelines.blocks.steps import Access, Contents, Step, read_steps, write_steps
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, exact, proves
@@ -55,11 +57,13 @@ class Facts:
 
     Attributes:
       sizes: values of the function that are sizes.
+      building: in which operations of the function are written.
     """
 
     def __init__(self, sizes: Mapping[ir.Value, Size]) -> None:
         self.sizes = sizes
-        self._accesses: dict[str, list[Access]] = {}
+        self.building: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._contents: dict[str, Contents] = {}
         """Of blocks without loops inside, by name."""
         self._changing: Container[str] | None = ()
         """The blocks that are being changed; None for all."""
@@ -68,9 +72,9 @@ class Facts:
         """Some blocks are being changed from now on (see Nest.editing)."""
         self._changing = bodies
         if bodies is None:
-            self._accesses = {}
+            self._contents = {}
         else:
-            self.keep([name for name in self._accesses if name not in bodies])
+            self.keep([name for name in self._contents if name not in bodies])
 
     def end(self) -> None:
         """Nothing is being changed from now on."""
@@ -78,23 +82,23 @@ class Facts:
 
     def keep(self, blocks: Collection[str]) -> None:
         """Forgets what is known of other blocks."""
-        self._accesses = {name: found for name, found in self._accesses.items() if name in blocks}
+        self._contents = {name: found for name, found in self._contents.items() if name in blocks}
 
     def forget(self, block: str) -> None:
         """Forgets what is known of a block."""
-        self._accesses.pop(block, None)
+        self._contents.pop(block, None)
 
     def is_plain(self, block: str) -> bool:
         """Whether a block is known to hold no loops."""
-        return block in self._accesses
+        return block in self._contents
 
-    def accesses(self, block: str, read: "Callable[[], tuple[list[Access], bool]]") -> "list[Access]":
-        """The accesses of a block. `read` gives them, and whether it holds no loops."""
-        found = self._accesses.get(block)
+    def contents(self, block: str, read: Callable[[], Contents]) -> Contents:
+        """What is in a block, which `read` gives."""
+        found = self._contents.get(block)
         if found is None:
-            found, is_plain = read()
-            if is_plain and self._changing is not None and block not in self._changing:
-                self._accesses[block] = found
+            found = read()
+            if found.is_plain and self._changing is not None and block not in self._changing:
+                self._contents[block] = found
         return found
 
 
@@ -211,24 +215,6 @@ class Loop:
         return f"loop {self.name} of {self.extent}"
 
 
-@dataclass(frozen=True)
-class Access:
-    """A load or store of a block.
-
-    Attributes:
-      operation: the memref.load or memref.store.
-      buffer: the memref.
-      indices: of the element, over the iterators of the block and the loops inside it.
-      is_init: whether it stands in the init of the block.
-    """
-
-    operation: ir.Operation
-    buffer: ir.Value
-    indices: tuple[Index, ...]
-    is_store: bool
-    is_init: bool = False
-
-
 class Block:
     """A block of a function.
 
@@ -247,8 +233,11 @@ class Block:
         name: str | None = None,
         iterators: Sequence[str] | None = None,
         extents: Sequence[Size] | None = None,
+        draft: Contents | None = None,
     ) -> None:
         self.operation = operation
+        self._draft = draft
+        """What is to be written in it, which is empty; None where it is as it stands."""
         self._facts = facts
         self.around: tuple[Loop, ...] = ()
         self.starts: list[Member] = []
@@ -284,17 +273,37 @@ class Block:
 
     @property
     def body(self) -> ir.Block:
+        self.fill()
         return self.operation.regions[1].blocks[0]
 
     @property
     def init(self) -> ir.Block | None:
+        self.fill()
         blocks = list(self.operation.regions[0].blocks)
         return blocks[0] if blocks else None
 
     @property
+    def has_init(self) -> bool:
+        return (self.init if self._draft is None else self._draft.init) is not None
+
+    @property
     def arguments(self) -> list[ir.Value]:
         """The iterators as the body sees them."""
-        return list(self.body.arguments)
+        return list(self.operation.regions[1].blocks[0].arguments)
+
+    def fill(self) -> None:
+        """Writes what is in it, where that is not written yet."""
+        draft, self._draft = self._draft, None
+        if draft is None:
+            return
+        with self._facts.building(), self.operation.location:
+            if draft.init is not None:
+                target = self.operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(self.extents))
+                with ir.InsertionPoint(target):
+                    write_steps(draft.init, {v: Index.of(Var(0, v.high, a)) for v, a in zip(self.vars, target.arguments, strict=True)})
+            with ir.InsertionPoint(self.body):
+                write_steps(draft.body or [], {})
+        self._facts.contents(self.name, lambda: draft)
 
     @cached_property
     def is_reduction(self) -> bool:
@@ -352,13 +361,27 @@ class Block:
 
     def accesses(self, with_init: bool = True) -> list[Access]:
         """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
-        found = self._facts.accesses(self.name, self._read_accesses)
-        return [a for a in found if with_init or not a.is_init]
+        return [a for a in self._contents.accesses if with_init or not a.is_init]
 
-    def _read_accesses(self) -> tuple[list[Access], bool]:
-        """The accesses, and whether there are no loops inside."""
+    def steps(self, is_init: bool) -> list[Step] | None:
+        """The steps of its init or of its body, over `vars`; None of an init that it has not, and of what holds other operations than
+        those on elements."""
+        return self._contents.init if is_init else self._contents.body
+
+    @property
+    def _contents(self) -> Contents:
+        return self._facts.contents(self.name, self._read) if self._draft is None else self._draft
+
+    def _read(self) -> Contents:
+        init = None if self.init is None else read_steps(self.init, self.vars, self._facts.sizes, True)
+        body = read_steps(self.body, self.vars, self._facts.sizes, False)
+        if body is None or (init is None and self.init is not None):
+            return Contents(self._read_accesses(), None, None)
+        return Contents([s.access for s in (*(init or ()), *body) if s.access is not None], init, body)
+
+    def _read_accesses(self) -> list[Access]:
+        """The accesses of a block that holds loops or blocks."""
         found: list[Access] = []
-        is_plain = True
         for region, is_init in ((self.init, True), (self.body, False)):
             if region is None:
                 continue
@@ -370,16 +393,14 @@ class Block:
                     buffer, *at = list(op.operands)[store:]
                     found.append(Access(op, buffer, tuple(map(reader.read, at)), store, is_init))
                 elif name == "scf.for":
-                    is_plain = False
                     variable = op.regions[0].blocks[0].arguments[0]
                     reader.define(variable, Index.of(Place(variable, reader.size(op.operands[1]), "inner")))
                 elif name == "tir.block":
-                    is_plain = False
                     for inside in op.regions:
                         for block in inside.blocks:
                             for argument, point in zip(block.arguments, op.operands, strict=False):
                                 reader.define(argument, reader.read(point))
-        return found, is_plain
+        return found
 
     def loads(self) -> list[Access]:
         return [a for a in self.accesses() if not a.is_store]
@@ -403,6 +424,7 @@ class Block:
 
     def written(self) -> ir.Operation:
         """Its operation anew at the ambient insertion point, with what was in it; the view is of that one then, the old one is empty."""
+        self.fill()
         points, guards = self._points, self._guards
         assert points is not None  # it has been read where anything around it changed
         assert guards is not None
@@ -427,6 +449,7 @@ class Block:
         Args:
           written: knows values that stay.
         """
+        self.fill()
         old = self.operation
         guards = needed(guards)
         with ir.InsertionPoint(old), old.location:

@@ -53,9 +53,18 @@ def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
 def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
     """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
     type_ = a.type
-    name, predicates = ("cmpf", _FLOAT_PREDICATES) if isinstance(element_of(type_), ir.FloatType) else ("cmpi", _PREDICATES)
-    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicates[predicate])
-    return create(f"arith.{name}", [like(type_, ir.IntegerType.get_signless(1))], [a, b], {"predicate": number})
+    is_float = isinstance(element_of(type_), ir.FloatType)
+    name, number = ("cmpf", _FLOAT_PREDICATES[predicate]) if is_float else ("cmpi", _PREDICATES[predicate])
+    return create(f"arith.{name}", [like(type_, ir.IntegerType.get_signless(1))], [a, b], _predicate(number))
+
+
+def predicate(name: str) -> dict[str, ir.Attribute]:
+    """The attribute of a comparison of integers by what arith.cmpi calls it."""
+    return _predicate(_PREDICATES[name])
+
+
+def _predicate(number: int) -> dict[str, ir.Attribute]:
+    return {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)}
 
 
 _PREDICATES = {p.name: p.value for p in mlir.arith.CmpIPredicate}

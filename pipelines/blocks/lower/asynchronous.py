@@ -23,7 +23,7 @@ _WANTED = "expected a copy from global to shared memory, of what software_pipeli
 
 def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
     """Begins the copy of a block at a point, along lanes if there are some. Raises ScheduleError where it is none."""
-    found = read_copy(use, bodies.sizes, _WANTED)
+    found = read_copy(use, _WANTED)
     if bodies.evaluator.mask is not None:
         raise ScheduleError(f"{use.block}: {_WANTED}, of whole vectors, found a guard along the lanes of one")
     width = 1 if state.lanes is None else state.lanes.width

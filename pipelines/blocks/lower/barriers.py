@@ -17,7 +17,8 @@ from relayc.pipelines.blocks.lower.shared_memory import Arena
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.threads import ACROSS, Launch, Scope
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
-from relayc.pipelines.blocks.views import Access, Loop, ScheduleError
+from relayc.pipelines.blocks.steps import Access
+from relayc.pipelines.blocks.views import Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 
 

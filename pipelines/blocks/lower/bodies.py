@@ -4,17 +4,17 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
 from relayc.pipelines.blocks.intrinsics import Lines
-from relayc.pipelines.blocks.lower.programs import Place, Step, read_steps
+from relayc.pipelines.blocks.lower.programs import Place, Step, placed_steps
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.steps import COMMUTATIVE, Constant, combining_step
 from relayc.pipelines.blocks.views import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, affine_index, strides_of, weighted
+from relayc.pipelines.kernel.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
@@ -137,8 +137,8 @@ class State:
 class Bodies:
     """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
 
-    def __init__(self, storage: dict[ir.Value, Storage], sizes: Mapping[ir.Value, Size]) -> None:
-        self.storage, self.sizes = storage, sizes
+    def __init__(self, storage: dict[ir.Value, Storage]) -> None:
+        self.storage = storage
         self.evaluator = Evaluator({})
         self.scopes: list[dict[Hashable, Any]] = [{}]
         self._lanes: dict[int, Lanes] = {}
@@ -204,9 +204,8 @@ class Bodies:
             index = self.at(var.index, point)
             return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind)) * factor
         if isinstance(var, Extremal):
-            a, b = (self.evaluator.index_value(self.at(i, point)) for i in (var.a, var.b))
-            a, b = self._alike(a, b)
-            return self.evaluator.opaque(emit.arith(f"{var.kind}si", a, b), var.low, var.high) * factor
+            a, b = self.at(var.a, point), self.at(var.b, point)
+            return self.once((var.kind, a.key, b.key), lambda: self._extremal(var, a, b)) * factor
         value = point[var]
         if isinstance(value, Index):
             return value * factor
@@ -214,6 +213,10 @@ class Bodies:
         if times is None:
             raise ScheduleError(f"loop {var.name}: expected it where it is a number of tiles of {value.unit}, found {factor} times it")
         return value.base * times
+
+    def _extremal(self, var: Extremal, a: Index, b: Index) -> Index:
+        values = self._alike(self.evaluator.index_value(a), self.evaluator.index_value(b))
+        return self.evaluator.opaque(emit.arith(f"{var.kind}si", *values), var.low, var.high)
 
     def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
         if emit.is_vector(a) or emit.is_vector(b):
@@ -263,20 +266,15 @@ class Bodies:
     def combination(self, use: Use) -> tuple[Step, Place] | None:
         """Of a block whose body adds a value to one element by a commutative operation: the operation, and where that element is; None of
         any other block."""
+        source = use.block.steps(False)
+        stores = [s for s in source or () if s.name == "memref.store"]
+        number = combining_step(source, stores[0]) if source is not None and len(stores) == 1 else None
+        if source is None or number is None:
+            return None
         steps = self.steps(use, False)
-        stores = [s for s in steps if s.name == "memref.store"]
-        if len(stores) != 1 or not isinstance(stores[0].operands[0], int):
-            return None
-        (store,) = stores
-        combine, place = steps[store.operands[0]], store.access
-        assert place is not None
-        loads = [s for s in steps if s is not store and s.access is not None and s.access.access.buffer == place.access.buffer]
-        if len(loads) != 1 or combine.name not in _COMMUTATIVE or loads[0].access is None or not same_place(loads[0].access, place):
-            return None
-        number = steps.index(loads[0])
-        if sum(v == number for s in steps for v in s.operands if isinstance(v, int)) != 1 or number not in combine.operands:
-            return None
-        return combine, place
+        place = steps[source.index(stores[0])].access
+        assert place is not None  # it is a store
+        return steps[number], place
 
     def base_of(self, place: Place, state: State) -> Index:
         """What the loops that run add to where an access goes, which is linear."""
@@ -416,26 +414,21 @@ class Bodies:
 
     # ---- bodies
 
-    def run(self, use: Use, state: State, points: Callable[[], Sequence[Index]], is_init: bool, safe: bool) -> None:
+    def run(self, use: Use, state: State, is_init: bool, safe: bool) -> None:
         """Emits the init or the body of a block.
 
         Args:
-          points: gives the iterators, where the body uses them beside its accesses.
           safe: whether it may run at points that a guard excludes: loads there give anything, and it stores to registers only.
         """
-        body = use.block.init if is_init else use.block.body
-        assert body is not None
-        arguments = body.arguments
-        _Body(self, state, lambda: dict(zip(arguments, points(), strict=True)), safe).run(self.steps(use, is_init))
+        _Body(self, state, safe).run(self.steps(use, is_init))
 
     def steps(self, use: Use, is_init: bool) -> list[Step]:
         """The operations of the init or the body of a block, in order; none of an init that it has not."""
         key = use.block.name, is_init
         if key not in self._programs:
-            body = use.block.init if is_init else use.block.body
-            if body is None or use.tensor is not None or (use.is_start and not is_init):
+            if use.tensor is not None or (not use.block.has_init if is_init else use.is_start):
                 return []
-            self._programs[key] = read_steps(use, body, is_init, lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows))
+            self._programs[key] = placed_steps(use, is_init, lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows))
         return self._programs[key]
 
 
@@ -458,16 +451,20 @@ class _Along:
 class _Body:
     """One body at one point."""
 
-    def __init__(self, bodies: Bodies, state: State, known: Callable[[], dict[ir.Value, Index]], safe: bool) -> None:
-        self.bodies, self.state, self.known, self.safe = bodies, state, known, safe
+    def __init__(self, bodies: Bodies, state: State, safe: bool) -> None:
+        self.bodies, self.state, self.safe = bodies, state, safe
         self.values: list[ir.Value] = []
-        self.indices: dict[ir.Value, Index] | None = None
+        self.point: Mapping[Var, Point] = state.point
+        """Of the loops, and of what steps computed."""
         self.evaluator = bodies.evaluator
 
     def run(self, steps: Sequence[Step]) -> None:
         self.steps = steps
         for step in steps:
-            self.values.append(self._step(step))
+            value = self._step(step)
+            self.values.append(value)
+            if step.var is not None:
+                self.point = {**self.point, step.var: self.evaluator.opaque(value, -(1 << 40))}
 
     def _step(self, step: Step) -> ir.Value:
         if step.name == "memref.load":
@@ -488,7 +485,8 @@ class _Body:
 
     def _indices(self, step: Step) -> list[Index]:
         """The indices of an access."""
-        return [self.index(v) for v in list(step.operation.operands)[1 + (step.type is None) :]]
+        assert step.access is not None
+        return [self.bodies.at(index, self.point) for index in step.access.indices]
 
     def _moves(self, step: Step, place: Place) -> bool:
         """Whether an access goes elsewhere for each lane."""
@@ -504,7 +502,7 @@ class _Body:
         """What is stored to one element by all lanes: they are combined, where the body adds something to what the element was."""
         combine = self.steps[step.operands[0]]
         held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
-        if len(combine.operands) != 2 or len(held) != 1 or combine.name not in _COMMUTATIVE:
+        if len(combine.operands) != 2 or len(held) != 1 or combine.name not in COMMUTATIVE:
             raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
         make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
         added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)
@@ -517,51 +515,12 @@ class _Body:
         return found is not None and same_place(found, place)
 
     def value(self, operand: Any) -> ir.Value:
-        """What an operand is: of a step before, or a value of the source that is none."""
+        """What an operand is (see blocks.steps)."""
         if isinstance(operand, int):
             return self.values[operand]
-        if isinstance(operand.type, ir.IndexType):
-            return self.evaluator.index_value(self.index(operand))
-        owner = operand.owner
-        if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-            raise ScheduleError(f"expected a body that uses its iterators, buffers and constants, found {operand}")
-        return emit.constant(owner.operation.attributes["value"], operand.type)
-
-    def index(self, value: ir.Value) -> Index:
-        """What a value of type index is."""
-        if self.indices is None:
-            self.indices = self.known()
-        if value not in self.indices:
-            self.indices[value] = self._computed(value)
-        return self.indices[value]
-
-    def _computed(self, value: ir.Value) -> Index:
-        if value in self.bodies.sizes:
-            return Index(self.bodies.sizes[value])
-        op = value.owner.operation
-        if op.name == "arith.constant":
-            return Index(ir.IntegerAttr(op.attributes["value"]).value)
-        if op.name == "affine.apply":
-            amap = ir.AffineMapAttr(op.attributes["map"]).value
-            operands = [self.index(v) for v in op.operands]
-            return affine_index(amap.results[0], operands[: amap.n_dims], self.evaluator.quotient_and_rest, operands[amap.n_dims :])
-        if op.name in ("arith.addi", "arith.subi"):
-            a, b = map(self.index, op.operands)
-            return a + b if op.name == "arith.addi" else a - b
-        if op.name == "arith.muli":
-            a, b = map(self.index, op.operands)
-            if a.is_constant or b.is_constant:
-                return b * a.const if a.is_constant else a * b.const
-        divided = _DIVISIONS.get(op.name)
-        if divided is not None:
-            a, b = map(self.index, op.operands)
-            low, _ = a.bounds()
-            if b.is_constant and proves(lambda: b.const >= 1) and (op.name == "arith.floordivsi" or proves(lambda: low >= 0)):
-                return self.evaluator.divide(a, b.const, divided)
-        numbers = {s.operation.results[0]: i for i, s in enumerate(self.steps) if s.type is not None}
-        operands = [self.value(numbers.get(v, v)) for v in op.operands]
-        attributes = dict(op.attributes.items())
-        return self.evaluator.opaque(self._made(op.name, value.type, operands, attributes, tuple(attributes.items())), -(1 << 40))
+        if isinstance(operand, Constant):
+            return emit.constant(operand.attribute, operand.type)
+        return self.evaluator.index_value(self.bodies.at(operand, self.point))
 
     def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
         """An operation on values, widened to vectors where one is a vector."""
@@ -569,8 +528,6 @@ class _Body:
             scalar = name == "arith.select" and not emit.is_vector(operands[0])
             operands = [v if scalar and i == 0 else self._wide(v) for i, v in enumerate(operands)]
             result = self.bodies.wide_type(result)
-        if name == "arith.constant":
-            return emit.constant(attributes["value"], result)
         return self.bodies.once((name, key, result, *operands), lambda: emit.create(name, [result], operands, attributes))
 
     def _wide(self, value: ir.Value) -> ir.Value:
@@ -588,32 +545,4 @@ def same_place(a: Place, b: Place) -> bool:
 def neutral(name: str, element: ir.Type) -> float | int:
     """What combined with a number by an operation gives that number."""
     bits = 0 if isinstance(element, ir.FloatType) else element.width
-    return _COMMUTATIVE[name](bits)
-
-
-_COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
-    "arith.addf": lambda bits: 0.0,
-    "arith.mulf": lambda bits: 1.0,
-    "arith.maximumf": lambda bits: -inf,
-    "arith.maxnumf": lambda bits: -inf,
-    "arith.minimumf": lambda bits: inf,
-    "arith.minnumf": lambda bits: inf,
-    "arith.addi": lambda bits: 0,
-    "arith.muli": lambda bits: 1,
-    "arith.maxsi": lambda bits: -(1 << (bits - 1)),
-    "arith.maxui": lambda bits: 0,
-    "arith.minsi": lambda bits: (1 << (bits - 1)) - 1,
-    "arith.minui": lambda bits: -1,
-    "arith.andi": lambda bits: -1,
-    "arith.ori": lambda bits: 0,
-    "arith.xori": lambda bits: 0,
-}
-"""Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
-
-_DIVISIONS = {
-    "arith.floordivsi": "quotient",
-    "arith.divui": "quotient",
-    "arith.divsi": "quotient",
-    "arith.remui": "remainder",
-    "arith.remsi": "remainder",
-}
+    return COMMUTATIVE[name](bits)

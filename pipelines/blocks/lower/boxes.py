@@ -165,19 +165,18 @@ def _with_single(copied: Copied, source: Sequence[Size]) -> Copied:
     return replace(copied, indices=tuple(found))
 
 
-def box_of(node: BoxCopy, region: Region, lines: Lines, source: Sequence[Size], sizes: Mapping[ir.Value, Size]) -> Box:
+def box_of(node: BoxCopy, region: Region, lines: Lines, source: Sequence[Size]) -> Box:
     """What a loop copies.
 
     Args:
       region: what is kept of the shared buffer.
       source: the shape of the tensor that is copied from, in global memory.
-      sizes: of the symbols of the function.
 
     Raises ScheduleError where it is no copy of a box that a map can say.
     """
     use = node.use
     wanted = f"expected the copy of a box from global to shared memory in loop {node.loop.name}, which has the annotation {TENSOR_COPY}"
-    copied = _with_single(read_copy(use, sizes, wanted), source)
+    copied = _with_single(read_copy(use, wanted), source)
     extents = tuple(int(extent) for extent in region.extents)
     element_bytes = copied.target.type.element_type.width // 8
     if len(source) != len(extents) or len(source) > MOST_RANK or max(extents[:-1]) > _MOST_EXTENT:

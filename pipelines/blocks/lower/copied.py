@@ -1,15 +1,16 @@
 """Blocks that copy, read for copies that no thread waits for: what they copy, from where to where, and under which conditions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import Extremal, Reader, equal, substitute
+from relayc.pipelines.blocks.indices import Extremal, equal, substitute
 from relayc.pipelines.blocks.lower.storage import Use
+from relayc.pipelines.blocks.steps import Constant, Step
 from relayc.pipelines.blocks.tvmscript.predicates import PREDICATES
-from relayc.pipelines.blocks.views import Access, Guard, ScheduleError
+from relayc.pipelines.blocks.views import Guard, ScheduleError
 from relayc.pipelines.kernel.index import Index
-from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -23,51 +24,45 @@ class Copied:
     conditions: tuple[Guard, ...]
 
 
-def read_copy(use: Use, sizes: Mapping[ir.Value, Size], wanted: str) -> Copied:
+def read_copy(use: Use, wanted: str) -> Copied:
     """What a block copies. Raises ScheduleError, which says what is `wanted`, where it is no copy."""
-    block = use.block
-    accesses = {a.operation: a for a in use.accesses}
-    stores = [a for a in use.accesses if a.is_store]
-    if use.tensor is not None or block.init is not None or len(stores) != 1:
+    block, steps = use.block, use.block.steps(False) or []
+    stores = [step for step in steps if step.name == "memref.store"]
+    if use.tensor is not None or block.has_init or len(stores) != 1:
         raise ScheduleError(f"{block}: {wanted}, found another computation")
-    (store,) = stores
-    reader = Reader({a: Index.of(v) for a, v in zip(block.body.arguments, block.vars, strict=True)}, sizes)
-    value, conditions = store.operation.operands[0], list[Guard]()
-    while _is(value, "arith.select") and _is_zero(value.owner.operation.operands[2]):
-        condition, value, _ = value.owner.operation.operands
-        conditions += _conditions(condition, reader, use, wanted)
-    load: Access | None = None if isinstance(value.owner, ir.Block) else accesses.get(value.owner.operation)
-    if load is None:
-        what = "an iterator" if isinstance(value.owner, ir.Block) else value.owner.operation.name
-        raise ScheduleError(f"{block}: {wanted}, found {what}")
+    store, (value,), conditions = stores[0].access, stores[0].operands, list[Guard]()
+    while isinstance(value, int) and steps[value].name == "arith.select" and _is_zero(steps[value].operands[2]):
+        condition, value, _ = steps[value].operands
+        conditions += _conditions(condition, steps, use, wanted)
+    load = steps[value].access if isinstance(value, int) else None
+    if load is None or store is None:
+        raise ScheduleError(f"{block}: {wanted}, found {steps[value].name if isinstance(value, int) else 'an iterator or a constant'}")
     indices = tuple(_unclipped(index, conditions) for index in load.indices)
     return Copied(load.buffer, indices, store.buffer, tuple(store.indices), tuple(conditions))
 
 
-def _is(value: ir.Value, name: str) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == name
-
-
-def _is_zero(value: ir.Value) -> bool:
-    return _is(value, "arith.constant") and value.owner.operation.attributes["value"].value == 0
+def _is_zero(operand: Any) -> bool:
+    return isinstance(operand, Constant) and operand.attribute.value == 0
 
 
 _LESS = ("slt", "ult")
 
 
-def _conditions(value: ir.Value, reader: Reader, use: Use, wanted: str) -> Iterator[Guard]:
+def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> Iterator[Guard]:
     """The comparisons of an index with a size that are all to hold."""
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
-    if op is not None and op.name == "arith.andi":
-        for part in op.operands:
-            yield from _conditions(part, reader, use, wanted)
+    step = steps[operand] if isinstance(operand, int) else None
+    if step is not None and step.name == "arith.andi":
+        for part in step.operands:
+            yield from _conditions(part, steps, use, wanted)
         return
-    if op is not None and op.name == "arith.cmpi" and PREDICATES[op.name][ir.IntegerAttr(op.attributes["predicate"]).value] in _LESS:
-        index, limit = map(reader.read, op.operands)
-        if limit.is_constant:
+    if step is not None and step.name == "arith.cmpi":
+        predicate = PREDICATES[step.name][ir.IntegerAttr(step.attributes["predicate"]).value]
+        index, limit = step.operands
+        if predicate in _LESS and isinstance(index, Index) and isinstance(limit, Index) and limit.is_constant:
             yield Guard(index, limit.const)
             return
-    raise ScheduleError(f"{use.block}: {wanted}, under conditions that indices are below numbers, found {value}")
+    found = "others" if step is None else step.name
+    raise ScheduleError(f"{use.block}: {wanted}, under conditions that indices are below numbers, found {found}")
 
 
 def _unclipped(index: Index, conditions: list[Guard]) -> Index:

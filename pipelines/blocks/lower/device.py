@@ -108,7 +108,7 @@ class DeviceFunction(Function):
                 names = ", ".join(labels[b] for b in sources)
                 raise ScheduleError(f"{where}: expected a copy of an argument of the kernel, found one of {names}")
             shape = self.nest.shape(sources[0]) if sources else []
-            self.boxes[node] = box_of(node, self.regions[node.target], self.lines[node.target], shape, self.nest.sizes)
+            self.boxes[node] = box_of(node, self.regions[node.target], self.lines[node.target], shape)
 
     def _shared_in(self, found: Launch) -> tuple[list[ir.Value], Arena]:
         """The shared buffers of a launch, and what some of them share."""

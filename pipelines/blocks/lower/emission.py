@@ -85,7 +85,7 @@ class Emission:
         """Whether a loop is a vectorized one of a block that stores what it computes."""
         if node.kind != Kind.VECTORIZED or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
             return False
-        return use.tensor is None and use.block.init is None
+        return use.tensor is None and not use.block.has_init
 
     def _adds_to_lanes(self, node: LoopNode) -> bool:
         """Whether what is in a loop adds to lanes already."""
@@ -564,13 +564,13 @@ class Emission:
         """Whether a block writes registers only: nobody sees what it computes where it should not."""
         return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
 
-    def _init_at_start(self, use: Use, state: State, points: Callable[[], list[Index]], safe: bool) -> None:
+    def _init_at_start(self, use: Use, state: State, safe: bool) -> None:
         """The init of a block where the step of its reduction is the first one: loops cannot tell."""
         if state.lanes is not None:
             raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
-        at, zero = points(), emit.index_constant(0)
-        conditions = [emit.compare("eq", emit.materialize(at[i]), zero) for i in use.block.reduction]
-        self._when(conditions, use, lambda: self.bodies.run(use, state, points, True, safe))
+        at, zero = [self.bodies.at(use.points[i], state.point) for i in use.block.reduction], emit.index_constant(0)
+        conditions = [emit.compare("eq", emit.materialize(index), zero) for index in at]
+        self._when(conditions, use, lambda: self.bodies.run(use, state, True, safe))
 
     def _changed(self, use: Use) -> None:
         """What a block stores to is another value from here on."""
@@ -580,16 +580,13 @@ class Emission:
                 storage.version += 1
 
     def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
-        def points() -> list[Index]:
-            return [self.bodies.at(p, state.point) for p in use.points]
-
         if use.tensor is not None:
             use.tensor.run(use, self.bodies, state)
             self._changed(use)
             return
         if use.has_init and init is None and use.is_mixed:
-            self._init_at_start(use, state, points, safe)
+            self._init_at_start(use, state, safe)
         elif use.has_init and (init is not None or not use.reduction_loops):
-            self.bodies.run(use, state, points, True, safe)
+            self.bodies.run(use, state, True, safe)
         if init is None and not use.is_start:
-            self.bodies.run(use, state, points, False, safe)
+            self.bodies.run(use, state, False, safe)

@@ -67,7 +67,7 @@ class Function:
     def _check_results(self) -> None:
         """Raises ScheduleError for a result that is read before anything is written to it."""
         written = set[ir.Value]()
-        outputs = {a for a in self.nest.entry.arguments if self.nest.is_output(a)}
+        outputs = self.nest.outputs
         for access in (a for use in self.uses for a in use.accesses):
             if access.is_store:
                 written.add(access.buffer)
@@ -80,7 +80,7 @@ class Function:
     def run(self) -> Scheduled:
         arguments = [a for a in self.nest.entry.arguments if not isinstance(a.type, ir.IndexType)]
         tensors = [Tensor("arg", self.nest.shape(a), a.type.element_type, position=i) for i, a in enumerate(arguments)]
-        count = sum(not self.nest.is_output(a) for a in arguments)
+        count = len(arguments) - len(self.nest.outputs)
         kernel = Kernel(self.nest.head, self.nest.name, tensors[:count], tensors[count:], symbol_names(self.nest.head))
         self.in_results = self._in_results()
         self.offsets, workspace = self._workspace()
@@ -95,7 +95,7 @@ class Function:
                 memory = self.storage[result]
                 assert isinstance(memory, Memory)
                 self.storage[buffer] = Memory(memory.buffer, memory.shape, memory.lows)
-            self.bodies = Bodies(self.storage, self.nest.sizes)
+            self.bodies = Bodies(self.storage)
             self.workspace = body.workspace
             self._emit()
         uses_tiles = any(use.tensor is not None and use.tensor.intrin.uses_tiles for use in self.uses)
@@ -146,7 +146,7 @@ class Function:
 
     def _in_results(self) -> dict[ir.Value, ir.Value]:
         """Results whose memory serves for other buffers, which would lie in the workspace, until they are written."""
-        results = [a for a in self.nest.entry.arguments if self.nest.is_output(a)]
+        results = self.nest.outputs
         found: dict[ir.Value, ir.Value] = {}
         for buffer, region in self.regions.items():
             if not self._in_registers(buffer) and not self._on_stack(buffer, region) and buffer not in self.tensors:

@@ -174,7 +174,7 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
             if not region.in_registers or nest.scope(buffer) != "local":
                 raise ScheduleError(f"{where}: buffer {name}: expected scope local and elements at numbers (registers), found others")
             storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
-    bodies = Bodies(storage, nest.sizes)
+    bodies = Bodies(storage)
     emission = Emission(bodies, Guards(bodies, open_guards(uses)), call.target, lambda name, _: None)
     emission.emit(tree, State({}))
 

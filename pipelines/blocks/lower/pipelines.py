@@ -14,7 +14,8 @@ from relayc.pipelines.blocks.arguments import decode
 from relayc.pipelines.blocks.lower.boxes import TENSOR_COPY, BoxCopy, boxes_in
 from relayc.pipelines.blocks.lower.storage import Use, outer_and_bounds
 from relayc.pipelines.blocks.lower.tree import LoopNode, Node
-from relayc.pipelines.blocks.views import Access, Loop, Member, ScheduleError
+from relayc.pipelines.blocks.steps import Access
+from relayc.pipelines.blocks.views import Loop, Member, ScheduleError
 from relayc.pipelines.kernel.index import Var
 from relayc.symbolic import proves
 

@@ -1,4 +1,4 @@
-"""The body of a block, read once: its operations in order, and of each access what changes from point to point and what does not."""
+"""The steps of a block at its points: of each access what changes from point to point and what does not."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -6,9 +6,10 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import folded
+from relayc.pipelines.blocks.indices import folded, substitute
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.views import Access, ScheduleError
+from relayc.pipelines.blocks.steps import Access, Computed, Constant
+from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, weighted
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
@@ -16,22 +17,22 @@ from relayc.symbolic import Size
 
 @dataclass(eq=False)
 class Step:
-    """An operation of a body.
+    """A step of a block.
 
     Attributes:
-      operation: of the source.
-      operands: where each comes from: the number of the step that computes it, or the value of the source where none does.
+      operands: as of the step (see blocks.steps), indices over the loops around the block.
       access: the load or store that it is.
       attributes: of the operation to make; `key` tells them from others.
+      var: its result in indices, where that is of type index.
     """
 
-    operation: ir.Operation
     name: str
     operands: tuple[Any, ...]
     type: ir.Type | None = None
     access: "Place | None" = None
     attributes: dict[str, ir.Attribute] = field(default_factory=dict)
     key: Hashable = ()
+    var: Computed | None = None
 
 
 @dataclass(eq=False)
@@ -56,35 +57,39 @@ Kept = Callable[[ir.Value], tuple[Sequence[Size], Sequence[Index]]]
 """What of a buffer is kept: how that lies in memory, in elements, and the indices of its first element over the loops around."""
 
 
-def read_steps(use: Use, body: ir.Block, is_init: bool, kept: Kept) -> list[Step]:
-    """Reads a body of a block.
+def placed_steps(use: Use, is_init: bool, kept: Kept) -> list[Step]:
+    """The init or the body of a block at its points.
 
     Raises ScheduleError for what is no operation on elements.
     """
-    own = iter([a for a in use.accesses if a.is_init == is_init])
     contract = use.block.is_reduction and not is_init
-    numbers: dict[ir.Value, int] = {}
-    steps: list[Step] = []
-    for view in body.operations:
-        op = view.operation
-        name, results = op.name, op.results
-        result = results[0] if len(results) == 1 else None
-        if result is not None and isinstance(result.type, ir.IndexType):
-            continue  # computed where it is used
-        if len(op.regions) or (result is None and name != "memref.store"):
-            raise ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
-        operands = tuple(numbers.get(v, v) for v in op.operands)
-        if result is None:
-            steps.append(Step(op, name, operands, access=_place(use, next(own), *kept(op.operands[1]))))
-            continue
-        access = _place(use, next(own), *kept(op.operands[0])) if name == "memref.load" else None
-        attributes = dict(op.attributes.items())
+    made: list[Step] = []
+    for step in use.block.steps(is_init) or _no_steps(use, is_init):
+        name, attributes, place = step.name, step.attributes, None
+        if step.access is not None:
+            place = _place(use, step.access, *kept(step.access.buffer))
+        elif step.type is None:
+            raise _error(use, name)
         if contract and name in ("arith.mulf", "arith.addf"):
-            attributes["fastmath"] = emit.parsed("#arith.fastmath<contract>")
-        key = tuple(attributes.items())
-        numbers[result] = len(steps)
-        steps.append(Step(op, name, operands, result.type, access, attributes, key))
-    return steps
+            attributes = {**attributes, "fastmath": emit.parsed("#arith.fastmath<contract>")}
+        operands = tuple(substitute(v, use.point) if isinstance(v, Index) else v for v in step.operands)
+        if any(not isinstance(v, (int, Index, Constant)) for v in operands):
+            raise ScheduleError(f"block {use.block.name}: expected a body that uses its iterators, buffers and constants, found others")
+        made.append(Step(name, operands, step.type, place, attributes, tuple(attributes.items()), step.var))
+    return made
+
+
+def _no_steps(use: Use, is_init: bool) -> list[Any]:
+    """Raises ScheduleError where a block holds what is no operation on elements; there may be none at all."""
+    region = use.block.init if is_init else use.block.body
+    for view in () if region is None else region.operations:
+        if len(view.operation.regions):
+            raise _error(use, view.operation.name)
+    return []
+
+
+def _error(use: Use, name: str) -> ScheduleError:
+    return ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
 
 
 def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index]) -> Place:

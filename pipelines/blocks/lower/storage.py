@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute, variables
-from relayc.pipelines.blocks.views import Access, Block, Guard, Loop
+from relayc.pipelines.blocks.steps import Access
+from relayc.pipelines.blocks.views import Block, Guard, Loop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.symbolic import Size, proves
 
@@ -48,7 +49,7 @@ class Use:
     @cached_property
     def has_init(self) -> bool:
         """Whether its init is to be emitted with it."""
-        return self.block.init is not None and self.tensor is None
+        return self.block.has_init and self.tensor is None
 
     @cached_property
     def loop_of(self) -> dict[Var, Loop]:
@@ -70,13 +71,20 @@ class Use:
         return set[Var]().union(*(variables(self.points[i]) for i in iterators))
 
     @cached_property
-    def _indices(self) -> dict[ir.Operation, list[Index]]:
-        point: dict[Var, Index] = dict(zip(self.block.vars, self.points, strict=True))
-        return {a.operation: [substitute(i, point) for i in a.indices] for a in self.accesses}
+    def point(self) -> dict[Var, Index]:
+        """The iterators over the loops."""
+        return dict(zip(self.block.vars, self.points, strict=True))
+
+    @cached_property
+    def _indices(self) -> dict[int, tuple[Access, list[Index]]]:
+        return {}
 
     def indices(self, access: Access) -> list[Index]:
         """The indices of one of its accesses over the loops."""
-        return self._indices[access.operation]
+        found = self._indices.get(id(access))
+        if found is None:
+            found = self._indices[id(access)] = access, [substitute(i, self.point) for i in access.indices]
+        return found[1]
 
 
 @dataclass(frozen=True)

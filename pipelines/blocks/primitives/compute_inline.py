@@ -42,7 +42,7 @@ def check_inlinable(nest: Nest, block: Block) -> None:
     bodies.check_changeable([block])
     if block.scope is not None:
         raise ScheduleError(f"block {block.name}: expected a block of the function, found one in another block")
-    if block.init is not None or len(block.parallel) != len(block.iterators):
+    if block.has_init or len(block.parallel) != len(block.iterators):
         raise ScheduleError(f"block {block.name}: expected parallel iterators only, found a reduction")
     stores = block.stores()
     if len(stores) != 1:

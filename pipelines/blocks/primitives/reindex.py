@@ -7,8 +7,9 @@ from relayc.pipelines.blocks import bodies, copies, moving
 from relayc.pipelines.blocks.indices import equal, substitute, variables
 from relayc.pipelines.blocks.regions import Span
 from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.steps import Access
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Access, Block, ScheduleError, enclosing_block
+from relayc.pipelines.blocks.views import Block, ScheduleError, enclosing_block
 from relayc.pipelines.kernel.index import Index, Var
 
 

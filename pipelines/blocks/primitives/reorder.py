@@ -35,7 +35,7 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
 
 def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:
     """That a block may be computed in the new order."""
-    if found.block.init is not None or REDUCTION in found.block.iterators:
+    if found.block.has_init or REDUCTION in found.block.iterators:
         # Where a loop decides on the element and on the step, the first step of an element is not the first iteration in any order.
         for loop in old:
             if found.has(REDUCTION, loop) and len(found.kinds(loop)) > 1:

@@ -5,8 +5,9 @@ from relayc.pipelines.blocks import bodies, moving
 from relayc.pipelines.blocks.indices import equal, write
 from relayc.pipelines.blocks.primitives.compute_inline import check_inlinable
 from relayc.pipelines.blocks.registry import find_block, primitive
+from relayc.pipelines.blocks.steps import Access
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Access, Block, ScheduleError, drop
+from relayc.pipelines.blocks.views import Block, ScheduleError, drop
 
 
 @primitive
@@ -46,7 +47,7 @@ def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:
         raise ScheduleError(f"block {inlined.name}: expected a block that makes its input, found none")
     producer = max(producers, key=lambda b: order.index(b.name))
     where = f"block {inlined.name}: producer {producer.name}"
-    if producer.is_reduction or producer.init is not None:
+    if producer.is_reduction or producer.has_init:
         raise ScheduleError(f"{where}: expected a complete block, found a reduction (reverse_compute_at moves a block behind one)")
     check_inlinable(nest, producer)
     moving.check_intermediate(nest, producer)

@@ -3,7 +3,7 @@
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.dependence import check_written_once, dependences
-from relayc.pipelines.blocks.reducers import find_reducer
+from relayc.pipelines.blocks.reducers import adds_up, find_reducer
 from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
@@ -25,8 +25,8 @@ def vectorize(nest: Nest, loop: str) -> None:
         if dependence.has(OPAQUE, found):
             raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {block} that runs along it")
         if dependence.has(REDUCTION, found):
-            reducer = find_reducer(block)
-            if not reducer.is_commutative:
+            reducer = None if adds_up(block) else find_reducer(block)
+            if reducer is not None and not reducer.is_commutative:
                 raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {block}")
         check_written_once(nest, found, dependence)
     found.set_kind(Kind.VECTORIZED)

@@ -57,8 +57,7 @@ def _write(plans: Sequence[NestPlan], parameters: LoopParameters, s: Schedule) -
         if block.name not in kept and not any(map(s.nest.is_output, block.outputs())):
             s.compute_inline(block.name)
     blocks = s.nest.blocks()
-    outputs = [a for a in s.nest.entry.arguments if s.nest.is_output(a)]
-    for plan, output in zip(plans, outputs, strict=True):
+    for plan, output in zip(plans, s.nest.outputs, strict=True):
         (writer,) = s.nest.writers(output)
         inside = {origins[value] for value in _inside(plan)} - {writer.name}
         _Rows(s, plan, parameters, writer, [name for name in blocks if name in inside]).schedule()

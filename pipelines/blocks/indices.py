@@ -120,6 +120,8 @@ def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
     """An index where some of its variables are what `point` says; the others stay. It is the same object where nothing changes."""
     if not index.terms:
         return index
+    if len(index.terms) == 1 and index.terms.get(var := next(iter(index.terms))) == 1 and index.const == 0:
+        return _replaced(var, point) or index
     found = [_replaced(var, point) for var in index.terms]
     if not any(found):
         return index

@@ -2,33 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import equal
-from relayc.pipelines.blocks.steps import Access, combining_step
+from relayc.pipelines.blocks.steps import COMMUTATIVE, Access, combining_step, neutral
 from relayc.pipelines.blocks.views import Block, ScheduleError
 from relayc.pipelines.tir import emit
 
-_IDENTITIES: dict[str, float] = {
-    "arith.addf": 0.0,
-    "arith.mulf": 1.0,
-    "arith.maximumf": -inf,
-    "arith.maxnumf": -inf,
-    "arith.minimumf": inf,
-    "arith.minnumf": inf,
-}
-"""Commutative operations on floats, with what changes nothing."""
-
-_INTEGERS = ("addi", "muli", "maxsi", "maxui", "minsi", "minui", "andi", "ori", "xori")
 _COMPARISONS = ("arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori", "arith.xori")
-
-
-def _integer_identity(name: str, type_: ir.Type) -> int:
-    bits = 64 if isinstance(type_, ir.IndexType) else ir.IntegerType(type_).width
-    low, high = (0, 1) if bits == 1 else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-    found = {"addi": 0, "ori": 0, "xori": 0, "maxui": 0, "muli": 1, "andi": -1, "minui": -1, "maxsi": low, "minsi": high}
-    return found[name.removeprefix("arith.")]
 
 
 @dataclass(frozen=True)
@@ -57,7 +38,7 @@ class Part:
         name, type_ = self.combiner, self.operation.results[0].type
         if name is None:
             return None
-        return emit.number(_IDENTITIES[name] if name in _IDENTITIES else _integer_identity(name, type_), type_)
+        return emit.number(neutral(name, type_), type_)
 
 
 @dataclass(frozen=True)
@@ -144,7 +125,7 @@ def _part(block: Block, load: ir.Operation, store: Access, combining: set[ir.Val
         if op.name == "math.fma" and operands[2] == element and not {*operands[:2]} & combining:
             return Part(load, store, None, op)
         pair = operands[1:] if op.name == "arith.select" else operands
-        if op.name == "arith.select" or op.name in _IDENTITIES or op.name.removeprefix("arith.") in _INTEGERS:
+        if op.name == "arith.select" or op.name in COMMUTATIVE:
             others = [v for v in pair if v != element]
             if len(others) == 1 and others[0] not in combining:
                 return Part(load, store, others[0], op)

@@ -238,6 +238,12 @@ COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
 """Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
 
 
+def neutral(name: str, element: ir.Type) -> float | int:
+    """What combined with a number by a commutative operation gives that number."""
+    bits = 0 if isinstance(element, ir.FloatType) else 64 if isinstance(element, ir.IndexType) else element.width
+    return COMMUTATIVE[name](bits)
+
+
 def combining_step(steps: Sequence[Step], store: Step) -> int | None:
     """The number of the step that adds a value to the element that is stored, by one commutative operation, where the body does nothing
     else with the element; None where that is not so."""

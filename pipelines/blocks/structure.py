@@ -34,7 +34,8 @@ class Nest:
     """A function of blocks and loops: its buffers, loops and blocks by name.
 
     What primitives do to loops, and to where blocks are, is done to the views alone. It is written where somebody asks for the function:
-    until then its operations are those from before, or there are none of loops.
+    until then its operations are those from before, or there are none of loops, and none in blocks that were made of a te function (see
+    steps).
     """
 
     def __init__(self, function: func.FuncOp) -> None:

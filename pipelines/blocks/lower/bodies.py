@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.intrinsics import Lines
 from relayc.pipelines.blocks.lower.programs import Place, Step, placed_steps
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
 from relayc.pipelines.blocks.lower.storage import Use
-from relayc.pipelines.blocks.steps import COMMUTATIVE, Constant, combining_step
+from relayc.pipelines.blocks.steps import COMMUTATIVE, Constant, combining_step, neutral
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir import emit, nest, vectors
@@ -540,9 +540,3 @@ class _Body:
 def same_place(a: Place, b: Place) -> bool:
     """Whether two accesses are of the same element."""
     return a.access.buffer == b.access.buffer and all(equal(i, j) for i, j in zip(a.indices, b.indices, strict=True))
-
-
-def neutral(name: str, element: ir.Type) -> float | int:
-    """What combined with a number by an operation gives that number."""
-    bits = 0 if isinstance(element, ir.FloatType) else element.width
-    return COMMUTATIVE[name](bits)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.lower.bodies import Bodies, File, State, neutral
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, State
 from relayc.pipelines.blocks.lower.registers import Registers
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.tree import LoopNode
+from relayc.pipelines.blocks.steps import neutral
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.kernel.reduction import COMBINERS
 from relayc.pipelines.tir import emit, vectors

@@ -13,7 +13,7 @@ from relayc.pipelines.blocks.indices import Divided, Extremal, variables
 from relayc.pipelines.blocks.intrinsics import Asynchronous
 from relayc.pipelines.blocks.lower.asynchronous import emit_copy
 from relayc.pipelines.blocks.lower.barriers import Barriers
-from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, neutral
+from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State
 from relayc.pipelines.blocks.lower.box_rings import FREE, PHASE, TURN, BoxRing
 from relayc.pipelines.blocks.lower.boxes import BoxCopy
 from relayc.pipelines.blocks.lower.emission import Emission
@@ -24,6 +24,7 @@ from relayc.pipelines.blocks.lower.shared_steps import ThreadGroup
 from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.lower.threads import Across
 from relayc.pipelines.blocks.lower.tree import Init, LoopNode, Node
+from relayc.pipelines.blocks.steps import neutral
 from relayc.pipelines.blocks.views import Guard, ScheduleError
 from relayc.pipelines.gpu import bulk_copies as bulk
 from relayc.pipelines.gpu.copies import commit_copies, wait_for_copies

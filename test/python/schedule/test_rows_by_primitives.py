@@ -151,6 +151,19 @@ def test_who_looks_on_changes_nothing(shape: tuple[te.Var | int, ...]) -> None:
     assert seen.texts[0].count("schedule.compute_inline") == 2
 
 
+def test_indices_that_are_computed_are_the_same_written_and_not() -> None:
+    """What is read at computed indices, and indices as numbers: blocks are written where somebody looks alone."""
+    x, at = te.placeholder((50, 40), name="X"), te.placeholder((30,), dtype="int64", name="A")
+    y = te.compute((30, 40), lambda i, j: x[at[i], 39 - j] * (i + 2 * j).astype("float32"), name="Y")
+    kernel = te.create_prim_func([x, at, y])
+    assert scheduled(kernel, [KeepSchedules()]) == scheduled(kernel, [])
+    rng = np.random.default_rng(0)
+    given, rows = rng.standard_normal((50, 40), np.float32), rng.integers(0, 50, 30)
+    expected = given[rows, ::-1] * (np.arange(30)[:, None] + 2 * np.arange(40))
+    found = relayc.compile_kernel(kernel, tuning={"strategy": "rows"})(given, rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("mcpu", "masked"), [("x86-64", []), ("x86-64-v3", ["float32"]), ("x86-64-v4", ["float32", "int8"])])
 def test_vectors_are_masked_where_the_target_masks_such_elements(mcpu: str, masked: list[str]) -> None:
     n, m = te.var("n"), te.var("m")

@@ -9,7 +9,7 @@ from attention_reference import Case, attentions, growing_cache
 import relayc
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.cuda.device.code import lower_device
-from relayc.pipelines.cuda.device.figures import kernel_figures
+from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.cuda.schedule.attention.tensor_choice import TensorTiles
 from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.driver import compile
@@ -80,20 +80,33 @@ def test_one_program_for_all_numbers_of_queries_and_keys() -> None:
     np.testing.assert_array_equal(main(*nothing), np.zeros((1, 2, 9, 16), np.float16))
 
 
-def test_registers_hold_what_a_warp_needs() -> None:
-    """With the numbers of the model nothing is spilled, and matrix loads feed two products or more each. Queries of large heads come from
-    shared memory: a load of 16 bytes for 16 rows and 16 elements."""
+def code_of(case: Case, precision: str = "f32") -> tuple[str, KernelFigures]:
+    """The PTX of an attention for sm_80, and its figures."""
     target = Target("cuda", arch="sm_80")
     assert isinstance(target, CudaTarget)
-    mod, _ = attentions([Case((1, 8, 8, 2048, 2048, 128, 128), dtype="bfloat16")])
-    module = compile(mod, target=target, stop_after="tir")
+    mod, _ = attentions([case])
+    module = compile(mod, target=target, stop_after="tir", precision=precision)
     with module.context:
         outline_launches(module.module)
         (kernel,) = lower_device(module.module, target).images.kernels.values()
-    ptx = kernel.of("sm_80").ptx
+    return kernel.of("sm_80").ptx, kernel_figures(kernel, "sm_80", False)
+
+
+def test_registers_hold_what_a_warp_needs() -> None:
+    """With the numbers of the model nothing is spilled, and matrix loads feed two products or more each. Queries of large heads come from
+    shared memory: a load of 16 bytes for 16 rows and 16 elements."""
+    ptx, figures = code_of(Case((1, 8, 8, 2048, 2048, 128, 128), dtype="bfloat16"))
     assert ptx.count("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") >= 2 * ptx.count("ldmatrix.sync.aligned.m8n8.x4") > 0
     assert "ldmatrix.sync.aligned.m8n8.x4.trans" in ptx and "cp.async.cg.shared.global" in ptx and "cvt.rn.bf16x2.f32" in ptx
     assert ptx.count("ld.shared.v4") == 2 * 128 // 16
-    figures = kernel_figures(kernel, "sm_80", False)
+    if figures.report is not None:
+        assert figures.report.spill_stores == figures.report.stack_bytes == 0 and figures.blocks
+
+
+def test_values_of_f32_are_read_word_by_word() -> None:
+    """Two for each product with them, beside which there are as many products with keys; nothing is spilled."""
+    ptx, figures = code_of(Case((1, 8, 8, 256, 256, 32, 32)), "tf32")
+    products = ptx.count("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32")
+    assert products == ptx.count("ld.shared.b32") > 0
     if figures.report is not None:
         assert figures.report.spill_stores == figures.report.stack_bytes == 0 and figures.blocks

@@ -16,7 +16,7 @@ from relayc.pipelines.schedule.tuning import Tuning, power_of_two, powers_of_two
 from relayc.symbolic import Size, ceil_div, guess, proves
 
 MOST_WARPS, MOST_ROWS, MOST_KEYS, MOST_STAGES = 8, 32, 128, 4
-"""Of a block, of a warp, of a tile, of shared memory."""
+"""Of a block, of a warp, of a tile of 16-bit floats, of shared memory. Of 128 keys of f32 ptxas would spill what it reads ahead."""
 OTHER_REGISTERS = 61
 """Of a thread, beside sums and queries: largest scores, totals, words of keys on their way, addresses. This and the next are estimated from
 what ptxas takes without a spill."""
@@ -42,10 +42,15 @@ class TensorTiles:
         """What emits them."""
         return TensorBlocks(self.attention, self.queries, p, self.target.has("cp-async"), self.keeps_queries(p))
 
+    @property
+    def most_keys(self) -> int:
+        """Of a tile."""
+        return MOST_KEYS * 2 // self.queries.element_bytes
+
     def chosen(self, tuning: Tuning) -> TensorParameters | None:
         """The best numbers, with those that were set; None where no block fits."""
         rows, keys = (_typical(size) for size in (self.attention.rows_of_key, self.attention.shape[KEY]))
-        sizes = product(powers_of_two(1, MOST_WARPS), (ROWS, 2 * ROWS), powers_of_two(2 * ROWS, MOST_KEYS), (2, 3))
+        sizes = product(powers_of_two(1, MOST_WARPS), (ROWS, 2 * ROWS), powers_of_two(2 * ROWS, self.most_keys), (2, 3))
         every = [
             p
             for p in (TensorParameters(1, ROWS, ROWS, 2), *(TensorParameters(*numbers) for numbers in sizes))
@@ -57,7 +62,7 @@ class TensorTiles:
         options: dict[str, Sequence[int]] = {
             "warps": powers_of_two(1, MOST_WARPS),
             "rows": powers_of_two(ROWS, MOST_ROWS),
-            "keys": powers_of_two(ROWS, MOST_KEYS),
+            "keys": powers_of_two(ROWS, self.most_keys),
             "stages": range(2, MOST_STAGES + 1),
         }
 
@@ -90,7 +95,7 @@ class TensorTiles:
     def _fitted(self, p: TensorParameters) -> TensorParameters:
         """The nearest numbers that a block can have."""
         warps, rows = power_of_two(p.warps, 1, MOST_WARPS), power_of_two(p.rows, ROWS, MOST_ROWS)
-        found = TensorParameters(warps, rows, power_of_two(p.keys, ROWS, MOST_KEYS), min(max(p.stages, 2), MOST_STAGES))
+        found = TensorParameters(warps, rows, power_of_two(p.keys, ROWS, self.most_keys), min(max(p.stages, 2), MOST_STAGES))
         while not self._fits(found):
             if found.stages > 2:
                 found = replace(found, stages=found.stages - 1)

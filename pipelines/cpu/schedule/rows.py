@@ -3,7 +3,7 @@
 The plan is that of the default strategy (see `loops.plan`): which loops are rows, which are merged, where the lanes run. What reads
 whole rows is computed in them; all else is computed where it is read.
 
-It is asked by name: its code is as fast as that of the default strategy (`bench gate loops rows`), but to schedule a kernel takes 1.7
+It is asked by name: its code is as fast as that of the default strategy (`bench gate loops rows`), but to schedule a kernel takes 1.8
 times the time: loops and blocks are made, moved and looked at before anything is emitted.
 """
 

@@ -15,12 +15,13 @@ from math import prod
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, memref, scf
+from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.indices import Reader
 from relayc.pipelines.codegen.bufferize import element_bytes, loops_of_kernels, walk
-from relayc.pipelines.gpu.independent import VIEWS, Threads, independent_threads, serial_loops, used_by
+from relayc.pipelines.gpu.independent import PURE, VIEWS, Threads, independent_threads, serial_loops, used_by
 from relayc.pipelines.gpu.launch import WARP, launch
 from relayc.pipelines.gpu.outline import constant_of
-from relayc.pipelines.gpu.scans import Scan, emit_scan, scan_of
+from relayc.pipelines.gpu.scans import Scan, emit_scan, emit_total, part_of, parts_of, scan_of
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import buffer_type
 from relayc.pipelines.sizes import function_sizes, symbol_attributes, symbol_names, symbol_positions
@@ -183,7 +184,11 @@ class _Function:
         op.erase()
 
     def _launch_scan(self, op: ir.Operation, threads: Threads, scan: Scan, lines: Size) -> None:
-        """A launch with a block of threads for each iteration of loops around a scan."""
+        """A launch with a block of threads for each iteration of loops around a scan, or of few long ones two launches with several."""
+        parts = parts_of(scan, lines, BLOCK) if all(o.name.startswith((*PURE, "memref.load")) for o in threads.body[:-1]) else 1
+        if parts > 1:
+            self._launch_parts(op, threads, scan, lines, parts)
+            return
         with ir.InsertionPoint(op), launch([lines], BLOCK, [(BLOCK // WARP, scan.type)]) as made:
             _place(threads, made.block[0].value)
             for inner in threads.body[:-1]:
@@ -191,6 +196,32 @@ class _Function:
                 inner.move_before(end)
                 end.erase()
             emit_scan(scan, made, BLOCK)
+        op.erase()
+
+    @staticmethod
+    def _launch_parts(op: ir.Operation, threads: Threads, scan: Scan, lines: Size, parts: int) -> None:
+        """Launches with so many blocks for each iteration of loops around a scan: one joins the elements of parts, one scans these."""
+        total, dynamic = lines * parts, ir.ShapedType.get_dynamic_size()
+        with ir.InsertionPoint(op):
+            type_ = ir.MemRefType.get([total if isinstance(total, int) else dynamic], scan.type)
+            sizes = [] if isinstance(total, int) else [emit.index_constant(total)]
+            totals = memref.AllocOp(type_, sizes, []).result
+        for scans in (False, True):
+            with ir.InsertionPoint(op), launch([total], BLOCK, [(BLOCK // WARP, scan.type)]) as made:
+                count = emit.index_constant(parts)
+                line, number = (emit.arith(name, made.block[0].value, count) for name in ("divui", "remui"))
+                part = part_of(scan, parts, line, number, BLOCK, totals)
+                if scans:
+                    _place(threads, line)
+                    for inner in threads.body[:-1]:
+                        end = _marker()
+                        inner.move_before(end)
+                        end.erase()
+                    emit_scan(scan, made, BLOCK, part)
+                else:
+                    values = dict(zip((level.variable for level in threads.levels), _points(threads, line), strict=True))
+                    copy_operations(threads.body[:-1], values)
+                    emit_total(scan, made, BLOCK, part, values)
         op.erase()
 
     @staticmethod
@@ -252,13 +283,19 @@ class _Function:
 
 def _place(threads: Threads, number: ir.Value) -> None:
     """Sets the variables of loops to what they are in an iteration, counted over all of them."""
+    for level, point in zip(threads.levels, _points(threads, number), strict=True):
+        level.variable.replace_all_uses_with(point)
+
+
+def _points(threads: Threads, number: ir.Value) -> list[ir.Value]:
+    """The variables of loops in an iteration, counted over all of them."""
     points: list[ir.Value] = []
     for level in reversed(threads.levels[1:]):
         size = emit.index_constant(level.count)
         points.append(emit.arith("remui", number, size))
         number = emit.arith("divui", number, size)
-    for level, point in zip(threads.levels, reversed([*points, number] if threads.levels else []), strict=True):
-        level.variable.replace_all_uses_with(level.at(point))
+    numbers = reversed([*points, number] if threads.levels else [])
+    return [level.at(point) for level, point in zip(threads.levels, numbers, strict=True)]
 
 
 def _is_for_blocks(scan: Scan, lines: Size) -> bool:

@@ -1,11 +1,13 @@
 # RUN: %python %s | filecheck %s
-"""A running sum becomes a launch with a block of threads for each line: scans of warps, whose sums meet in shared memory."""
+"""A running sum becomes a launch with a block of threads for each line: scans of warps, whose sums meet in shared memory. Of few long lines
+blocks have a part each, whose total a launch before leaves in the workspace."""
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType, build
 from relayc.pipelines.driver import compile
 from relayc.pipelines.target import Target
 
+# CHECK-LABEL: func.func private @fused_cumsum(
 # CHECK: gpu.launch blocks(%[[B:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c4, {{.*}} workgroup(%[[S:.*]] : memref<8xf32
 # CHECK: scf.for %{{.*}} = %c0 to %c300 step %c256 iter_args(%[[BEFORE:.*]] = %cst)
 # CHECK: memref.load %arg0[%[[B]], %[[I:.*]]]
@@ -18,11 +20,22 @@ from relayc.pipelines.target import Target
 # CHECK: arith.addf %[[BEFORE]], %{{.*}} : f32
 # CHECK: memref.store %{{.*}}, %arg1[%[[B]], %[[I]]]
 # CHECK: scf.yield %{{.*}} : f32
-with make_context(), ir.Location.unknown():
-    mod = IRModule(ir.Module.create())
-    lines = TensorType((4, 300), "float32").to_mlir()
-    with ir.InsertionPoint(mod.module.body):
-        main = func.FuncOp("main", ([lines], [lines]))
-    with ir.InsertionPoint(main.add_entry_block()):
-        func.ReturnOp([build("cumsum", main.arguments[0], axis=1)])
-print(compile(mod, target=Target("cuda"), stop_after="tir").module)
+# CHECK-LABEL: func.func private @fused_cumsum(
+# CHECK: %[[T:.*]] = memref.view %arg2{{.*}} to memref<4xf32>
+# CHECK: gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c4,
+# CHECK: memref.load %arg0
+# CHECK-COUNT-5: gpu.shuffle up
+# CHECK: memref.store %{{.*}}, %[[T]]
+# CHECK: gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c4,
+# CHECK: memref.load %[[T]]
+# CHECK: memref.load %arg0
+# CHECK: memref.store %{{.*}}, %arg1
+for shape in ((4, 300), (1, 20000)):
+    with make_context(), ir.Location.unknown():
+        mod = IRModule(ir.Module.create())
+        lines = TensorType(shape, "float32").to_mlir()
+        with ir.InsertionPoint(mod.module.body):
+            main = func.FuncOp("main", ([lines], [lines]))
+        with ir.InsertionPoint(main.add_entry_block()):
+            func.ReturnOp([build("cumsum", main.arguments[0], axis=1)])
+    print(compile(mod, target=Target("cuda"), stop_after="tir").module)

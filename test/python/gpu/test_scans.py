@@ -58,3 +58,19 @@ def test_symbolic_lengths():
         array = values(shape)
         for axis, found in zip((1, 0), module["main"](array), strict=True):
             np.testing.assert_allclose(found, array.cumsum(axis), rtol=0, atol=1e-4)
+
+
+def test_parts_of_long_lines():
+    """Blocks that share lines: of whole numbers of parts and of others, and where the rest of a line is in fewer parts."""
+    body = lambda a, b, c: [build("cumsum", a, axis=0), build("cumsum", b, axis=1, exclusive=True), build("cumsum", c, axis=0)]  # noqa: E731
+    ranges = {"n": Range(0, 1 << 20, 20000)}
+    rng = np.random.default_rng(0)
+    across, lines = (rng.integers(-9, 9, shape) for shape in ((8193, 2), (2, 16384)))
+    types = [tensor("int64[8193, 2]"), tensor("int64[2, 16384]"), tensor("int64[n]")]
+    module = compiled(symbolic_program(body, types, ranges))
+    for n in (20000, 0, 1, 257, 9000):
+        line = rng.integers(-9, 9, n)
+        for found, expected in zip(
+            module["main"](across, lines, line), (across.cumsum(0), exclusive(lines.cumsum(1), 1, 0), line.cumsum()), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)

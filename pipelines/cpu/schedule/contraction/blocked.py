@@ -331,7 +331,7 @@ class BlockedNest(ContractionNest):
             return self._share(self.packed, following, self._tile_number(task, at), low, steps)
         if TILE not in at:
             return self._stream(self.packed, self._panel_start(panel, task.point))
-        return self._share_of_call(self.packed, task, following, low, steps, at)
+        return self._share_of_call(self.packed, task, following, low, at)
 
     def _share(self, packed: ir.Value, start: Index, tile: Index, low: Index, steps: Size) -> Ahead:
         """The share of a tile of a task in `steps` steps of a panel from element `start` on, asked for from reduction step `low` on."""
@@ -340,15 +340,23 @@ class BlockedNest(ContractionNest):
         first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
         return Ahead(packed, first - low * pitch, pitch, 2)
 
-    def _share_of_call(self, packed: ir.Value, task: _Task, start: Index, low: Index, steps: Size, at: Point) -> Ahead:
+    def _share_of_call(self, packed: ir.Value, task: _Task, start: Index, low: Index, at: Point) -> Ahead:
         """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
         asks for the first two: more there are only where tiles are few."""
         tiles = emit.arith("subi", emit.materialize(task.end), emit.materialize(task.first))
         share = emit.arith("ceildivui", emit.index_constant(self.tile.width), tiles)
-        # Tile t has the steps from t on, as if all tiles were one after the other.
-        number = emit.materialize((at[TILE] - task.first) * steps - low)
-        first = start + self.evaluator.opaque(emit.arith("muli", number, share))
-        return Ahead(packed, first, min(self.tile.width, 2 * self.line), 2, share)
+        pitch = min(self.tile.width, 2 * self.line)
+        # Tile t has the steps from t on, as if all tiles were one after the other. The last ones are kept inside here: at every step that
+        # takes as many instructions as all else that is not arithmetic.
+        steps_of_call = self._chunk_of_call()
+        assert steps_of_call is not None  # there are tiles of a call, and B is packed
+        inner_steps = self.c.depth // self.c.reduction[0].extent
+        of_tile = emit.arith("muli", emit.arith("muli", steps_of_call, emit.index_constant(inner_steps)), share)
+        wanted = emit.arith("addi", emit.materialize(start), emit.arith("muli", emit.materialize(at[TILE] - task.first), of_tile))
+        last = emit.arith("subi", emit.index_constant(packed.type.shape[0] - pitch), of_tile)
+        behind = emit.arith("muli", emit.materialize(low), share)
+        first = emit.arith("subi", emit.arith("minsi", wanted, last), behind)
+        return Ahead(packed, self.evaluator.opaque(first), pitch, 2, share)
 
     def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Size) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the

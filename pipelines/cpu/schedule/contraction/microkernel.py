@@ -53,7 +53,7 @@ class Panel:
 @dataclass(frozen=True)
 class Ahead:
     """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
-    `first` + k * `pitch` on, to come to the cache of a level; with a `share`, from `first` + k * `share` on."""
+    `first` + k * `pitch` on, to come to the cache of a level; with a `share`, from `first` + k * `share` on, which is in the buffer."""
 
     buffer: ir.Value
     first: Index
@@ -241,10 +241,12 @@ class Microkernel:
         """What a step asks the memory for."""
         if ahead is None:
             return
-        along = self.c.step(point) * ahead.pitch
+        step, size = self.c.step(point), ahead.buffer.type.shape[0]
         if ahead.share is not None:
-            along = self.evaluator.opaque(emit.arith("muli", emit.materialize(self.c.step(point)), ahead.share))
-        start = emit.at_most(ahead.first + along, ahead.buffer.type.shape[0] - 1)
+            along = emit.arith("muli", emit.materialize(step), ahead.share)
+            start = self.evaluator.opaque(emit.arith("addi", emit.materialize(ahead.first), along), 0, size - ahead.pitch)
+        else:
+            start = emit.at_most(ahead.first + step * ahead.pitch, size - 1)
         for line in range(0, ahead.pitch, LINE * 8 // self.c.b.node.element.width):
             prefetch(ahead.buffer, start + line, ahead.level)
 

@@ -5,11 +5,20 @@ import zlib
 
 import pytest
 
+from relayc.pipelines import release_memory
+
 # Tests compile what they test: the on-disk cache is off but for its own tests.
 os.environ["RELAYC_CACHE"] = "0"
 
 SHARE = 3
 """Of the cases at symbolic sizes, which each compile kernels of many versions, one in so many runs unless RELAYC_TEST_SYMBOLS is set."""
+
+
+@pytest.fixture(autouse=True)
+def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a compilation leaves in memory serves the next one: to give it back, and to take it again, is a third of a small compilation."""
+    if request.path.name != "test_memory.py":
+        monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

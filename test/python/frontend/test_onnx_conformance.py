@@ -16,7 +16,6 @@ import pytest
 from onnx.backend.test import BackendTest
 
 from relayc.frontend.onnx import OnnxError, backend
-from relayc.pipelines import release_memory
 from relayc.tools.conformance import DIFFERING, LISTED_VERSION, REFUSED_FILE, newer_cases, refused_cases
 
 Test = Callable[[unittest.TestCase], None]
@@ -78,10 +77,8 @@ globals().update(CLASSES)
 
 @pytest.fixture(autouse=True)
 def settings(tmp_path, monkeypatch):
-    """A folder of the test for what the package writes, else in the home of the user; what a compilation leaves in memory serves the next
-    one, as to give it back takes a third of the time of a small case."""
+    """A folder of the test for what the package writes, else in the home of the user."""
     monkeypatch.setenv("ONNX_MODELS", str(tmp_path))
-    monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
 
 
 @pytest.mark.skipif(not onnx.__version__.startswith(LISTED_VERSION), reason=f"the list is of the cases of onnx {LISTED_VERSION}")

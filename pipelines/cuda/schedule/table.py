@@ -108,7 +108,7 @@ TABLE: tuple[Entry, ...] = (
         "any numbers",
         (
             Parameter("threads", _SORTING.threads, "threads of a block, at most", 1024),
-            Parameter("items", "7, of rows 1", "elements of a thread, at most", 32),
+            Parameter("items", "11, of rows 1", "elements of a thread, at most", 32),
             Parameter("parts", "blocks for all multiprocessors", "blocks of a line of which a few elements are selected", 1024),
         ),
     ),

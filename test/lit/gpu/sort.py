@@ -20,27 +20,27 @@ def show(shape, name, **attributes):
     print(compile(mod, target=Target("cuda"), stop_after="tir").module)
 
 
-# A warp has four lines of 20: threads sort 5 elements each, and merge two runs of them, then two of 10.
+# A warp has 16 lines of 20: two threads sort 11 elements each, and merge both runs.
 # CHECK-LABEL: func.func private @fused_argsort(
-# CHECK-SAME: relay.schedule = "sort threads=256 items=7 parts=1"
+# CHECK-SAME: relay.schedule = "sort threads=256 items=11 parts=1"
 # CHECK: %[[OUT:.*]] = memref.collapse_shape %arg1
-# CHECK: gpu.launch blocks{{.*}}in (%{{.*}} = %c1, {{.*}}) threads{{.*}}in (%{{.*}} = %c32,{{.*}}workgroup(%[[S:.*]] : memref<161xi64
+# CHECK: gpu.launch blocks{{.*}}in (%{{.*}} = %c1, {{.*}}) threads{{.*}}in (%{{.*}} = %c32,{{.*}}workgroup(%[[S:.*]] : memref<353xi64
 # CHECK: arith.minui %{{.*}}, %{{.*}} : i64
-# CHECK: scf.for %{{.*}} = %c0 to %c2
-# CHECK-COUNT-5: memref.store %{{.*}}, %[[S]]
+# CHECK: scf.for %{{.*}} = %c0 to %c1
+# CHECK-COUNT-11: memref.store %{{.*}}, %[[S]]
 # CHECK: gpu.barrier
 # CHECK: scf.while
-# CHECK-COUNT-4: memref.load %[[S]]
+# CHECK-COUNT-12: memref.load %[[S]]
 # CHECK: gpu.barrier
 # CHECK: memref.store %{{.*}}, %[[OUT]][
 show((3, 20), "argsort")
 
 # Three tiles of each line go to the workspace; a launch in a loop of the host merges two of them, and a last one these with the third.
 # CHECK-LABEL: func.func private @fused_sort(
-# CHECK-SAME: %[[W:arg2]]: memref<258048xi8>
+# CHECK-SAME: %[[W:arg2]]: memref<405504xi8>
 # CHECK: %[[IN:.*]] = memref.collapse_shape %arg0
 # CHECK: %[[OUT:.*]] = memref.collapse_shape %arg1
-# CHECK: %[[V:.*]] = memref.view %[[W]]{{.*}} to memref<32256xi64>
+# CHECK: %[[V:.*]] = memref.view %[[W]]{{.*}} to memref<50688xi64>
 # CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c9, {{.*}} threads({{.*}}) in (%{{.*}} = %c256,
 # CHECK: memref.store %{{.*}}, %[[V]]
 # CHECK: scf.for
@@ -52,17 +52,17 @@ show((3, 20), "argsort")
 # CHECK-COUNT-5: gpu.shuffle xor
 # CHECK: memref.load %[[IN]]
 # CHECK: memref.store %{{.*}}, %[[OUT]]
-show((3, 5000), "sort")
+show((3, 6000), "sort")
 
-# Six blocks of each line keep what comes before the last of the elements found so far, and another one sorts what these leave.
+# Four blocks of each line keep what comes before the last of the elements found so far, and another one sorts what these leave.
 # CHECK-LABEL: func.func private @fused_topk(
 # CHECK: %[[IN:.*]] = memref.collapse_shape %arg0
 # CHECK: %[[OUT:.*]] = memref.collapse_shape %arg1
-# CHECK: %[[V:.*]] = memref.view %arg2{{.*}} to memref<90xi64>
-# CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c18,
-# CHECK-SAME: workgroup(%[[S:.*]] : memref<1793xi64, {{.*}}, %[[COUNT:.*]] : memref<1xi32
-# CHECK: scf.for %{{.*}} step %c768 iter_args(%[[LAST:.*]] = %c-1_i64)
-# CHECK-COUNT-3: memref.atomic_rmw addi %c1_i32, %[[COUNT]]
+# CHECK: %[[V:.*]] = memref.view %arg2{{.*}} to memref<60xi64>
+# CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c12,
+# CHECK-SAME: workgroup(%[[S:.*]] : memref<2817xi64, {{.*}}, %[[COUNT:.*]] : memref<1xi32
+# CHECK: scf.for %{{.*}} step %c1280 iter_args(%[[LAST:.*]] = %c-1_i64)
+# CHECK-COUNT-5: memref.atomic_rmw addi %c1_i32, %[[COUNT]]
 # CHECK: memref.load %[[COUNT]]
 # CHECK: scf.if {{.*}} -> (i64)
 # CHECK: memref.store %{{.*}}, %[[V]]

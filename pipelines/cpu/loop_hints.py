@@ -2,7 +2,8 @@
 
 A schedule unrolls as far as registers go. Of a loop whose iterations LLVM cannot count it makes several copies nevertheless, with code
 for what is left over, and a kernel of symbolic sizes has several such loops where a static one has none: lower tiles, masked ends.
-They take twice the time to compile and run no faster.
+They take twice the time to compile and run no faster. A loop of a few iterations, over the channels of a block, say, is unrolled as in
+static programs: its body is short beside what counting costs.
 """
 
 from relayc.dialects.mlir import func, ir, scf
@@ -13,16 +14,19 @@ _ON_LOOP = "llvm.loop_annotation"
 _ON_BRANCH = "loop_annotation"
 _OF_VECTORS = "vector."
 """There are no vectors without one that is loaded, stored or made of a scalar, and the names of these operations begin so."""
+_MOST_UNROLLED = 16
+"""Iterations up to which a loop is left to LLVM."""
 _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>"
 
 
 def keep_loops(module: ir.Module) -> bool:
-    """Marks the loops with vectors in functions that take symbols. Gives whether there are such functions: then `pass_on_hints` has to
-    follow the conversion to branches."""
+    """Marks the loops with vectors in functions that take symbols, but for those of a few iterations. Gives whether there are such
+    functions: then `pass_on_hints` has to follow the conversion to branches."""
     functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and symbol_positions(op)]
     for function in functions:
         for loop in walk(function.operation, scf.ForOp):
-            keep_loop(loop.operation)
+            if not _is_short(loop.operation):
+                keep_loop(loop.operation)
     return bool(functions)
 
 
@@ -30,6 +34,15 @@ def keep_loop(loop: ir.Operation) -> None:
     """Marks a loop that has vectors."""
     if _has_vectors(loop):
         loop.attributes[_ON_LOOP] = ir.Attribute.parse(_AS_IT_IS)
+
+
+def _is_short(loop: ir.Operation) -> bool:
+    """Whether a loop has a few iterations, of a number that is known."""
+    owners = [bound.owner for bound in list(loop.operands)[:3]]
+    if not all(isinstance(owner, (ir.OpView, ir.Operation)) and owner.operation.name == "arith.constant" for owner in owners):
+        return False
+    low, high, step = (ir.IntegerAttr(owner.operation.attributes["value"]).value for owner in owners)
+    return high - low <= _MOST_UNROLLED * step
 
 
 def pass_on_hints(module: ir.Module) -> None:

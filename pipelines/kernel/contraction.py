@@ -81,6 +81,13 @@ class Contraction:
         rows = collapse(members, self.epilogue, [self.output_offset()])
         return replace(self, rows=rows) if len(rows) == 1 else None
 
+    def with_joined_rows(self) -> "Contraction | None":
+        """This contraction with its innermost rows in one loop as far as the result and the epilogue walk them so, though A does not; None
+        where that joins none. Only a packed A can be read so, or one of which a table says where each row is: see `row_loops`."""
+        members = [v for row in self.rows for v in row.members]
+        rows = collapse(members, self.epilogue, [self.output_offset()])
+        return replace(self, rows=rows) if len(rows) < len(self.rows) and len(rows[-1].members) > 1 else None
+
     @property
     def row_loops(self) -> list[Var]:
         """Members of the innermost row loop that A walks by themselves: the whole row is split among them to read A."""

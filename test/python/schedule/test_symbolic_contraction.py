@@ -36,8 +36,8 @@ def constant(type_: str) -> str:
     return f'"relay.constant"() {{value = dense<0.0> : {type_}}} : () -> {type_}'
 
 
-def check(text: str, terms: Callable[[Sizes], int], oracle: Oracle, calls: Sequence[Sizes], target: Target | None, strategy: str) -> None:
-    """Compiles a kernel whose layouts stay as they are, and calls it.
+def check(text: str, terms: Callable[[Sizes], int], oracle: Oracle, calls: Sequence[Sizes], target: Target | None, strategy: str) -> str:
+    """Compiles a kernel whose layouts stay as they are, and calls it. Gives its schedule.
 
     Args:
       terms: how many products an element of the result sums.
@@ -59,6 +59,7 @@ def check(text: str, terms: Callable[[Sizes], int], oracle: Oracle, calls: Seque
         # Two more terms: a bias and a residual.
         error, bound = np.abs(found - expected), bound_of(terms(sizes) + 2, expected, magnitude, str(found.dtype))
         assert np.all(error <= bound), f"{sizes}: off by {np.max(error - bound)} more than allowed"
+    return kernel.schedule
 
 
 # ---- matrix products
@@ -177,8 +178,8 @@ def check_convolution(
     target: Target | None = None,
     dtype: str = "f32",
     strategy: str = "contraction",
-) -> None:
-    """x [n, c, h, w], given in another layout, by packed filters, then a rectifier."""
+) -> str:
+    """x [n, c, h, w], given in another layout, by packed filters, then a rectifier. Gives the schedule."""
     c = shape[1]
     named = dict(zip("NCHW", shape, strict=True))
 
@@ -207,7 +208,7 @@ def check_convolution(
     for size in [(0, 9, 9), (1, taps, taps), (2, 7, 11), (1, 13, 8), (3, 9, 17), (1, 16, 33), (1, 24, 24)]:
         sizes = dict(zip("nhw", size, strict=True))
         calls.append({d: sizes[d] for d in shape if isinstance(d, str)})
-    check(program({"x": x}, lines, y), lambda _: int(c) * taps * taps, oracle, calls, target, strategy)
+    return check(program({"x": x}, lines, y), lambda _: int(c) * taps * taps, oracle, calls, target, strategy)
 
 
 WINDOWS = [(3, 1, 1), (3, 2, 1), (1, 1, 0), (1, 2, 0), (5, 1, 2), (2, 2, 0)]
@@ -220,6 +221,17 @@ def test_convolutions(layout, shape):
     first = (layout == "NHWC") ^ (shape[0] == "n")
     for taps, stride, pad in WINDOWS[first::2]:
         check_convolution(layout, shape, 20, taps, stride, pad)
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "filters", "taps", "stride"),
+    [("NHWC", ["n", 6, "h", "w"], 64, 3, 1), ("NCHW", ["n", 5, "h", "w"], 72, 3, 1), ("NHWC", [1, 3, "h", "w"], 96, 5, 2)],
+    ids=str,
+)
+def test_tiles_go_over_the_ends_of_lines_where_padding_costs_little(layout, shape, filters, taps, stride):
+    schedule = check_convolution(layout, shape, filters, taps, stride, taps // 2)
+    # In rows of one line there are no blocks of tiles.
+    assert "block_tiles" in schedule
 
 
 def test_first_layers():

@@ -25,7 +25,8 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     rows_from,
 )
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
-from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, Plan, Source, element_bytes
+from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTES, Plan, Source
+from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table, with_place, write_place
 from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
 from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
 from relayc.pipelines.kernel.access import MergedLoop
@@ -33,8 +34,8 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.schedule.turns import is_repeated, way
-from relayc.pipelines.tir import emit, vectors
-from relayc.pipelines.tir.buffers import LINE, flat, local_buffer
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import LINE, flat, local_buffer, prefetch
 from relayc.symbolic import Size, ceil_div, maximum, minimum
 
 STREAM_BYTES = 4096
@@ -64,6 +65,8 @@ class BlockedNest(ContractionNest):
 
     `way` says in which order the panels of a task are visited, where they turn (see schedule.turns).
 
+    `table` says where rows of A begin, where nothing else does.
+
     Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
     reduction has several chunks.
     """
@@ -77,7 +80,8 @@ class BlockedNest(ContractionNest):
 
     def __init__(self, plan: Plan, blocks: Blocks) -> None:
         c, tile = plan.contraction, plan.tile
-        super().__init__(plan, plan.copied_rows * element_bytes(c.a.node))
+        super().__init__(plan, plan.copied_bytes)
+        self.table: ir.Value | None = None
         self.blocks = blocks
         self.row_var = c.rows[-1].var if c.rows else None
         self.panel_blocks = ceil_div(plan.panels, blocks.panels)
@@ -123,9 +127,14 @@ class BlockedNest(ContractionNest):
             self._copy_rows(rows)
         elif plan.a is Source.PARAMETER:
             rows = flat(body.arguments[c.a.node.position])
+        copy = None if rows is None else row_copy(plan, rows)
+        if plan.a is Source.TABLE:
+            self.table = self._copies(body, ir.IntegerType.get_signless(8 * PLACE_BYTES))
+            self._write_table(self.table)
+            copy = rows_of_table(c, self.evaluator.memory(c.a.node))
         self.packed = packed
         self.way = way() if plan.turns else None
-        self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], None if rows is None else row_copy(plan, rows))
+        self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], copy)
         panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
         outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
@@ -154,13 +163,26 @@ class BlockedNest(ContractionNest):
 
         self._tasks([*batch, MergedLoop([tile], plan.row_tiles)], code)
 
+    def _write_table(self, table: ir.Value) -> None:
+        """Writes where each row of A begins, as a whole before all tiles: they would have to divide to find out."""
+        c = self.c
+        *outer, last = c.row_loops
+
+        def code(point: Point) -> None:
+            var = Var(0, last.high, name=last.name)
+            with nest.serial([var], self.evaluator):
+                write_place(c, self.evaluator, {**point, last: Index.of(var)}, table)
+
+        self._tasks([MergedLoop([v], v.extent) for v in outer], code, work=self.plan.rows)
+
     def _start(self, slot: Index, rows: int) -> Index:
         """The row at which a tile begins, of the slot where it begins: the last tile of all starts early rather than being shorter."""
         return self.cover.start(slot, rows) if self.is_covered else emit.at_most(slot, self.plan.rows - rows)
 
     def _points(self, start: Index, rows: int, point: Point) -> list[Point]:
         """Points of the rows of a tile."""
-        return self.cover.points(self.row_var, start, rows, point) if self.is_covered else rows_from(self.row_var, start, rows, point)
+        points = self.cover.points(self.row_var, start, rows, point) if self.is_covered else rows_from(self.row_var, start, rows, point)
+        return points if self.table is None else [with_place(self.c, self.evaluator, p, self.table) for p in points]
 
     def _allocate(self) -> None:
         """The buffers of a thread."""
@@ -315,7 +337,29 @@ class BlockedNest(ContractionNest):
             return None
         if self.blocks.tiles == 1 or TILE not in at or self.plan.turns:
             return self._stream(self.packed, self._panel_start(panel, point))
-        return self._share(self.packed, self._panel_start(panel + 1, point), self._tile_number(task, at), Index(), self.c.depth)
+        following = self._panel_start(panel + 1, point)
+        if self.is_covered:
+            return self._share_of_call(self.packed, task, following, Index(), at)
+        return self._share(self.packed, following, self._tile_number(task, at), Index(), self.c.depth)
+
+    def _going_over(self, sweep: Sweep, ahead: Ahead | None) -> Sweep:
+        """How a tile goes over all steps of a panel while it asks the memory for something.
+
+        Where a call says how much a tile asks for, that takes several instructions. Where the innermost loop reads about a cache line of A,
+        they stand before each run of it: in its steps LLVM would find them too much to unroll it.
+        """
+        inner = self.c.reduction[-1].extent
+        if ahead is None or ahead.share is None or not isinstance(inner, int) or inner > self.line:
+            return replace(sweep, ahead=ahead)
+        share, buffer, first, level = ahead.share, ahead.buffer, ahead.first, ahead.level
+
+        def ask(point: Point) -> None:
+            start = first + self.evaluator.opaque(emit.arith("muli", emit.materialize(self.c.step(point)), share))
+            line = Var(0, inner * self.tile.width - 1, step=self.line, name="line")
+            with emit.for_loop(0, emit.arith("muli", share, emit.index_constant(inner)), self.line, line), self.evaluator.scope():
+                prefetch(buffer, start + line, level)
+
+        return replace(sweep, on_inner_loop=ask)
 
     def _stream(self, packed: ir.Value, start: Index) -> Ahead:
         """What a tile that goes through a panel from element `start` on reads a little later, and the next panel after that."""
@@ -401,7 +445,7 @@ class BlockedNest(ContractionNest):
             def tile(start: Index, rows: int, at: Point) -> None:
                 points = self._points(start, rows, at)
                 ahead = None if self.plan.turns and rows < BUSY_ROWS else self._ahead(task, panel, inner, at)
-                self.micro.tile_code(self.row_var, points, replace(sweep, ahead=ahead))
+                self.micro.tile_code(self.row_var, points, self._going_over(sweep, ahead))
 
             self._tiles(task, inner, tile)
 

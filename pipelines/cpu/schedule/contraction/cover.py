@@ -1,7 +1,7 @@
 """Which tiles cover rows whose number only a call knows.
 
 Most rows are in tiles of the full height, those that are left in lower ones, at the cost of fewest cycles; the last tile starts early
-rather than being shorter. Where there are fewer rows than the only tile has, its last rows are the last row again and again: so few heights
+rather than being shorter. Where there are fewer rows than a lower tile has, its last rows are the last row again and again: so few heights
 are enough, each of which is code of its own. Where the rows of a tile are stored together there must not be more of them than there are.
 
 Which tiles these are depends on the rows beyond the last whole tile only (or on their number, where they are fewer than a tile has), so
@@ -60,8 +60,9 @@ class Heights:
         return cycles(height, self.vectors, sets_of_sums(height * self.vectors))
 
     def _best(self, rows: int, alone: bool) -> tuple[float, dict[int, int]]:
-        """The tiles of fewest cycles that cover rows, and their cycles."""
-        sizes = [n for n in self.sizes if n <= rows or self.repeats or not alone]
+        """The tiles of fewest cycles that cover rows, and their cycles. The full tile, in which most of the time goes, repeats no row: its
+        rows are at regular distances then."""
+        sizes = [n for n in self.sizes if n <= rows or (self.repeats and n != self.sizes[0]) or not alone]
         found = [(0.0, {n: 0 for n in sizes})]
         for row in range(1, rows + 1):
             options = []
@@ -106,7 +107,7 @@ class Cover:
       low: the others, higher ones first.
       slots: rows of all tiles, so that rows of which there are several count as often.
       last: slot at which the last tile begins.
-      steps: how far rows of a tile are behind its first one: 0, 1, ..., and not behind the last row.
+      steps: how far rows of a lower tile are behind its first one: 0, 1, ..., and not behind the last row.
     """
 
     rows: Size
@@ -120,13 +121,14 @@ class Cover:
     def start(self, slot: Index, height: int) -> Index:
         """The row at which a tile begins, of the slot where it begins."""
         start = emit.at_most(slot, self.rows - height)
-        if proves(lambda: self.rows >= height) or not start.terms:
+        if height == self.height or proves(lambda: self.rows >= height) or not start.terms:
             return start
         return Index.of(Var(0, maximum(self.rows - height, 0), emit.larger(emit.materialize(start), 0), name="start"))
 
     def points(self, var: Var | None, start: Index, height: int, point: Point) -> list[Point]:
         """Points of the rows of a tile along a row variable."""
-        return [{**point, **({var: self._row_at(start, step)} if var is not None else {})} for step in self.steps[:height]]
+        steps = self.steps[:height] if height < self.height else [Index(n) for n in range(height)]
+        return [{**point, **({var: self._row_at(start, step)} if var is not None else {})} for step in steps]
 
     def _row_at(self, start: Index, step: Index) -> Index:
         if step.is_constant:
@@ -187,7 +189,7 @@ def cover(rows: Size, heights: Heights) -> Cover:
         some = emit.compare("ne", count, emit.index_constant(0))
         last = emit.select(some, emit.materialize(behind - size), last)
         slots = index(emit.materialize(behind), "slots")
-    steps = (Index(), *(_step(rows, n) if heights.repeats else Index(n) for n in range(1, height)))
+    steps = (Index(), *(_step(rows, n) if heights.repeats else Index(n) for n in range(1, max(sizes[1:], default=1))))
     return Cover(rows, height, full, tuple(low), slots, last, steps)
 
 

@@ -23,6 +23,9 @@ BUSY_ROWS = 4
 """Rows of a tile from which it has more to compute than to read, where what it reads is in the second-level cache or close: asking for it
 ahead then takes nothing from reading."""
 
+PLACE_BYTES = 8
+"""Bytes of an entry of a table that says where a row of A begins."""
+
 
 class Source(Enum):
     """Where tiles read an operand."""
@@ -30,6 +33,7 @@ class Source(Enum):
     PARAMETER = "from a parameter that is packed when the program is compiled"
     MEMORY = "where it lies"
     COPY = "from a copy that the kernel makes, in the order in which tiles read it"
+    TABLE = "where it lies, each row from where a table says that it begins"
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,13 @@ class Plan:
         c = self.contraction
         of_batch = self.rows * self.row_pitch if self.copies_whole_rows else self.row_tiles * self.tile.rows * c.depth
         return c.batches * of_batch if self.a is Source.COPY else 0
+
+    @property
+    def copied_bytes(self) -> Size:
+        """Bytes of a copy of A, or of a table of its rows."""
+        if self.a is Source.TABLE:
+            return self.rows * PLACE_BYTES
+        return self.copied_rows * element_bytes(self.contraction.a.node)
 
     @property
     def padded_bytes(self) -> Size:

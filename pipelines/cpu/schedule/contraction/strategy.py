@@ -74,7 +74,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     contraction = max(found, key=lambda c: _efficiency(c, kernel, target))
     if contraction.column_extent == 1 or contraction.node.element.width < 16:
         return None
-    contraction = _long_rows(contraction, kernel, target)
+    joined = _joined_rows(contraction, kernel)
+    contraction = joined or _long_rows(contraction, kernel, target)
     values = {"rows": partial(tile_rows, contraction, target), "vectors": partial(tile_vectors, contraction, target)}
     few = FEW_ROWS if is_repeated(kernel) and isinstance(contraction.row_extent, Dim) else None
     tile = tuning.replace(default_tile(contraction, target, few), ("rows", "vectors"), values=values)
@@ -86,17 +87,20 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
     blocks = default_blocks(contraction, tile, target, b is Source.COPY, few)
-    if few:
+    if few or joined is not None:
         # Many rows are in one block, too: they read the same panels.
         blocks = replace(blocks, tiles=ceil_div(typical_rows(contraction), tile.rows))
+    if joined is not None:
+        # As without a table: all tiles go by in front of a panel, which stays in the second-level cache.
+        blocks = replace(blocks, panels=1, chunk=contraction.reduction[0].extent)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
     in_place = b is Source.MEMORY
     blocks = tuning.replace(
         blocks, names, lambda found: found.fitted(contraction, tile, in_place), block_values(contraction, tile, in_place)
     )
-    if in_place:
+    if in_place or joined is not None:
         blocks = replace(blocks, chunk=contraction.reduction[0].extent)
-    a = source_of_a(kernel, contraction, tile)
+    a = source_of_a(kernel, contraction, tile) if joined is None else Source.TABLE
     share = guess(packed_bytes(contraction, tile)) // target.num_threads
     whole = blocks.chunk == contraction.reduction[0].extent or not isinstance(extent, int)
     turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
@@ -129,6 +133,26 @@ def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> flo
     ready = 1.0 if is_param(kernel, contraction.b.node) or has_contiguous_columns(contraction) else 0.6
     contiguous = 1.0 if contraction.store_stride(contraction.column) == 1 else 0.9
     return lanes * ready * contiguous
+
+
+COPIED = 400
+"""Multiply-adds for each element of a padded image from which writing it is a small part of the work: a few hundredths where the image
+stays in caches, a tenth where it does not."""
+
+
+def _joined_rows(contraction: Contraction, kernel: Kernel) -> Contraction | None:
+    """The contraction that reads the image with its padding and has its rows in one loop, where a padding bounds rows whose number only a
+    call knows: tiles then need not end where a line of the image does. None where it is no such contraction, or that costs too much."""
+    c = contraction
+    if not c.a.checks or isinstance(c.row_extent, int) or not is_param(kernel, c.b.node):
+        return None
+    padded = next((f for f in match(kernel, keeps_pads=True) if f.b.node is c.b.node and f.a.node.kind == "pad"), None)
+    joined = padded.with_joined_rows() if padded is not None else None
+    if joined is None or guess(prod(v.extent for v in c.variables)) < COPIED * guess(joined.a.node.size):
+        return None
+    # What is checked stays outermost: neighbours in memory are read one after the other.
+    order = [c.variables.index(v) for v in c.reduction]
+    return replace(joined, reduction=sorted(joined.reduction, key=lambda v: order.index(joined.variables.index(v))))
 
 
 def _long_rows(contraction: Contraction, kernel: Kernel, target: Target) -> Contraction:

@@ -6,9 +6,10 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.blocks import moving
+from relayc.pipelines.blocks.buffers import make_buffer
 from relayc.pipelines.blocks.indices import write
 from relayc.pipelines.blocks.regions import Span, iterators_of
-from relayc.pipelines.blocks.structure import Nest, make_buffer
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit

@@ -15,9 +15,10 @@ from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.types import shape_of
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
+from relayc.pipelines.blocks.buffers import memref_type
 from relayc.pipelines.blocks.indices import Reader, computed, divide, largest, smallest
 from relayc.pipelines.blocks.steps import Computed, Constant, Contents, Recorder, Step
-from relayc.pipelines.blocks.structure import Nest, memref_type
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, ScheduleError
 from relayc.pipelines.kernel.graph import indexing_maps, iteration_space
 from relayc.pipelines.kernel.index import FAR, Index, affine_index, reshape

@@ -1,8 +1,7 @@
 """What a function of blocks and loops holds, by name. Primitives look their operations up so: names stay when operations are rebuilt."""
 
-from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,9 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import block_name
+from relayc.pipelines.blocks.buffers import make_buffer
+from relayc.pipelines.blocks.computations import order_computations
+from relayc.pipelines.blocks.contents import Contents, blocks_of, position, set_around
 from relayc.pipelines.blocks.indices import Reader, substitute
 from relayc.pipelines.blocks.views import (
     COMPUTATIONS,
@@ -42,7 +44,7 @@ class Nest:
         self._function = function
         self.entry: ir.Block = function.regions[0].blocks[0]
         self.facts = self._new_facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
-        self._contents = _Contents()
+        self._contents = Contents()
         """What there is by name; while the function is edited what is left of that before."""
         self._is_current = False
         self._stays_current = False
@@ -83,7 +85,7 @@ class Nest:
     def sizes(self, sizes: Mapping[ir.Value, Size]) -> None:
         self.write()
         self.facts = self._new_facts(sizes)
-        self._contents, self._is_current = _Contents(), False
+        self._contents, self._is_current = Contents(), False
 
     def _new_facts(self, sizes: Mapping[ir.Value, Size]) -> Facts:
         made = Facts(sizes)
@@ -105,7 +107,7 @@ class Nest:
         before.remembered.clear()
         before.of_buffers.clear()
         if bodies is None:
-            self._contents = _Contents()
+            self._contents = Contents()
         self._changed = () if bodies is None else bodies
         self.facts.begin(bodies)
         try:
@@ -152,11 +154,11 @@ class Nest:
             if op.name.startswith(COMPUTATIONS) and next(iter(op.results[0].uses), None) is None:
                 op.erase()
 
-    def _found(self) -> "_Contents":
+    def _found(self) -> Contents:
         """What there is; while the function is edited it is looked for each time."""
         if self._is_current:
             return self._contents
-        found = _Contents()
+        found = Contents()
         stack: list[tuple[ir.Operation, tuple[Loop, ...], list[Member], Block | None]] = [
             (self._function.operation, (), found.inside, None)
         ]
@@ -212,47 +214,13 @@ class Nest:
                 for region, members in ((scope.init, scope.starts), (scope.body, scope.inside)):
                     if region is not None:
                         self._write(region, members)
-        self._contents, self._is_current, self._constants = _Contents(), False, None
+        self._contents, self._is_current, self._constants = Contents(), False, None
         if None in scopes:
-            self._order_computations()
-
-    def _order_computations(self) -> None:
-        """Lets what the function computes before its loops stand in the order in which it is used, each once: nothing says then in how many
-        steps the function was written."""
-        computed = [op for op in operations_in(self.entry) if op.name.startswith(COMPUTATIONS)]
-        left = {op.results[0] for op in computed}
-        inside, kept = frozenset(left), dict[Hashable, ir.Value]()
-
-        def use(op: ir.Operation) -> None:
-            for value in op.operands:
-                if value not in left:
-                    continue
-                left.remove(value)
-                source = value.owner.operation
-                use(source)
-                key = source.name, tuple(source.operands), tuple(source.attributes.items()), value.type
-                if key in kept:
-                    value.replace_all_uses_with(kept[key])
-                else:
-                    kept[key] = value
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            if len(op.results) != 1 or op.results[0] not in inside:
-                use(op)
-            return ir.WalkResult.ADVANCE
-
-        self._function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-        used = set(kept.values())
-        for op in reversed(computed):
-            if op.results[0] not in used:
-                op.erase()
-        place = next(op for op in operations_in(self.entry) if not op.name.startswith(COMPUTATIONS))
-        for value in kept.values():
-            value.owner.operation.move_before(place)
+            order_computations(self._function)
 
     def _write(self, region: ir.Block, members: "Sequence[Member]") -> None:
         """Writes what is in the function, or in a block."""
-        for block in _blocks_of(members):
+        for block in blocks_of(members):
             self._read_place(block)
         old = [op for op in operations_in(region) if is_statement(op)]
         end = ir.InsertionPoint.at_block_terminator(region) if region == self.entry else ir.InsertionPoint(region)
@@ -298,7 +266,7 @@ class Nest:
           guards: further guards of the blocks inside.
         """
         scope = old[0].scope
-        for block in _blocks_of(old[-1].inside):
+        for block in blocks_of(old[-1].inside):
             points, known = block.points(block.around), block.guards(block.around)
             limits = [Guard(substitute(g.index, point), g.limit) for g in known]
             block.place([substitute(p, point) for p in points], [*limits, *guards])
@@ -307,7 +275,7 @@ class Nest:
 
     def reorder_loops(self, old: list[Loop], new: list[Loop]) -> None:
         """Puts loops, one inside the other and nothing else between them, in another order."""
-        for block in _blocks_of(old[-1].inside):
+        for block in blocks_of(old[-1].inside):
             self._read_place(block)
         self._nest(old, new)
         self._changed_in(old[0].scope)
@@ -322,12 +290,12 @@ class Nest:
         """Loops in the place of others, in what is known."""
         found, outer, scope = self._contents, old[0].around, old[0].scope
         beside = outer[-1].inside if outer else found.beside(old[0])
-        beside[_position(beside, old[0])] = new[0]
+        beside[position(beside, old[0])] = new[0]
         inside = old[-1].inside
         for i, loop in enumerate(new):
             loop.around, loop.scope = (*outer, *new[:i]), scope
             loop.inside = [new[i + 1]] if i + 1 < len(new) else inside
-        _set_around(inside, (*outer, *new))
+        set_around(inside, (*outer, *new))
         loops = list(found.loops.items())
         gone, made = {loop.name for loop in old}, {loop.name: loop for loop in new}
         found.loops.clear()
@@ -345,7 +313,7 @@ class Nest:
         self._take_out(block)
         around = beside.around
         members = around[-1].inside if around else self._contents.beside(beside)
-        members.insert(_position(members, beside) + behind, loops[0] if loops else block)
+        members.insert(position(members, beside) + behind, loops[0] if loops else block)
         self._put_in(block, loops, around, beside.scope)
         block.place(points, guards)
         self._contents.sort()
@@ -362,13 +330,13 @@ class Nest:
         """Takes a block from where it is, with the loops around that then are empty."""
         gone: Loop | Block = block
         for loop in reversed(block.around):
-            del loop.inside[_position(loop.inside, gone)]
+            del loop.inside[position(loop.inside, gone)]
             if loop.inside:
                 return
             gone = loop
             del self._contents.loops[loop.name]
         beside = self._contents.beside(gone)
-        del beside[_position(beside, gone)]
+        del beside[position(beside, gone)]
 
     def hoist(self, buffer: ir.Value, before: Loop | Block) -> None:
         """Lets an allocation stand before a loop or block of the function, where it stands behind it."""
@@ -376,7 +344,7 @@ class Nest:
             return
         inside = self._contents.inside
         (here,) = [i for i, m in enumerate(inside) if not isinstance(m, (Loop, Block)) and m == buffer.owner.operation]
-        there = _position(inside, before)
+        there = position(inside, before)
         if there < here:
             inside.insert(there, inside.pop(here))
             self._contents.sort()
@@ -428,7 +396,7 @@ class Nest:
             del found.loops[loop.name]
         loops = self.new_loops(wanted, made.location)
         view = found.blocks[old.name] = Block(made, self.facts, old.name, iterators, extents)
-        members[_position(members, top)] = loops[0] if loops else view
+        members[position(members, top)] = loops[0] if loops else view
         self._put_in(view, loops, (), old.scope)
         view.place([Index.of(loop.var) for loop in loops], [])
         found.sort()
@@ -572,12 +540,12 @@ class Nest:
             return [at]
         if isinstance(at, Loop):
             if self._is_current:
-                return _blocks_of(at.inside)
+                return blocks_of(at.inside)
             at = at.operation
         if at.name == "tir.block":
             return [self.block_view(at)]
         if self._is_current:
-            return _blocks_of(self._inside(at))
+            return blocks_of(self._inside(at))
         return [block for op in self.members(at) if op.name != "memref.alloc" for block in self.blocks_in(op)]
 
     def _view(self, operation: ir.Operation) -> Loop | Block:
@@ -604,7 +572,7 @@ class Nest:
     def outer_blocks(self) -> list[Block]:
         """The blocks that are in no other block, in the order of the text."""
         self._found()
-        return _blocks_of(self._contents.inside) if self._is_current else self.blocks_in(self._function.operation)
+        return blocks_of(self._contents.inside) if self._is_current else self.blocks_in(self._function.operation)
 
     # ---- names
 
@@ -650,92 +618,9 @@ class Nest:
         return made
 
 
-@dataclass(frozen=True)
-class _Contents:
-    """What a function holds.
-
-    Attributes:
-      loops, blocks, allocations: by name, in the order of the text.
-      inside: what is directly in the function.
-      remembered, of_buffers: what was computed of the function, and of its buffers alone.
-    """
-
-    loops: dict[str, Loop] = field(default_factory=dict)
-    blocks: dict[str, Block] = field(default_factory=dict)
-    allocations: dict[str, ir.Value] = field(default_factory=dict)
-    inside: "list[Member]" = field(default_factory=list)
-    remembered: dict[tuple, Any] = field(default_factory=dict)
-    of_buffers: dict[tuple, Any] = field(default_factory=dict)
-
-    def beside(self, view: Loop | Block) -> "list[Member]":
-        """The members of the block that holds a loop or block, or of the function."""
-        if view.scope is None:
-            return self.inside
-        return next(members for members in (view.scope.starts, view.scope.inside) if any(m is view for m in members))
-
-    def sort(self) -> None:
-        """Puts what there is by name in the order of the text."""
-        loops, blocks = dict[str, Loop](), dict[str, Block]()
-        left = self.inside[::-1]
-        while left:
-            member = left.pop()
-            if isinstance(member, Loop):
-                loops[member.name] = member
-                left += member.inside[::-1]
-            elif isinstance(member, Block):
-                blocks[member.name] = member
-                left += [*member.starts, *member.inside][::-1]
-        self.loops.clear()
-        self.loops.update(loops)
-        self.blocks.clear()
-        self.blocks.update(blocks)
-
-
-def _position(members: "Sequence[Member]", view: Loop | Block) -> int:
-    return next(i for i, member in enumerate(members) if member is view)
-
-
-def _blocks_of(members: "Sequence[Member]") -> list[Block]:
-    """The outermost blocks among some members and inside of them, in order."""
-    found: list[Block] = []
-    for member in members:
-        if isinstance(member, Block):
-            found.append(member)
-        elif isinstance(member, Loop):
-            found += _blocks_of(member.inside)
-    return found
-
-
-def _set_around(members: "Sequence[Member]", around: tuple[Loop, ...]) -> None:
-    for member in members:
-        if isinstance(member, (Loop, Block)):
-            member.around = around
-        if isinstance(member, Loop):
-            _set_around(member.inside, (*around, member))
-
-
 def _free(name: str, taken: Container[str]) -> str:
     number, found = 1, name
     while found in taken:
         number += 1
         found = f"{name}_{number}" if name[-1].isdigit() else f"{name}{number}"
     return found
-
-
-def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str = "global") -> ir.Value:
-    """An allocation at the ambient insertion point."""
-    dynamic = [emit.index_constant(d) for d in shape if not isinstance(d, int)]
-    type_ = memref_type(shape, element)
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dynamic), 0]),
-        names.BUFFER: ir.StringAttr.get(name),
-    }
-    if scope != "global":
-        attributes[names.SCOPE] = ir.StringAttr.get(scope)
-    return emit.create("memref.alloc", [type_], dynamic, attributes)
-
-
-def memref_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
-    """The type of a buffer of a shape, whose sizes may be expressions."""
-    dynamic = ir.ShapedType.get_dynamic_size()
-    return ir.MemRefType.get([d if isinstance(d, int) else dynamic for d in shape], element)

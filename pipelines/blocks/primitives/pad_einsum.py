@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.pipelines.blocks.buffers import make_buffer
 from relayc.pipelines.blocks.dependence import loops_of_iterators
 from relayc.pipelines.blocks.reducers import find_reducer
 from relayc.pipelines.blocks.registry import find_block, primitive
 from relayc.pipelines.blocks.steps import Access
-from relayc.pipelines.blocks.structure import Nest, make_buffer
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, ScheduleError, body_point
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, ceil_div

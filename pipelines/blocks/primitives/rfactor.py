@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION, make_block
+from relayc.pipelines.blocks.buffers import make_buffer
 from relayc.pipelines.blocks.dependence import Dependence, dependence
 from relayc.pipelines.blocks.indices import Writer, substitute, variables, write
 from relayc.pipelines.blocks.reducers import Part, Reducer, find_reducer
 from relayc.pipelines.blocks.registry import find_loop, primitive
-from relayc.pipelines.blocks.structure import Nest, make_buffer
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, ScheduleError, body_point, drop, holds
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit

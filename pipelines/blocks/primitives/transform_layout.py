@@ -8,10 +8,11 @@ from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.blocks import bodies, copies, moving
+from relayc.pipelines.blocks.buffers import make_buffer, memref_type
 from relayc.pipelines.blocks.layouts import composed, mapped, shape_in
 from relayc.pipelines.blocks.regions import Span
 from relayc.pipelines.blocks.registry import find_block, loop_primitive
-from relayc.pipelines.blocks.structure import Nest, make_buffer, memref_type
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, ScheduleError, drop
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.tir import emit

@@ -12,7 +12,8 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import signless_dtype
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.structure import Nest, make_buffer
+from relayc.pipelines.blocks.buffers import make_buffer
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript import signature
 from relayc.pipelines.blocks.tvmscript.buffers import Buffer
 from relayc.pipelines.blocks.tvmscript.building import BlockFrame, Building, Less, building

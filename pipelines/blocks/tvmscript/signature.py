@@ -9,7 +9,8 @@ from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import signless_dtype
 from relayc.dialects.tir import names
-from relayc.pipelines.blocks.structure import Nest, memref_type
+from relayc.pipelines.blocks.buffers import memref_type
+from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript.buffers import BufferType, Handle
 from relayc.pipelines.blocks.tvmscript.specs import Match, Symbol
 from relayc.pipelines.blocks.tvmscript.values import IndexExpr

@@ -124,6 +124,8 @@ class _Program:
         """What the program gives, and the blocks around the current one, whose terminators are gone."""
         self._failed: ir.Block | None = None
         self._too_deep: dict[str, ir.Block] = {}
+        self._releasing: dict[tuple[ir.Block, Value], ir.Block] = {}
+        """Blocks that free a value and go on with another block."""
         self.owned: list[Value] = []
         """Memory of the heap that is there where the text is: what fails here frees it."""
         self.turn: Value | None = None
@@ -335,14 +337,20 @@ class _Program:
         self.block = further
 
     def releasing(self, block: ir.Block) -> ir.Block:
-        """A block for what has failed, or one before it that frees the memory that is there."""
-        if not self.owned:
-            return block
-        before = self.new_block()
+        """A block for what has failed, or one before it that frees the memory that is there.
+
+        What was there earlier is freed last, by the blocks that do so for what failed earlier: to free all of it anew in each place would
+        take as many operations as there are places times tensors.
+        """
         for memory in self.owned:
-            self.append(before, partial(memref.DeallocOp, memory))
-        self.append(before, lambda: cf.BranchOp([], block))
-        return before
+            key = block, memory
+            before = self._releasing.get(key)
+            if before is None:
+                before = self._releasing[key] = self.new_block()
+                self.append(before, partial(memref.DeallocOp, memory))
+                self.append(before, partial(cf.BranchOp, [], block))
+            block = before
+        return block
 
     def check(self, status: Value) -> None:
         """Goes on in a new block where a call has not failed."""

@@ -288,7 +288,9 @@ def _index(iteration: ir.Value, low: ir.Value, step: ir.Value) -> ir.Value:
 def _is(value: ir.Value, number: int) -> bool:
     """Whether a value is the constant of that number."""
     owner = value.owner
-    return isinstance(owner, ir.Operation) and owner.name == "arith.constant" and ir.IntegerAttr(owner.attributes["value"]).value == number
+    if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name != "arith.constant":
+        return False
+    return ir.IntegerAttr(owner.attributes["value"]).value == number
 
 
 def _allocate_per_thread(buffer: ir.Operation) -> None:

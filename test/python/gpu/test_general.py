@@ -3,7 +3,6 @@
 All operators: `RELAYC_TEST_TARGET="cuda -emulate=true" pytest test/python/ops`.
 """
 
-import os
 from pathlib import Path
 
 import ml_dtypes
@@ -161,9 +160,7 @@ def _input(spec, rng):
     return np.ones(spec.shape, np.int64) if spec.name == "attention_mask" else rng.integers(0, 2, spec.shape)
 
 
-FEW = ("vit",)
-"""RELAYC_TEST_MODELS=1 in the environment takes all (4 to 11 s each); test_cuda_models runs two others, with the code of their hosts."""
-MODELS = [path.stem for path in sorted(FOLDER.glob("*.onnx")) if path.stem in FEW or "RELAYC_TEST_MODELS" in os.environ]
+MODELS = [path.stem for path in sorted(FOLDER.glob("*.onnx"))]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -25,8 +25,10 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.compile_kernel import compile_kernel
 from relayc.pipelines.program.functions import read_functions, specs_of
 from relayc.pipelines.schedule.table import strategies_of
+from relayc.pipelines.sizes import symbol_positions
 from relayc.pipelines.tuning_space import tuning_space
 from relayc.runtime.kernel import Kernel
+from relayc.runtime.shapes import find_sources
 from relayc.runtime.threads import Team
 from relayc.tools.inputs import random_inputs
 from relayc.tools.reference import compare
@@ -78,12 +80,14 @@ class Gate:
     Attributes:
       measured: kernels that both strategies take, that one of them gets by the table.
       declined: kernels that one of them gets and the other does not take, with the model.
+      inner: kernels that cannot be called by themselves: their inputs do not say all sizes.
     """
 
     old: str
     new: str
     measured: list[Candidate] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
 
     @property
     def mean(self) -> float:
@@ -130,6 +134,9 @@ def measure_gate(sources: Sequence[Source | Operation], settings: GateSettings, 
             if {settings.old, settings.new} - set(taken):
                 gate.declined.append(f"{source.name}: {name}")
                 continue
+            if not _says_its_sizes(text):
+                gate.inner.append(f"{source.name}: {name}")
+                continue
             for sizes in settings.sizes if "relay.symbol" in text else ({},):
                 one = Candidate(name, source.name, text, ops, sizes, Timed(settings.old), Timed(settings.new))
                 progress(f"{source.name}: {name}")
@@ -152,6 +159,18 @@ def _kernels(source: Source | Operation, settings: GateSettings) -> list[tuple[s
         ops[space.kernel] = space.ops
     functions = read_functions(mod.module).kernels
     return [(name, str(function), ops[name], taken[name]) for name, function in functions.items() if name in taken]
+
+
+def _says_its_sizes(text: str) -> bool:
+    """Whether the inputs of a kernel say the values of all its symbols."""
+    mod = IRModule.parse(text)
+    with mod.context:
+        (function,) = mod.module.body.operations
+        try:
+            find_sources(specs_of(function, "input"), list(symbol_positions(function)))
+        except ValueError:
+            return False
+    return True
 
 
 def _te(model: Any, settings: GateSettings) -> IRModule:
@@ -245,4 +264,6 @@ def summary_of(gate: Gate) -> str:
         )
     if gate.declined:
         lines.append(f"{len(gate.declined)} that only one of the two takes: {', '.join(gate.declined)}")
+    if gate.inner:
+        lines.append(f"{len(gate.inner)} whose inputs do not say all sizes: {', '.join(gate.inner)}")
     return "\n".join(lines) or f"no kernel that both {gate.old} and {gate.new} take"

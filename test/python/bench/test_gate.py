@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 import relayc
 from relayc.bench import __main__ as command
 from relayc.bench.gate import GateSettings, measure_gate, summary_of
-from relayc.bench.models import find_models
+from relayc.bench.models import Source, find_models
 from relayc.bench.ops import Gemm
 
 MODELS = Path(relayc.__path__[0]) / "test" / "models"
@@ -33,6 +34,17 @@ def test_what_one_of_them_does_not_take() -> None:
     gate = measure_gate([Gemm(3, 5, 7)], GateSettings("contraction", "window_columns"), lambda text: None)
     assert gate.declined == ["3x5x7: fused_dense"] and not gate.measured
     assert "no kernel" in summary_of(measure_gate([], GateSettings("loops", "amx"), lambda text: None))
+
+
+def test_a_kernel_whose_inputs_do_not_say_its_sizes_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "range.onnx"
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> main (int64 limit) => (int64[m] y) '
+        "{ zero = Constant <value_int = 0> () one = Constant <value_int = 1> () y = Range (zero, limit, one) }"
+    )
+    onnx.save(model, path)
+    gate = measure_gate([Source("range", path)], GateSettings("loops", "rows", rounds=1), lambda text: None)
+    assert [name.split(": ")[0] for name in gate.inner] == ["range"] and "whose inputs do not say all sizes" in summary_of(gate)
 
 
 def test_a_strategy_that_there_is_not(capsys: pytest.CaptureFixture) -> None:

@@ -94,20 +94,19 @@ class _Image:
         size = self._table + 8 * sum(s.size // _SYMBOL_BYTES for s in self._sections if s.kind == _SYMTAB)
         self._memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        for index, place in self._places.items():
-            section = self._sections[index]
-            if section.kind != NO_BITS:
+        for section, place in zip(self._sections, self._places, strict=True):
+            if place is not None and section.kind != NO_BITS:
                 self._memory[place : place + section.size] = content[section.offset : section.offset + section.size]
         for section in self._sections:
-            if section.kind == _RELA and section.info in self._places:
-                self._relocate(content, section, self._symbols(content, self._sections[section.link], find))
+            if section.kind == _RELA and (place := self._places[section.info]) is not None:
+                self._relocate(content, section, place, self._symbols(content, self._sections[section.link], find))
         if code_bytes:
             _protect(self._base, code_bytes)
 
     def _place(self) -> tuple[int, int]:
         """Places the sections that are loaded, code first; returns the bytes of the pages with code, and of all."""
         at, code_bytes = 0, 0
-        self._places: dict[int, int] = {}
+        self._places: list[int | None] = [None] * len(self._sections)
         for executable in (True, False):
             for index, section in enumerate(self._sections):
                 if section.flags & _ALLOC and bool(section.flags & _EXECUTE) == executable:
@@ -127,15 +126,16 @@ class _Image:
             elif symbol.section == _UNDEFINED:
                 value = find(symbol.name) if symbol.name else 0
             elif symbol.section != _ABSOLUTE:
-                place = self._places.get(symbol.section)
+                place = self._places[symbol.section] if symbol.section < len(self._places) else None
                 value = 0 if place is None else self._base + place + value
                 if not symbol.is_local:
                     self._names[symbol.name] = value
             values.append(value)
         return values
 
-    def _relocate(self, content: bytes, section: SectionHeader, symbols: Sequence[int]) -> None:
-        size, place = self._sections[section.info].size, self._places[section.info]
+    def _relocate(self, content: bytes, section: SectionHeader, place: int, symbols: Sequence[int]) -> None:
+        """Writes what a table of relocations says into the section that it is of, which begins at `place`."""
+        size = self._sections[section.info].size
         for at in range(section.offset, section.offset + section.size, _RELA_BYTES):
             offset, info, addend = struct.unpack_from("<QQq", content, at)
             kind, number = info & 0xFFFFFFFF, info >> 32

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import handmade_flow
 import numpy as np
 import onnx
 import pytest
+from jitted import compile_text
 from onnx_models import model_of, weighted
 
 import relayc
@@ -25,6 +27,7 @@ from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategi
 from relayc.pipelines.te.core import RULES as COMPUTE_RULES
 from relayc.runtime.cache import Cache, Origin, file_digest
 from relayc.runtime.cpu import objects
+from relayc.runtime.elf import read_headers
 from relayc.tools import cli
 
 pytestmark = pytest.mark.skipif(not objects.can_load(), reason="objects are loaded on Linux on x86-64 only")
@@ -401,6 +404,18 @@ def test_branches_loops_and_calls_are_found_again(folder, tmp_path):
 def test_what_is_no_object_file_is_refused(content):
     with pytest.raises(objects.LoadError):
         objects.Program(objects.ObjectCode(content, ()))
+
+
+def test_a_relocation_of_a_section_that_is_not_there_is_refused():
+    text = "func.func private @omp_get_max_threads() -> i32 func.func @one() { %0 = func.call @omp_get_max_threads() : () -> i32 return }"
+    engine = compile_text(text)
+    content = bytearray(engine.object_code().root)
+    headers = read_headers(bytes(content), "object")
+    table = next(i for i, section in enumerate(headers.sections) if section.kind == 4)  # SHT_RELA
+    (start,) = struct.unpack_from("<Q", content, 40)
+    struct.pack_into("<I", content, start + 64 * table + 44, 999)
+    with pytest.raises(objects.LoadError, match="damaged"):
+        objects.Program(objects.ObjectCode(bytes(content), ()))
 
 
 def test_the_command_shows_and_clears(folder, model, capsys, monkeypatch):

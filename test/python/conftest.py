@@ -3,12 +3,17 @@
 import os
 import zlib
 
+import hypothesis
 import pytest
 
 from relayc.pipelines import release_memory
 
 # Tests compile what they test: the on-disk cache is off but for its own tests.
 os.environ["RELAYC_CACHE"] = "0"
+
+# What takes long on a busy machine is no fault: speed is measured in bench/.
+hypothesis.settings.register_profile("suite", deadline=None)
+hypothesis.settings.load_profile("suite")
 
 SHARE = 3
 """Of the cases at symbolic sizes, which each compile kernels of many versions, one in so many runs unless RELAYC_TEST_SYMBOLS is set."""

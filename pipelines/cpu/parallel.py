@@ -54,7 +54,7 @@ TAKE = "__relayc_take"
 """The function that gives a thread iterations; it calls no other one."""
 _TAKE_TEXT = f"""
 func.func private @{TAKE}(%taken: !llvm.ptr, %total: index, %threads: index, %thread: index, %start: index) -> (index, index, index)
-    attributes {{llvm.linkage = #llvm.linkage<internal>, passthrough = ["noinline"]}} {{
+    attributes {{llvm.linkage = #llvm.linkage<internal>}} {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %most = arith.constant {_PARTS} : index

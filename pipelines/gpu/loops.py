@@ -191,10 +191,7 @@ class _Function:
             return
         with ir.InsertionPoint(op), launch([lines], BLOCK, [(BLOCK // WARP, scan.type)]) as made:
             _place(threads, made.block[0].value)
-            for inner in threads.body[:-1]:
-                end = _marker()
-                inner.move_before(end)
-                end.erase()
+            _move_here(threads.body[:-1])
             emit_scan(scan, made, BLOCK)
         op.erase()
 
@@ -213,10 +210,7 @@ class _Function:
                 part = part_of(scan, parts, line, number, BLOCK, totals)
                 if scans:
                     _place(threads, line)
-                    for inner in threads.body[:-1]:
-                        end = _marker()
-                        inner.move_before(end)
-                        end.erase()
+                    _move_here(threads.body[:-1])
                     emit_scan(scan, made, BLOCK, part)
                 else:
                     values = dict(zip((level.variable for level in threads.levels), _points(threads, line), strict=True))
@@ -279,6 +273,14 @@ class _Function:
         if names:
             function.arg_attrs = [*[ir.DictAttr.get({})] * (len(types) - len(names)), *symbol_attributes(names)]
         return workspace
+
+
+def _move_here(operations: Sequence[ir.Operation]) -> None:
+    """Moves operations to the ambient insertion point."""
+    end = _marker()
+    for op in operations:
+        op.move_before(end)
+    end.erase()
 
 
 def _place(threads: Threads, number: ir.Value) -> None:

@@ -12,7 +12,7 @@ from relayc.pipelines.blocks.lower.storage import Use
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.gpu.aligned import is_multiple
 from relayc.pipelines.gpu.copies import GLOBAL, SHARED, copy_asynchronously, pointer
-from relayc.pipelines.kernel.index import Index, Var, weighted
+from relayc.pipelines.kernel.index import Index, weighted
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, proves
 
@@ -33,10 +33,9 @@ def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
     ends = [
         _start(use, bodies, state, buffer, indices, width) for buffer, indices in ((found.target, found.at), (found.source, found.indices))
     ]
-    point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
     there = []
     for condition in found.conditions:
-        first = _first(use, bodies.at(substitute(condition.index, point), state.point), condition.limit, state, width)
+        first = _first(use, bodies.at(substitute(condition.index, use.point), state.point), condition.limit, state, width)
         _, high = first.bounds()
         if not proves(lambda: high < condition.limit):  # noqa: B023
             there.append(emit.compare("slt", emit.materialize(first), emit.index_constant(condition.limit)))
@@ -49,8 +48,7 @@ def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tu
     storage = bodies.storage[buffer]
     if not isinstance(storage, Memory):
         raise ScheduleError(f"{use.block}: {_WANTED}, found one of a buffer in registers")
-    point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
-    local = [substitute(i, point) - low for i, low in zip(indices, storage.lows, strict=True)]
+    local = [substitute(i, use.point) - low for i, low in zip(indices, storage.lows, strict=True)]
     offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
     lane = bodies.evaluator.lane
     if width > 1 and (offset.coefficient(lane) != 1 or offset.without(lane).has_vector()):

@@ -22,6 +22,12 @@ TURN, FREE, PHASE = (0, 1), (1, 1), (2, 1)
 """Of a ring: the place of what an iteration reads, the one that was read before, and the parity of the phase of the former."""
 
 
+def following(place: ir.Value, last: int) -> ir.Value:
+    """The place of a ring behind another one, by their numbers."""
+    is_last = emit.compare("eq", place, emit.number(last, place.type))
+    return emit.select(is_last, emit.number(0, place.type), emit.arith("addi", place, emit.number(1, place.type)))
+
+
 @dataclass(frozen=True)
 class BoxRing:
     """The ring of a loop.
@@ -99,17 +105,12 @@ class BoxRing:
         nest.when(self.leads, self.bodies.evaluator, lambda: nest.when(bulk.elected(), self.bodies.evaluator, by_one))
         warp_barrier()  # else ptxas takes what follows as run by parts of warps, and products there wait for each other
 
-    def following(self, number: ir.Value) -> ir.Value:
-        """The place behind another one."""
-        is_last = emit.compare("eq", number, bulk.i32(self.node.ahead))
-        return emit.select(is_last, bulk.i32(0), emit.arith("addi", number, bulk.i32(1)))
-
     def advance(self) -> None:
         """To the next turn."""
         turn, phase = self.now(TURN), self.now(PHASE)
-        following = self.following(turn)
-        begins = emit.create("arith.extui", [phase.type], [emit.compare("eq", following, bulk.i32(0))])
-        self.places.registers.values.update({FREE: turn, TURN: following, PHASE: emit.arith("xori", phase, begins)})
+        next_turn = following(turn, self.node.ahead)
+        begins = emit.create("arith.extui", [phase.type], [emit.compare("eq", next_turn, bulk.i32(0))])
+        self.places.registers.values.update({FREE: turn, TURN: next_turn, PHASE: emit.arith("xori", phase, begins)})
 
     def _barrier(self, place: Index) -> ir.Value:
         return pointer(self.barriers, place, SHARED)

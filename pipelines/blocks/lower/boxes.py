@@ -49,6 +49,11 @@ class BoxCopy(LoopNode):
         self.kind, self.use = _BOX, use
 
     @property
+    def loops(self) -> tuple[Loop, ...]:
+        """This loop and those in it."""
+        return self.use.loops[[loop.name for loop in self.use.loops].index(self.loop.name) :]
+
+    @property
     def target(self) -> ir.Value:
         """The buffer that it writes."""
         return next(a.buffer for a in self.use.accesses if a.is_store)
@@ -146,8 +151,7 @@ class Box:
         Args:
           tensor_map: its address; barrier: that of shared memory.
         """
-        point: dict[Var, Index] = dict(zip(self.use.block.vars, self.use.points, strict=True))
-        first = [bodies.at(substitute(index, point), state.point) for index in self.copied.indices]
+        first = [bodies.at(substitute(index, self.use.point), state.point) for index in self.copied.indices]
         target = bodies.storage[self.copied.target]
         assert isinstance(target, Memory)
         for block in range(self.lines.blocks):
@@ -189,11 +193,10 @@ def box_of(node: BoxCopy, region: Region, lines: Lines, source: Sequence[Size]) 
         pitch *= extent
         if not proves(lambda: pitch % _CHUNK == 0):  # noqa: B023
             raise ScheduleError(f"{use.block}: {wanted}, of lines at multiples of {_CHUNK} bytes, found them {pitch} bytes apart")
-    inner: set[Var] = {loop.var for loop in use.loops[[loop.name for loop in use.loops].index(node.loop.name) :]}
-    point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
+    inner: set[Var] = {loop.var for loop in node.loops}
     for index, at, low in zip(copied.indices, copied.at, region.lows, strict=True):
-        to = substitute(at, point) - low
-        if not variables(to) <= inner or to.const != 0 or not variables(substitute(index - at, point)).isdisjoint(inner):
+        to = substitute(at, use.point) - low
+        if not variables(to) <= inner or to.const != 0 or not variables(substitute(index - at, use.point)).isdisjoint(inner):
             raise ScheduleError(f"{use.block}: {wanted}, of a whole buffer, to the dimensions that it has, found {index} to {at}")
     for condition in copied.conditions:
         if not any(equal(condition.index, i) and condition.limit == extent for i, extent in zip(copied.indices, source, strict=True)):

@@ -11,7 +11,7 @@ from relayc.pipelines.blocks.lower.registers import Slot
 from relayc.pipelines.blocks.lower.storage import Region, Use
 from relayc.pipelines.blocks.matching import Binding
 from relayc.pipelines.blocks.views import ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, linearize
+from relayc.pipelines.kernel.index import Index, linearize
 from relayc.pipelines.tir import emit
 
 SCOPES = {32: "warp", 128: "warpgroup"}
@@ -109,10 +109,9 @@ class Tiles:
         """Those of an operand at a point. Raises ScheduleError."""
         placement, file = Placement.of(fragments, binding), bodies.storage[binding.buffer]
         assert isinstance(file, File)
-        point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
         first = []
         for index, low, (_, tile) in zip(binding.low, file.lows, placement.axes, strict=True):
-            at = bodies.over(substitute(index, point) - low, state.point)
+            at = bodies.over(substitute(index, use.point) - low, state.point)
             if not at.is_constant or not isinstance(at.const, int) or at.const % tile:
                 raise ScheduleError(
                     f"{use.block}: {binding.name}: expected whole fragments at numbers, {placement}, found one at {at}: "

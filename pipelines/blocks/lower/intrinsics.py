@@ -15,7 +15,7 @@ from relayc.pipelines.blocks.lower.storage import Use, region_of
 from relayc.pipelines.blocks.matching import Binding, Match, Partial
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Guard, ScheduleError
-from relayc.pipelines.kernel.index import Index, Var, weighted
+from relayc.pipelines.kernel.index import Index, weighted
 from relayc.pipelines.sizes import symbol_positions
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
@@ -102,8 +102,7 @@ class Tensorized:
     def _operand(self, binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
         storage = bodies.storage[binding.buffer]
         assert isinstance(storage, Memory)  # what intrinsics work on is not kept in registers
-        point: dict[Var, Index] = dict(zip(use.block.vars, use.points, strict=True))
-        local = [substitute(i, point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
+        local = [substitute(i, use.point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
         within = 0
         if storage.lines is None:
             offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset

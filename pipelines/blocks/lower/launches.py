@@ -14,7 +14,7 @@ from relayc.pipelines.blocks.intrinsics import Asynchronous
 from relayc.pipelines.blocks.lower.asynchronous import emit_copy
 from relayc.pipelines.blocks.lower.barriers import Barriers
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State
-from relayc.pipelines.blocks.lower.box_rings import FREE, PHASE, TURN, BoxRing
+from relayc.pipelines.blocks.lower.box_rings import FREE, PHASE, TURN, BoxRing, following
 from relayc.pipelines.blocks.lower.boxes import BoxCopy
 from relayc.pipelines.blocks.lower.emission import Emission
 from relayc.pipelines.blocks.lower.guards import Guards, holding
@@ -227,9 +227,7 @@ class LaunchEmission(Emission):
         self._copy_ahead(node, state, number + node.ahead, free)
         with self._in_ring(node, turn):
             self.emit(node.rest, state)
-        is_last = emit.compare("eq", places[TURN], emit.index_constant(node.ahead))
-        following = emit.select(is_last, emit.index_constant(0), emit.arith("addi", places[TURN], emit.index_constant(1)))
-        places.update({FREE: places[TURN], TURN: following})
+        places.update({FREE: places[TURN], TURN: following(places[TURN], node.ahead)})
 
     # ---- those whose copies are of boxes
 
@@ -239,7 +237,7 @@ class LaunchEmission(Emission):
         place = ring.now(TURN)
         for number in range(node.ahead):
             self._copy_ahead(node, state, Index(number), ring.place(place))
-            place = ring.following(place)
+            place = following(place, node.ahead)
         before, self._unfinished = self._unfinished, unfinished_in(node)
         if node.loop.extent == 1:
             self._contents(node, self._at(state, node, Index()), None)
@@ -302,9 +300,7 @@ class LaunchEmission(Emission):
     @staticmethod
     def _begin_of(box: BoxCopy, state: State) -> State:
         """Where the loops of a copy of a box are at their start."""
-        names = [loop.name for loop in box.use.loops]
-        inner = box.use.loops[names.index(box.loop.name) :]
-        return replace(state, point={**state.point, **{loop.var: Index() for loop in inner}})
+        return replace(state, point={**state.point, **{loop.var: Index() for loop in box.loops}})
 
     @contextmanager
     def _in_ring(self, node: Pipelined, turn: Index) -> Iterator[None]:

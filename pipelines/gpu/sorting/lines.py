@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.gpu.launch import barrier, launch
 from relayc.pipelines.gpu.sorting.merging import Group, sort_group, store_items, to_index, to_word, word
-from relayc.pipelines.gpu.sorting.orders import Item, Line, Order, load_item, select
+from relayc.pipelines.gpu.sorting.orders import Item, Line, Order, item_or_none, load_item
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, ceil_div, minimum, proves
 
@@ -92,13 +92,11 @@ def _place(block: ir.Value, thread: ir.Value, shape: Shape, lines: Size, across:
 
 
 def _item(order: Order, place: Place, line: Line, i: int, size: Size, read: Read) -> Item:
-    """Item `i` that a thread begins with. Beyond the end of the line the last one is read: so no load waits for a branch."""
+    """Item `i` that a thread begins with."""
     at = to_index(place.group.spread(i))
     if proves(lambda: size >= (i + 1) * place.group.threads):
         return read(place.number, line, at)
-    inside = emit.compare("ult", at, emit.index_constant(size))
-    found = read(place.number, line, emit.arith("minui", at, emit.index_constant(size - 1)))
-    return select(inside, found, order.none())
+    return item_or_none(order, at, size, lambda nearest: read(place.number, line, nearest))
 
 
 def _store(order: Order, shared: Sequence[ir.Value], place: Place, line: Line, i: int) -> None:

@@ -6,7 +6,7 @@ Behind all items is one that stands for none.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -15,7 +15,8 @@ from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.gpu.sorting.keys import Key, bits
 from relayc.pipelines.kernel.sorting import VALUES, Sorting
 from relayc.pipelines.tir import emit
-from relayc.symbolic import proves
+from relayc.pipelines.tir.buffers import view
+from relayc.symbolic import Size, proves
 
 Item: TypeAlias = tuple[ir.Value, ...]
 
@@ -137,6 +138,27 @@ def select(condition: ir.Value, a: Item, b: Item) -> Item:
 def load_item(buffers: Sequence[ir.Value], at: ir.Value) -> Item:
     """The item at an index of buffers, one for each word."""
     return tuple(emit.create("memref.load", [buffer.type.element_type], [buffer, at]) for buffer in buffers)
+
+
+def item_or_none(order: "Order", place: ir.Value, size: Size, load: Callable[[ir.Value], Item]) -> Item:
+    """The item at a place (an index) where there is one. Beyond the end the last one is read: so no load waits for a branch."""
+    inside = emit.compare("ult", place, emit.index_constant(size))
+    return select(inside, load(emit.arith("minui", place, emit.index_constant(size - 1))), order.none())
+
+
+def items_bytes(count: Size, widths: Sequence[int]) -> Size:
+    """Of items of words of so many bits."""
+    return count * (sum(widths) // 8)
+
+
+def workspace_items(order: "Order", workspace: ir.Value, count: Size) -> list[ir.Value]:
+    """The buffers of items in a workspace, one behind the other, one for each word."""
+    found = list[ir.Value]()
+    begin: Size = 0
+    for width, type_ in zip(order.widths, order.words, strict=True):
+        found.append(view(workspace, begin, count, type_))
+        begin = begin + count * (width // 8)
+    return found
 
 
 def store_item(item: Item, buffers: Sequence[ir.Value], at: ir.Value) -> None:

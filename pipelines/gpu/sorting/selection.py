@@ -12,10 +12,9 @@ from relayc.dialects.mlir import arith, ir, memref, scf
 from relayc.pipelines.gpu.launch import barrier, launch
 from relayc.pipelines.gpu.sorting.lines import Shape, sort_lines
 from relayc.pipelines.gpu.sorting.merging import Group, sort_group, store_items, to_index, to_word, word
-from relayc.pipelines.gpu.sorting.orders import Item, Line, Order, load_item, select, store_item
+from relayc.pipelines.gpu.sorting.orders import Item, Line, Order, items_bytes, load_item, select, store_item, workspace_items
 from relayc.pipelines.kernel.index import Var
 from relayc.pipelines.tir import emit
-from relayc.pipelines.tir.buffers import view
 from relayc.symbolic import Size, ceil_div
 
 
@@ -41,9 +40,14 @@ class Selection:
         """Items that each thread meets before anyone asks whether there is room: there always is for these."""
         return _met(self.shape)
 
+    @property
+    def left(self) -> Size:
+        """Items that the blocks of all lines leave."""
+        return self.lines * self.parts * self.count
+
     def workspace_bytes(self, widths: Sequence[int]) -> Size:
         """For items of words of so many bits."""
-        return 0 if self.parts == 1 else self.lines * self.parts * self.count * (sum(widths) // 8)
+        return 0 if self.parts == 1 else items_bytes(self.left, widths)
 
 
 def _met(shape: Shape) -> int:
@@ -59,11 +63,7 @@ def select_first(order: Order, selection: Selection, workspace: ir.Value | None)
     """Launches the selection of what the sort gives; there may be no lines."""
     buffers: list[ir.Value] = []
     if workspace is not None:
-        begin: Size = 0
-        items = selection.lines * selection.parts * selection.count
-        for width, type_ in zip(order.widths, order.words, strict=True):
-            buffers.append(view(workspace, begin, items, type_))
-            begin = begin + items * (width // 8)
+        buffers = workspace_items(order, workspace, selection.left)
     _Selection(order, selection, buffers).launch()
     if buffers:
         found = selection.parts * selection.count

@@ -12,10 +12,9 @@ from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes
 from relayc.pipelines.gpu.sorting.lines import Shape
 from relayc.pipelines.gpu.sorting.merging import Group, Run, merge, sort_group, store_items, to_index, to_word, word
-from relayc.pipelines.gpu.sorting.orders import Item, Line, Order, load_item, select, store_item
+from relayc.pipelines.gpu.sorting.orders import Item, Line, Order, item_or_none, items_bytes, load_item, store_item, workspace_items
 from relayc.pipelines.kernel.index import Var
 from relayc.pipelines.tir import emit
-from relayc.pipelines.tir.buffers import view
 from relayc.symbolic import Size, ceil_div
 
 LEAST_THREADS = 2 * WARP
@@ -47,7 +46,7 @@ class Tiles:
 
     def workspace_bytes(self, widths: Sequence[int]) -> Size:
         """Of both halves, for items of words of so many bits."""
-        return 2 * self.half * (sum(widths) // 8)
+        return items_bytes(2 * self.half, widths)
 
 
 def sort_tiles(order: Order, tiles: Tiles, workspace: ir.Value) -> None:
@@ -58,11 +57,7 @@ def sort_tiles(order: Order, tiles: Tiles, workspace: ir.Value) -> None:
 class _Sort:
     def __init__(self, order: Order, tiles: Tiles, workspace: ir.Value) -> None:
         self.order, self.tiles, self.shape = order, tiles, tiles.shape
-        self.buffers: list[ir.Value] = []
-        begin: Size = 0
-        for width, type_ in zip(order.widths, order.words, strict=True):
-            self.buffers.append(view(workspace, begin, 2 * tiles.half, type_))
-            begin = begin + 2 * tiles.half * (width // 8)
+        self.buffers = workspace_items(order, workspace, 2 * tiles.half)
 
     def emit(self) -> None:
         """The launches: of the merges all but the last are a loop of the host."""
@@ -104,9 +99,7 @@ class _Sort:
 
     def _first_item(self, line: Line, begin: ir.Value, position: ir.Value) -> Item:
         place = emit.arith("addi", begin, to_index(position))
-        inside = emit.compare("ult", place, emit.index_constant(self.tiles.size))
-        nearest = emit.arith("minui", place, emit.index_constant(self.tiles.size - 1))
-        return select(inside, self.order.load(line, nearest), self.order.none())
+        return item_or_none(self.order, place, self.tiles.size, lambda nearest: self.order.load(line, nearest))
 
     def _copy_tile(self, made: Launch, group: Group, to: ir.Value) -> None:
         """A tile from shared memory to the workspace."""

@@ -8,10 +8,18 @@ import tvm_ffi
 from relayc.runtime.artifact import aligned_empty
 from relayc.runtime.tensor import to_tensor
 
-_IDLE_SECONDS = 10.0
-"""How long an arena is kept while others are used."""
+IDLE_SECONDS = 10.0
+"""How long memory is kept while other memory is used."""
 _MOST_SPARE_BYTES = 1 << 28
-"""By how much an arena may be larger than any call has asked for."""
+"""By how much memory may be larger than any call has asked for."""
+
+
+def room_for(num_bytes: int, known: int) -> int:
+    """Bytes of new memory for a call that needs `num_bytes` where earlier ones had `known`, which is less.
+
+    Sizes that grow by and by get new memory, whose pages cost time, seldom. What no call touches has no pages.
+    """
+    return max(num_bytes, known + min(known, _MOST_SPARE_BYTES))
 
 
 class ArenaPool:
@@ -31,24 +39,23 @@ class ArenaPool:
 
         One that is too small goes: those that are kept come to be as large as the largest call.
         """
-        room = num_bytes
+        known = 0
         try:
             found = self._free.pop()[1]
             if found[1].nbytes >= num_bytes:
                 return found
-            # Sizes that grow by and by get new memory, whose pages cost time, seldom. What no call touches has no pages.
-            room = max(num_bytes, found[1].nbytes + min(found[1].nbytes, _MOST_SPARE_BYTES))
+            known = found[1].nbytes
             del found
         except IndexError:
             pass
-        arena = aligned_empty(room)
+        arena = aligned_empty(room_for(num_bytes, known))
         return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
         now = time.monotonic()
         self._free.append((now, arena))
         for since, _ in self._free[:1]:
-            if now - since > _IDLE_SECONDS:
+            if now - since > IDLE_SECONDS:
                 del self._free[:1]
 
     @property

@@ -13,6 +13,7 @@ from relayc.runtime.device import Device
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.host import HostValues, ProgramStrings, current
 from relayc.runtime.late import Late
+from relayc.runtime.result_memory import ResultMemory
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import Team
@@ -71,6 +72,7 @@ class Function:
         known = [spec for i, spec in enumerate(outputs) if late is None or i not in late.positions]
         self._wanted = [(spec, spec.shape if not spec.is_symbolic else None, numpy_dtype(spec.dtype)) for spec in inputs]
         self._dtypes = [numpy_dtype(spec.dtype) for spec in known]
+        self._result_memory = [ResultMemory() for _ in known]
         sized = zip(known, self._dtypes, strict=True) if shapes is None else ()
         self._made = [(spec.at({}), dtype, int(spec.num_bytes)) for spec, dtype in sized]
 
@@ -120,7 +122,10 @@ class Function:
         """Runs the function; gives the arrays that it wrote."""
         arrays = self.check(inputs)
         made, sizes, arena_bytes = self.call_shapes(arrays)
-        results = [aligned_array(*one) for one in made] if out is None else self._check_out(out, arrays, made)
+        if out is None:
+            results = [memory.array(*one) for memory, one in zip(self._result_memory, made, strict=True)]
+        else:
+            results = self._check_out(out, arrays, made)
         arguments = map(to_argument, (*arrays, *results))
         given = [] if self._late is None else [self._late.place()]
         try:

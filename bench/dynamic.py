@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from relayc.tools.tables import NUMBER, make_table
 
 FIRST_CALLS = 3
 """Calls at a new size that are timed one by one."""
+FIRST_SIZES = 40
+"""New sizes at which a process is called: those that are measured, and if these are fewer, others between them."""
+DOUBT = 0.05
+"""Chance that a median lies outside of the bounds that are told."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +92,14 @@ class Sweep:
       points: the results at each size, of every variant.
       loads: seconds of each loading of the model, by variant: of symbolic variants in fresh processes, of others for each size.
       compilations: seconds of loadings that took turns, by variant: those that load the model for a size did so for one size.
+      first_calls: seconds of the first calls at each new size, by variant: at those of the points, and at others.
     """
 
     model: DynamicModel
     points: list[list[SizedResult]] = field(default_factory=list)
     loads: dict[str, list[float]] = field(default_factory=dict)
     compilations: dict[str, list[float]] = field(default_factory=dict)
+    first_calls: dict[str, list[list[float]]] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         results = [result.as_data() for point in self.points for result in point]
@@ -120,7 +127,7 @@ def measure_sweep(
     for turn in range(compile_rounds):
         for variant in settings.engines:
             say(f"compilation {turn + 1} of {compile_rounds}, {VARIANTS[variant].title}")
-            _first_calls(sweep, variant, points, turn, settings, seed)
+            _first_calls(sweep, variant, grids, turn, settings, seed)
     with ExitStack() as stack:
         symbolic: dict[str, SizedProcess | EngineError] = {}
         for variant in settings.engines:
@@ -132,12 +139,13 @@ def measure_sweep(
     return sweep
 
 
-def _first_calls(sweep: Sweep, variant: str, points: Sequence[dict[str, int]], turn: int, settings: Settings, seed: int) -> None:
-    """Loads the model in a fresh process, and enters the first calls at each size but the largest ones, with which the process begins.
+def _first_calls(sweep: Sweep, variant: str, grids: Sequence[Grid], turn: int, settings: Settings, seed: int) -> None:
+    """Loads the model in a fresh process, and enters the first calls at FIRST_SIZES sizes or more, in an order of chance.
 
-    These take the memory that the others find: a page that is new to a process costs the same in any engine, and is no matter of sizes.
+    The process begins with the largest sizes. These take the memory that the others find: a page that is new to a process costs the same in
+    any engine, and is no matter of sizes.
     """
-    model, chosen = sweep.model, VARIANTS[variant]
+    model, chosen, points = sweep.model, VARIANTS[variant], points_of(grids)
     largest = largest_of(points)
     # One of the middle stands for the static ones.
     start = largest[0] if chosen.is_symbolic else len(points) // 2
@@ -146,14 +154,28 @@ def _first_calls(sweep: Sweep, variant: str, points: Sequence[dict[str, int]], t
             sweep.compilations.setdefault(variant, []).append(process.load()["load_seconds"])
             if not chosen.is_symbolic:
                 return
-            others = [at for at in range(len(points)) if at not in largest]
-            np.random.default_rng((seed, turn)).shuffle(others)
-            for at in (*largest[1:], *others):
-                calls = process.first_calls(dict(model.case(points[at], seed).inputs), FIRST_CALLS)
-                if at in others:
-                    _of(sweep.points[at], variant).first_calls.append(calls)
+            rng = np.random.default_rng((seed, turn))
+            others = [points[at] for at in range(len(points)) if at not in largest]
+            others += sizes_between(grids, points, FIRST_SIZES - len(others), rng)
+            rng.shuffle(others)
+            for sizes in (*(points[at] for at in largest[1:]), *others):
+                calls = process.first_calls(dict(model.case(sizes, seed).inputs), FIRST_CALLS)
+                if sizes in others:
+                    sweep.first_calls.setdefault(variant, []).append(calls)
+                if sizes in others and sizes in points:
+                    _of(sweep.points[points.index(sizes)], variant).first_calls.append(calls)
     except EngineError:
         return  # it will be met again, and entered, where the sizes are measured
+
+
+def sizes_between(grids: Sequence[Grid], known: Sequence[dict[str, int]], count: int, rng: np.random.Generator) -> list[dict[str, int]]:
+    """So many different sizes between the least and the largest of some grids, or fewer where there are not as many besides `known`."""
+    found: list[dict[str, int]] = []
+    for attempt in range(8 * count):
+        sizes = grids[attempt % len(grids)].draw(rng)
+        if sizes not in known and sizes not in found and len(found) < count:
+            found.append(sizes)
+    return found
 
 
 def largest_of(points: Sequence[Mapping[str, int]]) -> list[int]:
@@ -243,30 +265,41 @@ def summarize_sweeps(sweeps: Sequence[Sweep], engines: Sequence[str]) -> list[di
 
 
 def summarize_costs(sweeps: Sequence[Sweep]) -> list[dict[str, Any]]:
-    """For each model what symbolic dimensions cost relayc but for time per call: median seconds of all loads and their ratio; the
-    median and the largest over the sizes of the seconds by which a first call exceeds the second; the largest ratio of arenas."""
+    """For each model what symbolic dimensions cost relayc but for time per call: median seconds of all loads and their ratio; the seconds
+    by which a first call at new sizes exceeds the second, and to know noise from cost the second the third (see `median_within`); the
+    largest ratio of arenas."""
     found = []
     for sweep in sweeps:
         # A static program takes as long as its sizes ask for, one of few rows the least: all sizes count.
         loads = {name: seconds + sweep.loads.get(name, []) for name, seconds in sweep.compilations.items()}
         medians = {name: statistics.median(seconds) for name, seconds in loads.items() if seconds}
         symbolic, static = medians.get("relayc"), medians.get("relayc-static")
-        excesses = {
-            variant: {"median": statistics.median(values), "largest": max(values)}
-            for variant in (name for name in VARIANTS if VARIANTS[name].is_symbolic)
-            if (values := [r.excess for point in sweep.points for r in point if r.engine == variant and r.excess is not None])
-        }
         arenas = [value for point in sweep.points if (value := arena_ratio(point)) is not None]
         found.append(
             {
                 "model": sweep.model.name,
                 "compile_seconds": medians,
                 "compile_ratio": symbolic / static if symbolic and static else None,
-                "first_call_excess_seconds": excesses,
+                "first_call_excess_seconds": {
+                    name: median_within([c[0] - c[1] for c in calls]) for name, calls in sweep.first_calls.items()
+                },
+                "second_call_excess_seconds": {
+                    name: median_within([c[1] - c[2] for c in calls]) for name, calls in sweep.first_calls.items()
+                },
                 "arena_ratio": max(arenas, default=None),
             }
         )
     return found
+
+
+def median_within(values: Sequence[float]) -> dict[str, float]:
+    """The median of some values, at least one, how many they are, and bounds between which the median of what they are drawn from lies but
+    for a chance of DOUBT, however that is distributed; of fewer than six values the bounds are the least and the largest."""
+    ordered, count = sorted(values), len(values)
+    # The chance that so many values or fewer lie on one side of that median.
+    chances = accumulate(math.comb(count, i) / 2**count for i in range((count + 1) // 2))
+    outside = max((i for i, chance in enumerate(chances) if 2 * chance <= DOUBT), default=0)
+    return {"median": statistics.median(ordered), "low": ordered[outside], "high": ordered[-1 - outside], "count": count}
 
 
 def arena_ratio(point: Sequence[SizedResult]) -> float | None:
@@ -316,18 +349,27 @@ def costs_table(costs: Sequence[Mapping[str, Any]], engines: Sequence[str]) -> T
     """What symbolic dimensions cost besides, as a table."""
     symbolic = [name for name in engines if VARIANTS[name].is_symbolic]
     columns = {f"{VARIANTS[name].short} load s": NUMBER for name in engines} | {"relayc / static": NUMBER}
-    columns |= {f"{VARIANTS[name].short} first +ms": NUMBER for name in symbolic} | {"arena / static": NUMBER}
-    table = make_table("besides: loading; first calls at a new size, the median and the worst; the worst arena", model={}, **columns)
+    columns |= {f"{VARIANTS[name].short} {which} +ms": NUMBER for name in symbolic for which in ("first", "second")}
+    columns |= {"arena / static": NUMBER}
+    title = "besides: loading; first and second calls at a new size, how much longer than the next one, with bounds; the worst arena"
+    table = make_table(title, model={}, **columns)
     for row in costs:
-        seconds, excess = row["compile_seconds"], row["first_call_excess_seconds"]
+        seconds, first, second = (row[name] for name in ("compile_seconds", "first_call_excess_seconds", "second_call_excess_seconds"))
         table.add_row(
             row["model"],
             *(f"{seconds[name]:.2f}" if name in seconds else "" for name in engines),
             ratio_text(row["compile_ratio"]),
-            *(f"{excess[name]['median'] * 1e3:.2f}, {excess[name]['largest'] * 1e3:.2f}" if name in excess else "" for name in symbolic),
+            *(_excess_text(excess.get(name)) for name in symbolic for excess in (first, second)),
             ratio_text(row["arena_ratio"]),
         )
     return table
+
+
+def _excess_text(excess: Mapping[str, float] | None) -> str:
+    if excess is None:
+        return ""
+    median, low, high = (excess[name] * 1e3 for name in ("median", "low", "high"))
+    return f"{median:.2f} ({low:.2f} to {high:.2f})"
 
 
 def plot_sweeps(sweeps: Sequence[Sweep], engines: Sequence[str], path: Path) -> None:

@@ -10,7 +10,16 @@ from onnx import TensorProto, helper
 
 import relayc
 from relayc.bench import __main__ as command
-from relayc.bench.dynamic import SizedResult, Sweep, arena_ratio, largest_of, summarize_costs, summarize_sweeps
+from relayc.bench.dynamic import (
+    SizedResult,
+    Sweep,
+    arena_ratio,
+    largest_of,
+    median_within,
+    sizes_between,
+    summarize_costs,
+    summarize_sweeps,
+)
 from relayc.bench.engines import ENGINES
 from relayc.bench.models import find_models
 from relayc.bench.random_sizes import RandomResult, make_plan
@@ -193,17 +202,34 @@ def test_summaries_are_ratios_of_the_symbolic_variant(model):
         [result("relayc", 1, 2.0, first_calls=first, arena_bytes=120), result("relayc-static", 1, 1.0, arena_bytes=100)],
         [result("relayc", 7, 2.0, first_calls=[[2.5, 2.0]], arena_bytes=0), result("relayc-static", 7, 4.0, arena_bytes=0)],
     ]
-    sweep = Sweep(model, points, compilations={"relayc": [1.0, 2.0, 9.0], "relayc-static": [2.0, 1.0, 1.0]})
+    calls = {"relayc": [[5.0, 2.0, 1.0], [4.0, 2.0, 2.0], [9.0, 2.0, 2.0]]}
+    sweep = Sweep(model, points, compilations={"relayc": [1.0, 2.0, 9.0], "relayc-static": [2.0, 1.0, 1.0]}, first_calls=calls)
     (row,) = summarize_sweeps([sweep], ["relayc", "relayc-static"])
     assert (row["geometric_mean"], row["worst"], row["worst_sizes"]) == (pytest.approx(1.0), 2.0, "batch 1, seq 1")
     assert [row["model"] for row in summarize_sweeps([sweep, sweep], ["relayc", "relayc-static"])] == ["tiny", "tiny", "all"]
     (cost,) = summarize_costs([sweep])
-    assert (
-        cost["compile_ratio"] == 2.0
-        and cost["first_call_excess_seconds"] == {"relayc": {"median": 1.75, "largest": 3.0}}
-        and cost["arena_ratio"] == 1.2
-    )
+    assert (cost["compile_ratio"], cost["arena_ratio"]) == (2.0, 1.2)
+    assert cost["first_call_excess_seconds"] == {"relayc": {"median": 3.0, "low": 2.0, "high": 7.0, "count": 3}}
+    assert cost["second_call_excess_seconds"]["relayc"]["median"] == 0.0
+    assert points[0][0].excess == 3.0 and points[1][0].excess == 0.5
     assert arena_ratio(points[1]) is None
+
+
+@pytest.mark.parametrize(("count", "outside"), [(1, 0), (5, 0), (6, 0), (9, 1), (20, 5), (100, 39), (3000, 1445)])
+def test_bounds_of_medians_are_those_of_the_sign_test(count, outside):
+    # So many values of one side happen by chance less often than once in 20 times: tables of the binomial distribution.
+    found = median_within(np.random.default_rng(0).permutation(count).astype(float))
+    assert found == {"median": (count - 1) / 2, "low": outside, "high": count - 1 - outside, "count": count}
+
+
+def test_sizes_between_are_new():
+    grids = [parse_grid("a=1,100;b=0"), parse_grid("a=1;b=5,2000")]
+    found = sizes_between(grids, points_of(grids), 40, np.random.default_rng(0))
+    assert len(found) == 40 and all(found.count(sizes) == 1 and sizes not in points_of(grids) for sizes in found)
+    assert all(1 <= sizes["a"] <= 100 and 0 <= sizes["b"] <= 2000 for sizes in found)
+    few = parse_grid("a=1,3")
+    assert sizes_between([few], points_of([few]), 40, np.random.default_rng(0)) == [{"a": 2}]
+    assert sizes_between([few], points_of([few]), -1, np.random.default_rng(0)) == []
 
 
 def test_ratios_of_random_calls_are_of_medians():

@@ -2,8 +2,9 @@
 
 A schedule unrolls as far as registers go. Of a loop whose iterations LLVM cannot count it makes several copies nevertheless, with code
 for what is left over, and a kernel of symbolic sizes has several such loops where a static one has none: lower tiles, masked ends.
-They take twice the time to compile and run no faster. A loop of a few iterations, over the channels of a block, say, is unrolled as in
-static programs: its body is short beside what counting costs.
+They take twice the time to compile and run no faster. So it is with a loop over the elements that are left over behind the last vector:
+LLVM, which does not know that they are few, would make vectors of them. A loop of a few iterations, over the channels of a block, say, is
+unrolled as in static programs: its body is short beside what counting costs.
 """
 
 from relayc.dialects.mlir import func, ir, scf
@@ -20,20 +21,17 @@ _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disab
 
 
 def keep_loops(module: ir.Module) -> bool:
-    """Marks the loops with vectors in functions that take symbols, but for those of a few iterations. Gives whether there are such
-    functions: then `pass_on_hints` has to follow the conversion to branches."""
+    """Marks the loops with vectors in functions that take symbols, and those that go on where one of these ends, but for loops of a few
+    iterations. Gives whether there are such functions: then `pass_on_hints` has to follow the conversion to branches."""
     functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and symbol_positions(op)]
+    hint = ir.Attribute.parse(_AS_IT_IS)
     for function in functions:
-        for loop in walk(function.operation, scf.ForOp):
-            if not _is_short(loop.operation):
-                keep_loop(loop.operation)
+        loops = [loop.operation for loop in walk(function.operation, scf.ForOp) if not _is_short(loop.operation)]
+        kept = [loop for loop in loops if _has_vectors(loop)]
+        ends = {loop.operands[1] for loop in kept}
+        for loop in [*kept, *(loop for loop in loops if loop.operands[0] in ends)]:
+            loop.attributes[_ON_LOOP] = hint
     return bool(functions)
-
-
-def keep_loop(loop: ir.Operation) -> None:
-    """Marks a loop that has vectors."""
-    if _has_vectors(loop):
-        loop.attributes[_ON_LOOP] = ir.Attribute.parse(_AS_IT_IS)
 
 
 def _is_short(loop: ir.Operation) -> bool:

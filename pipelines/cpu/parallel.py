@@ -9,6 +9,7 @@ and LLVM makes eight copies of their bodies, as the OpenMP dialect has no hints 
 
 Where one thread is enough, the region is called like any function. The runtime would make a team of one first, which takes longer than
 small kernels do: it touches dozens of cache lines, and what a program streams through the caches between two kernels displaces them.
+LLVM is to leave it a call: where a module has one region alone, a copy of it in place of the call would be compiled as well.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ llvm.func internal @__kmpc_fork_call_if(%location: !llvm.ptr, %count: i32, %regi
 ^alone:
   %thread = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
   llvm.store %zero, %thread : i32, !llvm.ptr
-  llvm.call %region(%thread, %thread, %values) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
+  llvm.call %region(%thread, %thread, %values) {no_inline} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
   llvm.return
 }
 """

@@ -21,3 +21,15 @@ def test_loops_of_symbolic_functions_are_left_alone(is_symbolic: bool) -> None:
     hints = sum("loop_annotation = #loop_annotation" in line for line in branches)
     assert hints > 0 if is_symbolic else hints == 0
     assert "llvm.loop_annotation =" not in llvm
+
+
+def test_what_is_left_over_behind_vectors_is_left_alone() -> None:
+    """Elements of a byte have no masks: several vectors side by side, single ones, and elements are three loops."""
+    text = """func.func @main(%x: tensor<?xui8, ["n"]> {relay.name = "x"}) -> tensor<?xui8, ["n"]> {
+      %0 = "relay.add"(%x, %x) : (tensor<?xui8, ["n"]>, tensor<?xui8, ["n"]>) -> tensor<?xui8, ["n"]>
+      return %0 : tensor<?xui8, ["n"]>
+    }"""
+    target = "cpu -num-threads=2 -mcpu=x86-64-v3"
+    llvm = str(relayc.compile(IRModule.parse(text), target, stop_after="llvm", cache=False).module)
+    branches = [line for line in llvm.splitlines() if "loop_annotation = #loop_annotation" in line]
+    assert len(branches) == 3

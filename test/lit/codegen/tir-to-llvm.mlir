@@ -42,7 +42,7 @@ func.func @parallel(%a: memref<4x8xf32>, %o: memref<4x8xf32>) {
 // CHECK: llvm.func internal @__kmpc_fork_call_if({{.*}}, %[[REGION:[^:]*]]: !llvm.ptr, %[[CONDITION:[^:]*]]: i32, %[[VALUES:[^:]*]]: !llvm.ptr)
 // CHECK: llvm.icmp "ne" %[[CONDITION]]
 // CHECK: llvm.call @__kmpc_fork_call(
-// CHECK: llvm.call %[[REGION]](%[[THREAD:[0-9]+]], %[[THREAD]], %[[VALUES]])
+// CHECK: llvm.call %[[REGION]](%[[THREAD:[0-9]+]], %[[THREAD]], %[[VALUES]]) {no_inline}
 func.func @parallel_if(%a: memref<?xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

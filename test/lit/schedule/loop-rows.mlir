@@ -1,9 +1,11 @@
 // RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,materialize-results,te-to-tir --config "target=cpu -mcpu=x86-64-v3 -num-threads=1 -l2-bytes=262144" | filecheck %s
 
 // A product in a loop of a number of rows that only a call knows is made for few of them: tiles of 4, 2 and 1 rows, whose sums stay in
-// registers over the whole reduction, in panels that are visited to and fro. Tiles of 4 rows have something to do while panels come.
+// registers over the whole reduction, in panels that are visited to and fro. Tiles of 4 rows have something to do while panels come. The
+// sums of a panel wait in memory, so that one loop over rows stores those of all tiles, and once more those of the narrower last panel.
 // CHECK: func.func private @fused_dense.turn(
 // CHECK-SAME: %[[WAY:[a-z0-9]+]]: index)
+// CHECK: %[[SUMS:.*]] = memref.alloca
 // CHECK-NOT: memref.alloca
 // CHECK: arith.cmpi ne, %[[WAY]]
 // CHECK: scf.for {{.*}} iter_args({{(%[^,]*, ){11}%[^,]*}}) -> (vector<8xf32>
@@ -17,6 +19,14 @@
 // CHECK: scf.for {{.*}} step %c4{{[_0-9]*}} iter_args(
 // CHECK-COUNT-12: vector.fma
 // CHECK-NEXT: scf.yield
+// CHECK-NOT: vector.fma
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK-COUNT-3: vector.load %[[SUMS]]
+// CHECK: else
+// CHECK: scf.for
+// CHECK-COUNT-2: vector.load %[[SUMS]]
+// CHECK-NOT: vector.load %[[SUMS]]
 // CHECK: return
 // CHECK-LABEL: func.func @main
 func.func @main(%i: tensor<i64>, %x: tensor<?x256xf32, ["n"]>) -> tensor<?x256xf32, ["n"]> {

@@ -7,11 +7,12 @@ panels of a block of panels do. Where the reduction has several chunks, the sums
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import gcd, prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.cover import LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
+    COLUMN,
     TILE,
     Accumulators,
     Ahead,
@@ -28,7 +29,7 @@ from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTES, Plan, Source
 from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table, with_place, write_place
 from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
-from relayc.pipelines.cpu.schedule.contraction.tile import Blocks
+from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
@@ -36,10 +37,14 @@ from relayc.pipelines.schedule.strategy import Body
 from relayc.pipelines.schedule.turns import is_repeated, way
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer, prefetch
-from relayc.symbolic import Size, ceil_div, maximum, minimum
+from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
 
 STREAM_BYTES = 4096
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
+SUMS_BYTES = 1 << 14
+"""Of the sums of a panel, at most, where they wait for the epilogue only: they stay in the first-level cache."""
+LONG = 64
+"""Steps of the reduction from which it takes a small part of the time of a tile that its sums go through memory."""
 NEAR_STREAM_BYTES = 2048
 """The same of what comes from the second-level cache for the most part: to the first one, where it is not to lie for long."""
 
@@ -82,15 +87,20 @@ class BlockedNest(ContractionNest):
         c, tile = plan.contraction, plan.tile
         super().__init__(plan, plan.copied_bytes)
         self.table: ir.Value | None = None
-        self.blocks = blocks
         self.row_var = c.rows[-1].var if c.rows else None
-        self.panel_blocks = ceil_div(plan.panels, blocks.panels)
         self.is_covered = not isinstance(plan.rows, int)
-        self.row_blocks, self.block_tiles = self._row_blocks()
         outer = c.reduction[0].extent
         self.chunks = ceil_div(outer, blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
-        self.sums_pitch = blocks.panels * tile.width
+        self.finishes_rows = self.is_covered and self.chunks == 1 and not self.stores_across_rows and guess(c.depth) >= LONG
+        self.keeps_sums = self.chunks != 1 or self.finishes_rows
+        self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width
+        if self.finishes_rows:
+            sums_bytes = tile.rows * tile.width * ceil_div(c.node.element.width, 8)
+            blocks = replace(blocks, tiles=min(blocks.tiles, max(1, SUMS_BYTES // sums_bytes)))
+        self.blocks = blocks
+        self.panel_blocks = ceil_div(plan.panels, blocks.panels)
+        self.row_blocks, self.block_tiles = self._row_blocks()
 
     def _row_blocks(self) -> tuple[Size, Size]:
         """Blocks of rows, and tiles of each. Where a call says how many rows there are, blocks are as even as they can be, and as many as
@@ -138,7 +148,8 @@ class BlockedNest(ContractionNest):
         panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
         outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
-        code = self._summed_in_memory if self.chunks != 1 else self._summed_in_registers
+        in_one_go = self._finished_by_rows if self.finishes_rows else self._summed_in_registers
+        code = self._summed_in_memory if self.chunks != 1 else in_one_go
 
         self._tasks(
             [*(MergedLoop([v], v.extent) for v in c.batch), *blocks, *outer],
@@ -188,7 +199,7 @@ class BlockedNest(ContractionNest):
         """The buffers of a thread."""
         if self.plan.b is Source.COPY:
             self.panel_scratch = local_buffer(int(self.blocks.panels * self.chunk_size), self.c.b.node.element)
-        if self.chunks != 1:
+        if self.keeps_sums:
             self.sums = local_buffer(self._most_slots() * self.sums_pitch, self.c.node.element)
 
     def _most_slots(self) -> int:
@@ -198,7 +209,7 @@ class BlockedNest(ContractionNest):
     @property
     def _heights(self) -> Heights:
         """Of the tiles, where a call says how many rows there are."""
-        return heights(self.tile, not self.stores_across_rows, LOOP_LIMIT if is_repeated(self.plan.kernel) else LIMIT)
+        return heights(self.tile, not self.stores_across_rows, LOOP_LIMIT if is_repeated(self.plan.kernel) else LIMIT, self.plan.wait)
 
     def _task(self, panels: Index, block: Index, point: Point) -> _Task:
         if not self.is_covered:
@@ -309,7 +320,7 @@ class BlockedNest(ContractionNest):
             def panel_code(panel: Index, columns: Columns, at: Point) -> None:
                 start = self._scratch_start(task, panel, step) + self.c.step(inner) * self.tile.width
                 self._pack_columns(columns, at, self.panel_scratch, start)
-                if self.chunks != 1:
+                if self.chunks != 1 or (self.finishes_rows and self._has_whole_panels):
                     self._clear(columns, self.panel_scratch, self.c.b.node.element, start)
 
             self._each_panel(task, lambda panel: self._panel_code(panel, inner, panel_code))
@@ -402,7 +413,7 @@ class BlockedNest(ContractionNest):
         first = emit.arith("subi", emit.arith("minsi", wanted, last), behind)
         return Ahead(packed, self.evaluator.opaque(first), pitch, 2, share)
 
-    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Size) -> Index:
+    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Index) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
         last panel of a task the next chunk of the first, and after the last chunk the next task."""
         first, width = task.panels * self.blocks.panels, self.tile.width
@@ -450,6 +461,45 @@ class BlockedNest(ContractionNest):
             self._tiles(task, inner, tile)
 
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, panel_code))
+
+    def _finished_by_rows(self, task: _Task) -> None:
+        """Panel by panel all tiles of the task, whose sums wait in memory; then the epilogue of the panel, row by row: tiles of all
+        heights, and panels of all widths, share their code."""
+
+        def sums_of(panel: Index, columns: Columns, inner: Point) -> None:
+            sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
+
+            def tile(start: Index, rows: int, at: Point) -> None:
+                ahead = None if self.plan.turns and rows < BUSY_ROWS else self._ahead(task, panel, inner, at)
+                points = self._points(start, rows, at)
+                found = self.micro.reduce(points, self._going_over(sweep, ahead), self.micro.initial(points, columns))
+                self._keep(found, columns, self._sums_place(task, panel, at)(Index()))
+
+            self._tiles(task, inner, tile)
+
+        def finish(panel: Index, columns: Columns, inner: Point) -> None:
+            row_code = lambda points, place: self._finish(points, columns, place)  # noqa: E731
+            self._each_sum(task, panel, inner, row_code, self._each_covered_row)
+
+        def both(panel: Index, columns: Columns, inner: Point) -> None:
+            sums_of(panel, columns, inner)
+            finish(panel, columns, inner)
+
+        def panel_code(panel: Index) -> None:
+            if not self._has_whole_panels:
+                self._panel_code(panel, task.point, both)
+                return
+            sums_of(panel, vectors.pieces(self.tile.width, self.tile.lanes), {**task.point, COLUMN: panel * self.tile.width})
+            self._panel_code(panel, task.point, finish)
+
+        self._pack_panels(task, task.point, Index(), {})
+        self._each_panel(task, panel_code)
+
+    @property
+    def _has_whole_panels(self) -> bool:
+        """Whether tiles may compute with whole panels where the last one has fewer columns: there is something behind these."""
+        is_known = isinstance(self.c.column_extent, int) and self.c.structured.inits[0].kind == "splat"
+        return is_known and self.plan.b is not Source.MEMORY
 
     # ---- the reduction in chunks
 
@@ -500,6 +550,8 @@ class BlockedNest(ContractionNest):
 
     def _first_sum(self, task: _Task, panel: Index) -> Index:
         """Where the sums of a panel are."""
+        if self.finishes_rows:
+            return Index()
         return (panel - task.panels * self.blocks.panels) * self.tile.width
 
     def _sums_place(self, task: _Task, panel: Index, at: Point) -> Callable[[Index], Index]:
@@ -521,19 +573,17 @@ class BlockedNest(ContractionNest):
             chunk = Var(0, extent - 1, name="chunk")
         with emit.for_loop(0, extent, size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
             low = Index.of(chunk)
-            if steps_of_call is None:
-                end = low + size if extent % size == 0 else emit.at_most(low + size, extent)
-            else:
-                end = emit.at_most(low + Var(1, extent, steps_of_call, name="steps"), extent)
-            sweep = Sweep(vectors.pieces(self.tile.width, self.tile.lanes), steps={var: (emit.materialize(low), emit.materialize(end))})
+            of_chunk = Index(size) if steps_of_call is None else Index.of(Var(1, extent, steps_of_call, name="steps"))
+            end = low + size if steps_of_call is None and extent % size == 0 else emit.at_most(low + of_chunk, extent)
+            bounds, columns = {var: (emit.materialize(low), emit.materialize(end))}, vectors.pieces(self.tile.width, self.tile.lanes)
+            sweep = Sweep(columns, steps=bounds, multiple=gcd(size, extent) if isinstance(size, int) and isinstance(extent, int) else 1)
             self._pack_panels(task, task.point, low * inner_steps, sweep.steps)
 
             def panel_code(panel: Index) -> None:
                 of_panel = replace(sweep, panel=self._panel(task, panel, task.point, low * inner_steps))
-                steps = size * inner_steps
-                following = (
-                    self._next_chunk(task, panel, low * inner_steps, steps) if self.packed is not None and self.plan.prefetches else None
-                )
+                steps, following = size * inner_steps, None
+                if self.packed is not None and self.plan.prefetches:
+                    following = self._next_chunk(task, panel, low * inner_steps, of_chunk * inner_steps)
 
                 def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
@@ -546,11 +596,11 @@ class BlockedNest(ContractionNest):
             self._each_panel(task, panel_code)
 
     def _chunk_of_call(self) -> ir.Value | None:
-        """Steps of a chunk where a call says how many rows there are: one tile goes through the whole of a packed panel at once."""
+        """Steps of a chunk where a call says how many rows there are: few tiles go through the whole of a packed panel at once."""
         if not self.is_covered or self.packed is None:
             return None
-        one = emit.compare("ule", emit.materialize(self.cover.slots), emit.index_constant(self.tile.rows))
-        return emit.select(one, emit.index_constant(self.c.reduction[0].extent), emit.index_constant(self.blocks.chunk))
+        few = emit.compare("ult", emit.materialize(self.cover.slots), emit.index_constant(FEWEST_TILES * self.tile.rows))
+        return emit.select(few, emit.index_constant(self.c.reduction[0].extent), emit.index_constant(self.blocks.chunk))
 
     @property
     def stores_across_rows(self) -> bool:

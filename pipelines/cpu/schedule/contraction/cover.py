@@ -35,11 +35,13 @@ class Heights:
     Attributes:
       vectors: of columns of a tile.
       repeats: whether a tile may have more rows than there are.
+      wait: cycles that a step of the first tile of a panel takes at least, until what it reads of the panel is there.
     """
 
     sizes: tuple[int, ...]
     vectors: int
     repeats: bool
+    wait: float = 0.0
 
     def counts(self) -> list[dict[int, int]]:
         """How many tiles of each height cover 0, 1, ... rows, fewer than a whole tile; then the same for as many rows after whole tiles,
@@ -60,8 +62,8 @@ class Heights:
         return cycles(height, self.vectors, sets_of_sums(height * self.vectors))
 
     def _best(self, rows: int, alone: bool) -> tuple[float, dict[int, int]]:
-        """The tiles of fewest cycles that cover rows, and their cycles. The full tile, in which most of the time goes, repeats no row: its
-        rows are at regular distances then."""
+        """The tiles of fewest cycles that cover rows, and their cycles; where they are alone, the first of them waits. The full tile, in
+        which most of the time goes, repeats no row: its rows are at regular distances then."""
         sizes = [n for n in self.sizes if n <= rows or (self.repeats and n != self.sizes[0]) or not alone]
         found = [(0.0, {n: 0 for n in sizes})]
         for row in range(1, rows + 1):
@@ -71,18 +73,29 @@ class Heights:
                 if counts[n] < MOST_LEFT:
                     options.append((cost + self._cycles(n), {**counts, n: counts[n] + 1}))
             found.append(min(options, key=lambda option: option[0], default=(float("inf"), {})))
-        return found[rows]
+        if not alone or not rows:
+            return found[rows]
+        single = [(self._cycles(n), {n: 1}) for n in sizes if n >= rows]
+        return min(((cycles + self._waits(counts), counts) for cycles, counts in (found[rows], *single)), key=lambda option: option[0])
+
+    def _waits(self, counts: dict[int, int]) -> float:
+        """Cycles that tiles wait in a step: the first, of the highest ones, for what the others then find close by."""
+        return max(0.0, self.wait - self._cycles(max((n for n, count in counts.items() if count), default=self.sizes[0])))
+
+    @property
+    def code(self) -> int:
+        """How much code the lower tiles are: vectors that a step loads, broadcasts, multiplies and adds, for each set of sums."""
+        return sum(sets_of_sums(n * self.vectors) * n * (self.vectors + 2) for n in self.sizes[1:])
 
 
 @cache
-def heights(tile: Tile, repeats: bool, limit: float) -> Heights:
-    """Heights of the tiles for a number of rows that only a call knows, of a full one; `limit` as LIMIT says."""
-    every = Heights(tuple(range(tile.rows, 0, -1)), tile.vectors, repeats)
+def heights(tile: Tile, repeats: bool, limit: float, wait: float = 0.0) -> Heights:
+    """Heights of the tiles for a number of rows that only a call knows, of a full one; `limit` as LIMIT says, `wait` as in Heights."""
+    every = Heights(tuple(range(tile.rows, 0, -1)), tile.vectors, repeats, wait)
     costs = [every.cost(rows) for rows in range(tile.rows)]
     for count in range(tile.rows):
         lower = itertools.combinations(range(tile.rows - 1, 0, -1), count)
-        for some in sorted(lower, key=sum):
-            found = Heights((tile.rows, *some), tile.vectors, repeats)
+        for found in sorted((Heights((tile.rows, *some), tile.vectors, repeats, wait) for some in lower), key=lambda h: h.code):
             if all(found.cost(rows) <= limit * cost for rows, cost in enumerate(costs)):
                 return found
     return every

@@ -70,6 +70,7 @@ class Sweep:
       columns: vectors of the tile.
       panel: where B is read from; None where it lies.
       steps: bounds of reduction loops that do not run over their whole extent.
+      multiple: what the number of steps between such bounds is a multiple of.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.
       ahead: what the steps ask the memory for; None for nothing.
     """
@@ -77,6 +78,7 @@ class Sweep:
     columns: Columns
     panel: Panel | None = None
     steps: Steps = field(default_factory=dict)
+    multiple: int = 1
     on_inner_loop: Callable[[Point], None] | None = None
     ahead: Ahead | None = None
 
@@ -169,6 +171,8 @@ class Microkernel:
         end: ir.Value | Size
         if isinstance(low, int) and isinstance(high, int):
             end = high - (high - low) % sets
+        elif sweep.multiple % sets == 0:
+            end = high
         else:
             low, high = (b if isinstance(b, ir.Value) else emit.index_constant(b) for b in (low, high))
             left = emit.arith("remui", emit.arith("subi", high, low), emit.index_constant(sets))
@@ -187,7 +191,7 @@ class Microkernel:
         total = {key: given[key] for key in accumulators}
         for n in range(1, sets):
             total = {(i, j): emit.arith("addf", value, given[n * rows + i, j]) for (i, j), value in total.items()}
-        if isinstance(end, int) and end == high:
+        if end is high or (isinstance(end, int) and end == high):
             return total
         with self._each_step(var, end, high, 1, points, total) as (inner, sums, rest):
             found = self._step(inner, sweep, sums)

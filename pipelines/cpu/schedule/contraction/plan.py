@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Tile, panel_fits, typical_rows
+from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, NEAR_LINE, THIRD_LINE, Tile, panel_fits, typical_rows
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.memory import align
@@ -47,6 +47,7 @@ class Plan:
       threads: that the target plans for.
       prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
       turns: whether every other call goes backwards over the panels of a task.
+      wait: cycles that a step of a tile takes at least where it is the first to read its panel.
     """
 
     kernel: Kernel
@@ -59,6 +60,7 @@ class Plan:
     threads: int
     prefetches: bool
     turns: bool = False
+    wait: float = 0.0
 
     @property
     def tasks(self) -> int:
@@ -150,6 +152,16 @@ def packed_bytes(contraction: Contraction, tile: Tile) -> Size:
     """Bytes of B packed in panels."""
     panels = ceil_div(contraction.column_extent, tile.width)
     return contraction.batches * panels * contraction.depth * tile.width * element_bytes(contraction.b.node)
+
+
+def wait_for_panel(contraction: Contraction, tile: Tile, b: Source, target: Target, is_repeated: bool) -> float:
+    """Cycles that a step of a tile takes at least where it is the first to read its panel: of a parameter, which comes from beyond the
+    first-level cache, where a thread's share of it does not stay; in a loop from the second-level one."""
+    share = guess(packed_bytes(contraction, tile)) // target.num_threads
+    if b is not Source.PARAMETER or share <= target.l1_bytes // 2:
+        return 0.0
+    lines = tile.width * element_bytes(contraction.b.node) / LINE
+    return lines * (NEAR_LINE if is_repeated or share <= target.l2_bytes // 2 else THIRD_LINE)
 
 
 def has_contiguous_columns(contraction: Contraction) -> bool:

@@ -16,6 +16,7 @@ from relayc.pipelines.cpu.schedule.contraction.plan import (
     packed_bytes,
     source_of_a,
     source_of_b,
+    wait_for_panel,
 )
 from relayc.pipelines.cpu.schedule.contraction.tile import (
     FEW_ROWS,
@@ -106,7 +107,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
     if turns:
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
-    return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns), blocks
+    wait = wait_for_panel(contraction, tile, b, target, is_repeated(kernel))
+    return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns, wait), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

@@ -78,6 +78,8 @@ FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
 """Cycles that a tile waits for a cache line that has been read before: from the second-level cache, and from further."""
+THIRD_LINE = 3.0
+"""Cycles from one cache line to the next where they stream from a third-level cache."""
 REMAINDER = 1.03
 """What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
@@ -215,6 +217,9 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
         steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps))
+        if not isinstance(contraction.row_extent, int):
+            # Lower tiles with several sums an element go over whole chunks without a rest.
+            chunk = min(outer, ceil_div(chunk, MOST_SETS) * MOST_SETS)
     chunked = chunk < outer
     # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for;
     # the sums lie on the stack.

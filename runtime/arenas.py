@@ -5,13 +5,17 @@ import time
 import numpy as np
 import tvm_ffi
 
-from relayc.runtime.artifact import aligned_empty
+from relayc.runtime.artifact import ALIGNMENT, aligned_empty
 from relayc.runtime.tensor import to_tensor
 
 IDLE_SECONDS = 10.0
 """How long memory is kept while other memory is used."""
 _MOST_SPARE_BYTES = 1 << 28
 """By how much memory may be larger than any call has asked for."""
+_SPARE = 15
+"""How many times an arena may outgrow its first call where the arenas of other calls may be larger."""
+_LARGE_PAGE = 1 << 21
+"""Bytes of the large pages that the system gives where it can, if they begin at a multiple of that."""
 
 
 def room_for(num_bytes: int, known: int) -> int:
@@ -29,8 +33,14 @@ class ArenaPool:
     memory for ever.
     """
 
-    def __init__(self, params: np.ndarray) -> None:
+    def __init__(self, params: np.ndarray, grows: bool = False) -> None:
+        """
+        Args:
+          grows: whether a call may need a larger arena than another one. Arenas have room to spare then: larger calls find the pages that
+            smaller ones have touched.
+        """
         self._params = to_tensor(params)
+        self._grows = grows
         # Last used last, each with the time. What is done to the list is atomic: no lock.
         self._free: list[tuple[float, tuple[tvm_ffi.Tensor, np.ndarray]]] = []
 
@@ -48,7 +58,10 @@ class ArenaPool:
             del found
         except IndexError:
             pass
-        arena = aligned_empty(room_for(num_bytes, known))
+        room = room_for(num_bytes, known)
+        if self._grows:
+            room += min(_SPARE * room, _MOST_SPARE_BYTES)
+        arena = aligned_empty(room, _LARGE_PAGE if room > _LARGE_PAGE else ALIGNMENT)
         return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:

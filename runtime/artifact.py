@@ -395,14 +395,14 @@ class Artifact:
     parameters: tuple[ParameterInfo, ...] = ()
 
 
-def aligned_empty(num_bytes: int) -> np.ndarray:
-    """Uninitialised uint8 memory of one dimension that begins at a multiple of ALIGNMENT."""
-    return aligned_array((num_bytes,), np.dtype(np.uint8), num_bytes)
+def aligned_empty(num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
+    """Uninitialised uint8 memory of one dimension that begins at a multiple of `alignment`."""
+    return aligned_array((num_bytes,), np.dtype(np.uint8), num_bytes, alignment)
 
 
-def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> np.ndarray:
-    """An uninitialised array of `num_bytes` bytes that begins at a multiple of ALIGNMENT."""
-    raw = np.empty(num_bytes + ALIGNMENT, np.uint8)
+def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
+    """An uninitialised array of `num_bytes` bytes that begins at a multiple of `alignment`."""
+    raw = np.empty(num_bytes + alignment, np.uint8)
     # ndarray.ctypes and __array_interface__ say the same, in four times the time.
     address = ctypes.addressof(ctypes.c_char.from_buffer(raw.data))
-    return np.ndarray(shape, dtype, raw, -address % ALIGNMENT)
+    return np.ndarray(shape, dtype, raw, -address % alignment)

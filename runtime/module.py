@@ -76,7 +76,8 @@ class Module:
         self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
-        self._arenas = ArenaPool(artifact.params) if device_kind(artifact.device).is_host else None
+        grows = any(program.symbols for program in artifact.programs)
+        self._arenas = ArenaPool(artifact.params, grows) if device_kind(artifact.device).is_host else None
         self._device_arenas = None if self._arenas is not None else DeviceArenas(device_kind(artifact.device), artifact.params)
         self._strings = ProgramStrings(artifact.strings)
         self._programs = {program.name: program for program in artifact.programs}

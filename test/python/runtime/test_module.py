@@ -164,5 +164,17 @@ def test_arenas_of_a_burst_of_calls_go(monkeypatch):
     assert all(pool.acquire(64) is not arena for arena in burst)
 
 
+def test_calls_of_other_sizes_find_the_pages_of_smaller_arenas():
+    pool, addresses = ArenaPool(aligned_empty(64), grows=True), set()
+    for mib in (1, 2, 5, 14, 3, 15):
+        tensor, array = arena = pool.acquire(mib << 20)
+        assert tensor.data_ptr() == array.ctypes.data and array.nbytes >= mib << 20
+        addresses.add(array.ctypes.data)
+        pool.release(arena)
+    # One memory, which begins with a large page.
+    assert len(addresses) == 1 and addresses.pop() % (2 << 20) == 0
+    assert ArenaPool(aligned_empty(64)).acquire(1000)[1].nbytes == 1000
+
+
 def test_calls_release_the_gil(module):
     assert all(module[name].packed.release_gil for name in module.function_names())

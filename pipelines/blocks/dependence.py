@@ -100,7 +100,7 @@ def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
 
     Raises ScheduleError.
     """
-    loops = nest.loops_around(block.operation)
+    loops = nest.loops_around(block)
     by_key = {Index.of(loop.var).key: loop for loop in loops}
     found = [by_key.get(p.key) for p in block.points(loops)]
     missing = any(loop is None and extent != 1 for loop, extent in zip(found, block.extents, strict=True))

@@ -103,7 +103,7 @@ def span(index: Index, still: Container[Var], guards: Sequence[Guard] = ()) -> S
 
 
 def _moves(var: Var, still: Container[Var]) -> bool:
-    return any(v not in still for v in variables(Index.of(var)))
+    return any(v not in still for v in variables(Index.of(var))) if isinstance(var, (Divided, Extremal)) else var not in still
 
 
 def _is_dense(terms: Mapping[Var, Size]) -> bool:

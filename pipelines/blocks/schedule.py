@@ -1,7 +1,7 @@
 """`relayc.tir.Schedule`: how a person says how a kernel runs, primitive by primitive, with the names and meanings of TVM's schedules."""
 
 import random
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from relayc.dialects.functions import calls_others, symbol_name
@@ -21,6 +21,7 @@ from relayc.pipelines.blocks.trace import Step, Trace, arguments_text
 from relayc.pipelines.blocks.tvmscript.printer import script, show
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.blocks.written import copy_written
+from relayc.pipelines.kernel.graph import Kernel, Node
 
 
 class Schedule(LoopMethods, BlockMethods):
@@ -28,11 +29,12 @@ class Schedule(LoopMethods, BlockMethods):
 
     Args:
       mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
-        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one function.
+        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one function, or a
+        kernel that was read of one.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
-      inlined: tensors of a te function that are computed where they are read, as after compute_inline of their blocks: no step of the trace
-        says so, for which it is nothing to use where that may be read.
+      kept: the tensors of a kernel that get blocks, the others are computed where they are read, as after compute_inline of their blocks: no
+        step of the trace says so, for which it is nothing to use where that may be read. None: all of them.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.
@@ -40,15 +42,15 @@ class Schedule(LoopMethods, BlockMethods):
 
     def __init__(
         self,
-        mod: IRModule | ir.OpView,
+        mod: IRModule | ir.OpView | Kernel,
         seed: int = 0,
         decisions: Mapping[str, Any] | None = None,
-        inlined: Container[ir.Value] = (),
+        kept: Container[Node] | None = None,
     ) -> None:
         self._refused: dict[str, ScheduleError] = {}
         self._nests: dict[str, Nest] = {}
         """Of functions as they are now; nothing else may change these."""
-        self._mod = blocks_module(mod, self._refused, self._nests, inlined)
+        self._mod = blocks_module(mod, self._refused, self._nests, kept)
         self._origins = {name: nest.origins for name, nest in self._nests.items()}
         self._trace = Trace()
         self._random = random.Random(seed)
@@ -226,27 +228,25 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
 
 
 def blocks_module(
-    mod: IRModule | ir.OpView,
+    mod: IRModule | ir.OpView | Kernel,
     refused: dict[str, ScheduleError] | None = None,
     nests: dict[str, Nest] | None = None,
-    inlined: Container[ir.Value] = (),
+    kept: Container[Node] | None = None,
 ) -> IRModule:
     """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
     call others are left out.
 
     Args:
-      mod: the module, or one function alone.
+      mod: the module, or one function or kernel alone.
       refused: gets those of several functions that cannot be written so, by name, with the reason.
       nests: gets those that are made of te, by name, which are not written then.
-      inlined: see Schedule.
+      kept: see Schedule.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
-    functions, params = (mod.module.body.operations, dict(mod.params)) if isinstance(mod, IRModule) else ([mod], {})
-    functions = [op for op in functions if op.operation.name == "func.func" and len(op.regions[0].blocks)]
-    kernels = [op for op in functions if not calls_others(op)]
-    with mod.context, ir.Location.unknown():
-        out = IRModule(ir.Module.create(), params)
+    kernels = list(_kernels_in(mod)) if isinstance(mod, IRModule) else [mod.function if isinstance(mod, Kernel) else mod]
+    with mod.context if isinstance(mod, IRModule) else kernels[0].operation.context, ir.Location.unknown():
+        out = IRModule(ir.Module.create(), mod.params if isinstance(mod, IRModule) else None)
         for op in kernels:
             if names.FORM in op.attributes:
                 with ir.InsertionPoint(out.module.body):
@@ -257,7 +257,7 @@ def blocks_module(
             else:
                 before = len(out.module.body.operations)
                 try:
-                    nest = begin_nest(op.operation, out.module, inlined)
+                    nest = begin_nest(mod if isinstance(mod, Kernel) else op, out.module, kept)
                 except ScheduleError as error:
                     for partial in list(out.module.body.operations)[before:]:
                         partial.operation.erase()
@@ -272,6 +272,12 @@ def blocks_module(
     if not len(out.module.body.operations):
         raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
     return out
+
+
+def _kernels_in(mod: IRModule) -> Iterator[ir.OpView]:
+    for op in mod.module.body.operations:
+        if op.operation.name == "func.func" and len(op.regions[0].blocks) and not calls_others(op):
+            yield op
 
 
 def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:

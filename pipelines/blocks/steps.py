@@ -6,22 +6,16 @@ somebody asks for them, which a lowering does not.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import Reader, Writer, as_read, as_written, equal, substitute
+from relayc.pipelines.kernel.body import Constant
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A constant that is an operand."""
-
-    attribute: ir.Attribute
-    type: ir.Type
 
 
 class Computed(Var):
@@ -31,7 +25,7 @@ class Computed(Var):
         super().__init__(-FAR, FAR, value, name="computed")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Access:
     """A load or store of a block.
 
@@ -53,7 +47,7 @@ class Access:
         return self.made if isinstance(self.made, ir.Operation) else self.made()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Step:
     """An operation on elements.
 
@@ -92,6 +86,16 @@ class Contents:
     def is_plain(self) -> bool:
         """Whether it holds operations on elements alone."""
         return self.body is not None
+
+    @cached_property
+    def outputs(self) -> Sequence[ir.Value]:
+        """The buffers that are written, but for those of the init alone, each once, in the order of the stores."""
+        return tuple(dict.fromkeys(a.buffer for a in self.accesses if a.is_store and not a.is_init))
+
+    @cached_property
+    def inputs(self) -> Sequence[ir.Value]:
+        """The buffers that are read, but for those of the init alone, and not written, each once, in the order of the loads."""
+        return tuple(b for b in dict.fromkeys(a.buffer for a in self.accesses if not a.is_store and not a.is_init) if b not in self.outputs)
 
 
 class Recorder:

@@ -23,7 +23,7 @@ from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.trace import Trace
 from relayc.pipelines.blocks.views import ScheduleError
 from relayc.pipelines.instruments import KernelSchedule
-from relayc.pipelines.kernel.graph import Kernel, NotStructured
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.table import DEFAULT_PLEVEL, Entry
@@ -91,31 +91,32 @@ def schedule_by(name: str, source: Source, function: ir.OpView, target: Target, 
 
 
 def schedule_built_in(
-    write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning, inlined: Container[ir.Value] = ()
+    write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning, kept: Container[Node] | None = None
 ) -> Scheduled:
     """A kernel by a schedule of a backend's own strategy, at the ambient insertion point.
 
     Args:
       write: schedules the kernel in place. Its numbers it asks `tuning` for before.
       tuning: of which the strategy is asked.
-      inlined: tensors of whose blocks `write` begins by compute_inline: where nobody looks on there are none from the beginning.
+      kept: the tensors of whose blocks `write` does not begin by compute_inline: where nobody looks on others get none. None: all of them.
 
     Raises:
       NotStructured: the kernel is not made of what blocks and loops can say, or the schedule is not legal for it: the next strategy is
         asked.
     """
     try:
-        return _lowered(tuning.strategy, write, kernel.function, target, Tuning(), inlined)
+        return _lowered(tuning.strategy, write, kernel, target, Tuning(), kept)
     except ScheduleError as error:
         raise NotStructured(str(error)) from error
 
 
 def _lowered(
-    name: str, source: Source, function: ir.OpView, target: Target, tuning: Tuning, inlined: Container[ir.Value] = ()
+    name: str, source: Source, kernel: ir.OpView | Kernel, target: Target, tuning: Tuning, kept: Container[Node] | None = None
 ) -> Scheduled:
     """A kernel as it is scheduled, which the instruments of the PassContext see."""
+    function = kernel.function if isinstance(kernel, Kernel) else kernel
     observers = [i for i in PassContext.current().instruments if i.observes_schedules]
-    applied = _apply(source, function, tuning.decisions(), bool(observers), inlined)
+    applied = _apply(source, kernel, tuning.decisions(), bool(observers), kept)
     for knob in applied.knobs.values():
         tuning.knob(knob.name, knob.value, knob.options)
     after = str(applied.nest.function) if observers else ""
@@ -146,7 +147,10 @@ class _Applied:
     trace: str = ""
 
 
-def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], observed: bool, inlined: Container[ir.Value]) -> _Applied:
+def _apply(
+    source: Source, kernel: ir.OpView | Kernel, decisions: Mapping[str, Any], observed: bool, kept: Container[Node] | None
+) -> _Applied:
+    function = kernel.function if isinstance(kernel, Kernel) else kernel
     if isinstance(source, Trace):
         source = str(source)
     if isinstance(source, str) and _is_script(source):
@@ -156,7 +160,7 @@ def _apply(source: Source, function: ir.OpView, decisions: Mapping[str, Any], ob
         return _replace(source, function, observed)
     if not callable(source):
         name_of(source)
-    schedule = Schedule(function, decisions=decisions, inlined=() if observed else inlined)
+    schedule = Schedule(kernel, decisions=decisions, kept=None if observed else kept)
     before = str(schedule.mod) if observed else ""
     given = source(schedule)
     knobs = schedule.trace.knobs

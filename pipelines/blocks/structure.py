@@ -26,6 +26,7 @@ from relayc.pipelines.blocks.views import (
     is_statement,
     operations_in,
 )
+from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import SizeValues, sizes_in, symbol_positions
 from relayc.pipelines.tir import emit
@@ -38,15 +39,18 @@ class Nest:
     What primitives do to loops, and to where blocks are, is done to the views alone. It is written where somebody asks for the function:
     until then its operations are those from before, or there are none of loops, and none in blocks that were made of a te function (see
     steps).
+
+    Args:
+      is_empty: whether the function holds nothing yet.
     """
 
-    def __init__(self, function: func.FuncOp) -> None:
+    def __init__(self, function: func.FuncOp, is_empty: bool = False) -> None:
         self._function = function
         self.entry: ir.Block = function.regions[0].blocks[0]
         self.facts = self._new_facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
         self._contents = Contents()
         """What there is by name; while the function is edited what is left of that before."""
-        self._is_current = False
+        self._is_current = is_empty
         self._stays_current = False
         """Whether `_contents` is kept up while the function is edited (see `replaced` and `removed`)."""
         self._changed: Collection[str] = ()
@@ -56,8 +60,8 @@ class Nest:
         self._is_building = False
         self._constants: emit.Constants | None = None
         """Those at the start of the function, where nothing else is computed there."""
-        self.origins: dict[ir.Value, str] = {}
-        """The block that computes each tensor of the te function that this one was made of."""
+        self.origins: dict[Node, str] = {}
+        """The block that computes each tensor of the kernel that this function was made of."""
         self._unwritten: dict[int, Block | None] = {}
         """Blocks in which loops are to be written, by identity; None for the function."""
 
@@ -89,7 +93,7 @@ class Nest:
 
     def _new_facts(self, sizes: Mapping[ir.Value, Size]) -> Facts:
         made = Facts(sizes)
-        made.building = self._building
+        made.building = self.building
         return made
 
     @contextmanager
@@ -111,7 +115,7 @@ class Nest:
         self._changed = () if bodies is None else bodies
         self.facts.begin(bodies)
         try:
-            with self._building():
+            with self.building():
                 yield
             if self._stays_current:
                 self._is_current, self._changed = True, ()
@@ -120,7 +124,7 @@ class Nest:
             self._taken = None
 
     @contextmanager
-    def _building(self) -> Iterator[None]:
+    def building(self) -> Iterator[None]:
         """In it operations may be built (see `editing`)."""
         if self._is_building:
             yield
@@ -205,7 +209,7 @@ class Nest:
         if not self._unwritten:
             return
         scopes, self._unwritten = list(self._unwritten.values()), {}
-        with self._building():
+        with self.building():
             self._fill()
             for scope in scopes:
                 if scope is None:
@@ -368,10 +372,8 @@ class Nest:
         self._stays_current = True
 
     def added(self, loops: list[Loop], view: Block) -> None:
-        """Says, while the function is edited, that a block in loops, one for each iterator, was added at the end of the function.
-
-        Nothing else may change then but allocations that `add_buffer` adds.
-        """
+        """Says that a block in loops, one for each iterator, was added at the end of the function. While that is edited nothing else may
+        change then but allocations that `add_buffer` adds."""
         name = view.name
         self._contents.blocks[name] = view
         self._contents.inside.append(loops[0] if loops else view)
@@ -578,11 +580,11 @@ class Nest:
 
     def free_loop(self, name: str) -> str:
         """A name that no loop has: the name itself, or with a number behind. While the function is edited it is taken from then on."""
-        return self._free("loop", name, self.loops)
+        return self._free("loop", name, lambda: self._found().loops)
 
     def free_block(self, name: str) -> str:
         """A name that no block has (see free_loop)."""
-        return self._free("block", name, self.blocks)
+        return self._free("block", name, lambda: self._found().blocks)
 
     def free_buffer(self, name: str) -> str:
         """A name that no buffer has (see free_loop)."""

@@ -408,14 +408,13 @@ class Block:
     def stores(self, with_init: bool = False) -> list[Access]:
         return [a for a in self.accesses(with_init) if a.is_store]
 
-    def outputs(self) -> list[ir.Value]:
+    def outputs(self) -> Sequence[ir.Value]:
         """The buffers that it writes, each once, in the order of its stores."""
-        return list(dict.fromkeys(a.buffer for a in self.stores()))
+        return self._contents.outputs
 
-    def inputs(self) -> list[ir.Value]:
+    def inputs(self) -> Sequence[ir.Value]:
         """The buffers that it reads and does not write, each once, in the order of its loads."""
-        written = self.outputs()
-        return [b for b in dict.fromkeys(a.buffer for a in self.accesses(with_init=False) if not a.is_store) if b not in written]
+        return self._contents.inputs
 
     def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
         """Says where the block is, which is to be written. Guards that need not stand are left out."""

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.graph import Node, NotStructured
-from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
+from relayc.pipelines.kernel.graph import Node, NotStructured, indices_at
+from relayc.pipelines.kernel.index import Index, Var, linearize, reshape
 from relayc.symbolic import Size
 
 
@@ -93,12 +92,11 @@ class Analysis:
             )
             for d, var in zip(structured.reduction_dims, variables, strict=True):
                 point[d] = Index.of(var)
-        for source, amap in zip(structured.inputs, structured.maps, strict=True):
-            self.visit(source, [affine_index(e, point, self._split) for e in amap.results] if source.shape else [])
-        for op in structured.block.operations:
-            self.found.operations += 1
-            if op.operation.name == "linalg.index":
-                self._irregular(point[ir.IntegerAttr(op.attributes["dim"]).value])
+        for source, results in zip(structured.inputs, structured.results, strict=False):
+            self.visit(source, indices_at(results, point, self._split) if source.shape else [])
+        self.found.operations += structured.body.size
+        for dim in structured.body.indices:
+            self._irregular(point[dim])
         for captured in structured.captured.values():
             for index in point:
                 self._irregular(index)

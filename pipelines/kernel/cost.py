@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from math import prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.graph import Node, NotStructured, read_kernel, sources
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, read_kernel, sources
 from relayc.symbolic import Size, minimum
 
-_FREE = ("arith.extf", "arith.truncf", "arith.ext", "arith.trunc", "arith.constant", "arith.select", "arith.cmp", "linalg.", "tensor.")
+_FREE = ("arith.extf", "arith.truncf", "arith.ext", "arith.trunc", "arith.select", "arith.cmp", "tensor.")
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,22 @@ class Cost:
     read: dict[int, Size] = field(default_factory=dict)
 
 
-def kernel_cost(function: ir.OpView) -> Cost:
-    """The work of a te function."""
+def kernel_cost(source: ir.OpView | Kernel) -> Cost:
+    """The work of a te function, or of the kernel that was read of it."""
     try:
-        kernel = read_kernel(function)
+        return _cost(source if isinstance(source, Kernel) else read_kernel(source))
     except NotStructured:
         return Cost()
+
+
+def _cost(kernel: Kernel) -> Cost:
     flops: Size = 0
     seen = set()
     elements: dict[int, Size] = {}
     for node in kernel.nodes():
         if node.kind == "generic" and id(node.structured) not in seen:
             seen.add(id(node.structured))
-            body = [op.operation.name for op in node.structured.block.operations]
-            flops += prod(node.structured.extents) * sum(not name.startswith(_FREE) for name in body)
+            flops += prod(node.structured.extents) * sum(not op.name.startswith(_FREE) for op in node.structured.body.operations)
         for source, count in _reads(node):
             if source.kind == "arg":
                 elements[source.position] = elements.get(source.position, 0) + count

@@ -1,22 +1,21 @@
 """What a te kernel computes, read once from its function: a graph of nodes that schedules evaluate at index points."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.types import shape_of
-from relayc.pipelines.kernel.index import Index
+from relayc.pipelines.kernel.body import Body, NotStructured, read_body
+from relayc.pipelines.kernel.index import Index, affine_index
 from relayc.pipelines.sizes import read_size, symbol_positions
 from relayc.symbolic import Dim, Size, symbol
 
+Expression: TypeAlias = int | ir.AffineExpr
+"""A result of an indexing map: the loop whose index it is, or any other expression."""
 SORT = "relay.sort"
 """Attribute of a loop that is a sort (see kernel.sorting)."""
-
-
-class NotStructured(Exception):
-    """The kernel holds an operation that the loop schedules do not read; the fallback takes it."""
 
 
 @dataclass(eq=False)
@@ -85,7 +84,8 @@ class Structured:
     """Loops, maps and body of a linalg operation.
 
     Attributes:
-      captured: tensors that the body reads at computed indices.
+      results: of each map of `maps` and `output_maps`, its expressions; of one that is a loop the number of that.
+      block: the body as operations, `body` as it was read.
       sizes: sizes that the body may use.
     """
 
@@ -94,15 +94,16 @@ class Structured:
     inits: list[Node]
     maps: list[ir.AffineMap]
     output_maps: list[ir.AffineMap]
+    results: list[tuple[Expression, ...]]
     iterators: tuple[str, ...]
     extents: tuple[Size, ...]
     block: ir.Block
-    captured: dict[ir.Value, Node]
+    body: Body
     sizes: dict[ir.Value, Size] = field(default_factory=dict)
 
     def output_dims(self, position: int = 0) -> list[int | None]:
         """Loop of each dimension of an output (None for a constant)."""
-        return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in self.output_maps[position].results]
+        return [e if isinstance(e, int) else None for e in self.results[len(self.inputs) + position]]
 
     def output_indices(self, position: int, loops: Sequence[Index]) -> list[Index]:
         """Indices of an output at a point of the loops."""
@@ -120,6 +121,11 @@ class Structured:
     def reduction_dims(self) -> list[int]:
         return [i for i, kind in enumerate(self.iterators) if kind == "reduction"]
 
+    @property
+    def captured(self) -> dict[ir.Value, Node]:
+        """Tensors that the body reads at computed indices."""
+        return self.body.captured
+
 
 @dataclass
 class Kernel:
@@ -127,6 +133,7 @@ class Kernel:
 
     Attributes:
       symbols: names of the symbols whose values it takes as its last arguments.
+      values: the node of each tensor of the function, in the order of the text.
     """
 
     function: ir.OpView
@@ -134,6 +141,7 @@ class Kernel:
     args: list[Node]
     results: list[Node]
     symbols: list[str] = field(default_factory=list)
+    values: dict[ir.Value, Node] = field(default_factory=dict)
 
     @property
     def is_symbolic(self) -> bool:
@@ -175,27 +183,28 @@ def read_kernel(function: ir.OpView) -> Kernel:
         if argument not in sizes:
             values[argument] = _node("arg", argument.type, position=i)
     args = list(values.values())
-    results: list[Node] = []
+    returned: list[ir.Value] = []
     for op in block.operations:
-        name = op.operation.name
-        if name == "func.return":
-            results = [values[v] for v in op.operation.operands]
-        elif (size := read_size(op.operation, sizes)) is not None:
-            sizes[op.operation.results[0]] = size
-        elif name == "arith.constant":
-            result = op.operation.results[0]
-            if isinstance(result.type, ir.RankedTensorType):
-                values[result] = _node("table", result.type, op=op.operation)
-        elif name.startswith("linalg."):
+        operation = op.operation
+        name = operation.name
+        if name.startswith("linalg."):
             _read_linalg(op, values, sizes)
-        elif SORT in op.operation.attributes:
-            _read_sort(op.operation, values)
         elif name in _READERS:
-            result = op.operation.results[0]
+            result = operation.results[0]
             values[result] = _READERS[name](op, values, sizes, result.type)
+        elif name == "func.return":
+            returned = list(operation.operands)
+        elif (size := read_size(operation, sizes)) is not None:
+            sizes[operation.results[0]] = size
+        elif name == "arith.constant":
+            result = operation.results[0]
+            if isinstance(result.type, ir.RankedTensorType):
+                values[result] = _node("table", result.type, op=operation)
+        elif SORT in operation.attributes:
+            _read_sort(operation, values)
         else:
-            raise NotStructured(f"{name} at {op.operation.location}")
-    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, results, list(symbols))
+            raise NotStructured(f"{name} at {operation.location}")
+    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, [values[v] for v in returned], list(symbols), values)
 
 
 def _node(kind: str, type_: ir.Type, **fields: Any) -> Node:
@@ -276,27 +285,33 @@ _READERS = {
 }
 
 
-def indexing_maps(operation: ir.Operation) -> list[ir.AffineMap]:
-    """The indexing maps of a linalg operation."""
-    return [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
+def _expressions(amap: ir.AffineMap) -> tuple[Expression, ...]:
+    return tuple(e.position if isinstance(e, ir.AffineDimExpr) else e for e in amap.results)
 
 
-def iteration_space(
-    maps: Sequence[ir.AffineMap], shapes: Sequence[Sequence[Size]], outputs: int
+def indices_at(
+    expressions: Sequence[Expression], point: Sequence[Index], split: Callable[[Index, Size], tuple[Index, Index]]
+) -> list[Index]:
+    """The results of an indexing map at a point of the loops; `split` gives quotient and remainder of what is divided."""
+    return [point[e] if isinstance(e, int) else affine_index(e, point, split) for e in expressions]
+
+
+def _iteration_space(
+    results: Sequence[Sequence[Expression]], shapes: Sequence[Sequence[Size]], loops: int, outputs: int
 ) -> tuple[tuple[Size, ...], tuple[str, ...]]:
     """Extents of the loops of a linalg operation, and which are "parallel" and which "reduction".
 
     Args:
-      maps: of all operands; shapes: of these, the last ones of the outputs.
-      outputs: how many of them are outputs.
+      results: of the maps of all operands; shapes: of these, the last ones of the outputs.
+      loops: how many there are; outputs: how many of the operands are outputs.
     """
-    extents: list[Size] = [0] * maps[0].n_dims
-    for shape, amap in zip(shapes, maps, strict=True):
-        for extent, e in zip(shape, amap.results, strict=True):
-            if isinstance(e, ir.AffineDimExpr):
-                extents[e.position] = extent
-    parallel = {e.position for e in maps[len(maps) - outputs].results if isinstance(e, ir.AffineDimExpr)}
-    return tuple(extents), tuple("parallel" if i in parallel else "reduction" for i in range(len(extents)))
+    extents: list[Size] = [0] * loops
+    for shape, expressions in zip(shapes, results, strict=True):
+        for extent, e in zip(shape, expressions, strict=True):
+            if isinstance(e, int):
+                extents[e] = extent
+    parallel = {e for e in results[len(results) - outputs] if isinstance(e, int)}
+    return tuple(extents), tuple("parallel" if i in parallel else "reduction" for i in range(loops))
 
 
 def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Value, Size]) -> None:
@@ -308,7 +323,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
         values[result] = _node("splat", result.type, op=_constant(operands[0]))
         return
     try:
-        maps = indexing_maps(operation)
+        maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(operation)]
         block = operation.regions[0].blocks[0]
     except (IndexError, TypeError, ValueError) as error:
         raise NotStructured(f"{operation.name}: {error}") from None
@@ -316,21 +331,15 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
         values[v] if isinstance(v.type, ir.RankedTensorType) else Node("splat", (), v.type, op=_constant(v)) for v in operands[:-outputs]
     ]
     inits = [values[v] for v in operands[len(operands) - outputs :]]
-    extents, iterators = iteration_space(maps, [n.shape for n in (*inputs, *inits)], outputs)
-    output_maps = maps[len(inputs) :]
+    results = list(map(_expressions, maps))
+    extents, iterators = _iteration_space(results, [n.shape for n in (*inputs, *inits)], maps[0].n_dims, outputs)
     if 0 in extents and not any(0 in n.shape for n in [*inputs, *inits]):
         raise NotStructured(f"{operation.name}: a loop without an operand that gives its extent")
-    for amap in output_maps:
-        if not all(isinstance(e, (ir.AffineDimExpr, ir.AffineConstantExpr)) for e in amap.results):
+    for amap, expressions in zip(maps[len(inputs) :], results[len(inputs) :], strict=True):
+        if not all(isinstance(e, (int, ir.AffineConstantExpr)) for e in expressions):
             raise NotStructured(f"{operation.name}: output map {amap}")
-    captured: dict[ir.Value, Node] = {}
-    for inner in block.operations:
-        if len(inner.operation.regions):
-            raise NotStructured(f"{inner.operation.name} in the body of {operation.name}")
-        for v in inner.operation.operands:
-            if isinstance(v.type, ir.RankedTensorType):
-                captured[v] = values[v]
-    structured = Structured(operation, inputs, inits, maps[: len(inputs)], output_maps, iterators, extents, block, captured, sizes)
+    body = read_body(block, values, sizes)
+    structured = Structured(operation, inputs, inits, maps[: len(inputs)], maps[len(inputs) :], results, iterators, extents, block, body, sizes)
     for position, result in enumerate(operation.results):
         values[result] = _node("generic", result.type, operation=structured, position=position)
 

@@ -24,17 +24,14 @@ COMBINERS = {
 
 def combiners(structured: Structured) -> list[str] | None:
     """The operation that joins each output's accumulator with the new element; None where the body is not of that form."""
-    block = structured.block
-    arguments = list(block.arguments)[len(structured.inputs) :]
-    yielded = block.operations[len(block.operations) - 1].operands
+    body = structured.body
+    operands = [*body.yielded, *(v for operation in body.operations for v in operation.operands)]
     names = []
-    for accumulator, value in zip(arguments, yielded, strict=True):
-        owner = value.owner
-        if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name not in COMBINERS:
+    for accumulator, value in enumerate(body.yielded, len(structured.inputs)):
+        joined = body.makes(value)
+        if joined is None or joined.name not in COMBINERS or accumulator not in joined.operands or operands.count(accumulator) != 1:
             return None
-        if accumulator not in list(owner.operation.operands) or len(list(accumulator.uses)) != 1:
-            return None
-        names.append(owner.operation.name)
+        names.append(joined.name)
     return names
 
 

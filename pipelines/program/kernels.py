@@ -31,7 +31,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.kernel.cost import kernel_cost
+from relayc.pipelines.kernel.cost import Cost, kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
 from relayc.pipelines.program.components import FAILS
 from relayc.pipelines.program.functions import DECLINED, WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
@@ -68,7 +68,7 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
         for name, choice in _schedule(mod.module, functions.kernels, target, config).items():
             function, scheduled = functions.kernels[name], choice.scheduled
             assert scheduled is not None
-            _describe(scheduled, str(choice), function)
+            _describe(scheduled, str(choice), function, kernel_cost(choice.kernel or function))
             if fails:
                 scheduled.function.attributes[FAILS] = ir.UnitAttr.get()
             if config.get(WHY):
@@ -144,10 +144,9 @@ def tensors_attribute(function: ir.OpView) -> ir.TypeAttr:
     return ir.TypeAttr.get(ir.FunctionType.get(*seen))
 
 
-def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView) -> None:
+def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView, cost: Cost) -> None:
     """Puts what is known of a kernel into the attributes of its function."""
     function = scheduled.function
-    cost = kernel_cost(source)
     ins, outs = specs_of(source, "input"), specs_of(source, "output")
     taken = [TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins)]
     updates = updates_of(source)  # of what stays where it is, only the elements that are written would count

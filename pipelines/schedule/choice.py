@@ -24,12 +24,14 @@ class Choice:
       tuning: the strategy and its numbers.
       declined: strategies that were asked before, or would have been, each with why it did not take the kernel.
       is_fallback: whether `scheduled` came of the fallback.
+      kernel: as the strategies saw it; None of one that none was asked for.
     """
 
     scheduled: Scheduled | None
     tuning: Tuning
     declined: list[tuple[str, str]] = field(default_factory=list)
     is_fallback: bool = False
+    kernel: Kernel | None = None
 
     def __str__(self) -> str:
         return FALLBACK if self.is_fallback else str(self.tuning)
@@ -45,7 +47,7 @@ def schedule_kernel(source: ir.OpView, target: Target, tuning: Tuning) -> Choice
         kernel = read_kernel(source)
     except NotStructured as error:
         return Choice(None, tuning, [(entry.name, f"it cannot be read: {error}") for entry in strategies_of(target.kind)])
-    found = Choice(None, tuning)
+    found = Choice(None, tuning, kernel=kernel)
     for entry, answer in offers(kernel, target, tuning):
         if isinstance(answer, Scheduled):
             found.scheduled = answer

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 from math import prod
 
-from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.create import makes_block
 from relayc.pipelines.blocks.references import LoopRV
 from relayc.pipelines.blocks.schedule import Schedule
 from relayc.pipelines.blocks.strategy import schedule_built_in
@@ -21,7 +19,7 @@ from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, p
 from relayc.pipelines.cpu.schedule.loops.reduction import UNROLL_LIMIT, UNROLLED_LOADS
 from relayc.pipelines.cpu.schedule.loops.strategy import loop_parameters
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.graph import Kernel
+from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.kernel.index import linearize
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning
@@ -41,7 +39,8 @@ def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled |
     plans = [plan_nest(node, kernel.args, parameters, partial(linearize, shape=node.shape)) for node in kernel.results]
     if any(plan.turned is not None or _has_split_lanes(plan) for plan in plans):
         return None
-    return schedule_built_in(partial(_write, plans, parameters), kernel, target, tuning, _inlined(kernel, plans))
+    kept = {*kernel.results, *(node for plan in plans for node in _inside(plan))}
+    return schedule_built_in(partial(_write, plans, parameters), kernel, target, tuning, kept)
 
 
 def _has_split_lanes(plan: NestPlan) -> bool:
@@ -52,28 +51,20 @@ def _has_split_lanes(plan: NestPlan) -> bool:
 
 def _write(plans: Sequence[NestPlan], parameters: LoopParameters, s: Schedule) -> None:
     origins = s.nest.origins
-    kept = {origins[value] for plan in plans for value in _inside(plan)}
+    kept = {origins[node] for plan in plans for node in _inside(plan)}
     for block in s.nest.blocks().values():
         if block.name not in kept and not any(map(s.nest.is_output, block.outputs())):
             s.compute_inline(block.name)
     blocks = s.nest.blocks()
     for plan, output in zip(plans, s.nest.outputs, strict=True):
         (writer,) = s.nest.writers(output)
-        inside = {origins[value] for value in _inside(plan)} - {writer.name}
+        inside = {origins[node] for node in _inside(plan)} - {writer.name}
         _Rows(s, plan, parameters, writer, [name for name in blocks if name in inside]).schedule()
 
 
-def _inside(plan: NestPlan) -> list[ir.Value]:
+def _inside(plan: NestPlan) -> list[Node]:
     """The tensors that are computed in the rows of a result."""
-    return [n.structured.op.results[n.position] for n in (*plan.reductions, plan.stash) if n is not None]
-
-
-def _inlined(kernel: Kernel, plans: Sequence[NestPlan]) -> set[ir.Value]:
-    """The tensors that are computed where they are read."""
-    operations = [op.operation for op in kernel.function.regions[0].blocks[0].operations]
-    kept = {*operations[-1].operands, *(value for plan in plans for value in _inside(plan))}
-    made = [list(op.results) for op in operations if makes_block(op)]
-    return {value for results in made if kept.isdisjoint(results) for value in results}
+    return [node for node in (*plan.reductions, plan.stash) if node is not None]
 
 
 class _Rows:
@@ -191,7 +182,7 @@ class _Rows:
     def _steps(self, name: str) -> list[LoopRV]:
         """The loops that a reduction runs along, without those of one step."""
         block = self.s.nest.blocks()[name]
-        loops = self.s.nest.loops_around(block.operation)
+        loops = self.s.nest.loops_around(block)
         points = block.points(loops)
         along = {v for i in block.reduction for v in points[i].terms}
         return [LoopRV(loop.name) for loop in loops if loop.var in along and loop.extent != 1]

@@ -202,4 +202,4 @@ def _stash(node: Node, reductions: Sequence[Node], memory: Sequence[Node], place
 
 
 def _is_costly(node: Node) -> bool:
-    return any(op.operation.name.startswith("math.") or op.operation.name == "arith.divf" for op in node.structured.block.operations)
+    return any(op.name.startswith("math.") or op.name == "arith.divf" for op in node.structured.body.operations)

@@ -103,7 +103,7 @@ class _Creation:
                     with op.location:
                         self._block(op, node)
             for node, buffer in zip(kernel.results, self.outputs, strict=True):
-                if self.buffers.get(node) != buffer:  # an argument, or a tensor that is given twice
+                if self.buffers.get(node) is not buffer:  # an argument, or a tensor that is given twice
                     name, axes = f"{self.nest.buffer_name(buffer)}_copy", _axis_names(len(node.shape))
                     self._parallel(name, node.shape, axes, lambda point: self._store(self._element(node, point), buffer, point))  # noqa: B023
         return self.nest

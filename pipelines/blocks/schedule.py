@@ -33,8 +33,8 @@ class Schedule(LoopMethods, BlockMethods):
         kernel that was read of one.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
-      kept: the tensors of a kernel that get blocks, the others are computed where they are read, as after compute_inline of their blocks: no
-        step of the trace says so, for which it is nothing to use where that may be read. None: all of them.
+      kept: the tensors of a kernel that get blocks; others are computed where they are read, as after compute_inline of their blocks: no
+        step of the trace says so, so that nobody may want to read that. None: all of them.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.kernel.body import Body, NotStructured, read_body
@@ -204,7 +205,7 @@ def read_kernel(function: ir.OpView) -> Kernel:
             _read_sort(operation, values)
         else:
             raise NotStructured(f"{name} at {operation.location}")
-    return Kernel(function, ir.StringAttr(function.attributes["sym_name"]).value, args, [values[v] for v in returned], list(symbols), values)
+    return Kernel(function, symbol_name(function), args, [values[v] for v in returned], list(symbols), values)
 
 
 def _node(kind: str, type_: ir.Type, **fields: Any) -> Node:
@@ -339,7 +340,8 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
         if not all(isinstance(e, (int, ir.AffineConstantExpr)) for e in expressions):
             raise NotStructured(f"{operation.name}: output map {amap}")
     body = read_body(block, values, sizes)
-    structured = Structured(operation, inputs, inits, maps[: len(inputs)], maps[len(inputs) :], results, iterators, extents, block, body, sizes)
+    maps, output_maps = maps[: len(inputs)], maps[len(inputs) :]
+    structured = Structured(operation, inputs, inits, maps, output_maps, results, iterators, extents, block, body, sizes)
     for position, result in enumerate(operation.results):
         values[result] = _node("generic", result.type, operation=structured, position=position)
 

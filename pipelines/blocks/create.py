@@ -6,13 +6,14 @@ read; symbols stay the last ones.
 
 import re
 from collections.abc import Callable, Container, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from relayc.dialects.functions import symbol_name, unique_names, value_attributes
+from relayc.dialects.functions import begin_function, symbol_name, unique_names, value_attributes
 from relayc.dialects.locations import label_of
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, make_block
@@ -82,21 +83,19 @@ class _Creation:
         labels = unique_names([*given, *made])
         tensors = [*kernel.args, *kernel.results]
         with ir.InsertionPoint(self.module.body), self.source.location:
-            types = [memref_type(node.shape, node.element) for node in tensors]
-            function = func.FuncOp(kernel.name, ([*types, *[ir.IndexType.get()] * len(kernel.symbols)], []))
             described = [_described(node, label, i >= len(given)) for i, (node, label) in enumerate(zip(tensors, labels, strict=True))]
             for node, found in zip(kernel.args, described, strict=False):
                 if "relay.param" in attributes[node.position]:
                     found["relay.param"] = attributes[node.position]["relay.param"]
-            function.arg_attrs = ir.ArrayAttr.get([*map(ir.DictAttr.get, described), *symbol_attributes(kernel.symbols)])
-            function.attributes[names.FORM] = ir.UnitAttr.get()
-            arguments = list(function.add_entry_block().arguments)
+            types = [memref_type(node.shape, node.element) for node in tensors] + [ir.IndexType.get()] * len(kernel.symbols)
+            arg_attrs = ir.ArrayAttr.get([*map(ir.DictAttr.get, described), *symbol_attributes(kernel.symbols)])
+            function = begin_function(kernel.name, types, {"arg_attrs": arg_attrs, names.FORM: ir.UnitAttr.get()})
         self.nest = Nest(function, is_empty=True)
+        arguments = list(self.nest.entry.arguments)
         self.buffers = dict(zip(kernel.args, arguments, strict=False))
         self.outputs = arguments[len(given) : len(tensors)]
-        with ir.InsertionPoint(function.entry_block):
-            func.ReturnOp([])
-        with self.nest.building(), ir.InsertionPoint.at_block_terminator(function.entry_block):
+        end = ir.Operation.create("func.return", ip=ir.InsertionPoint(self.nest.entry))
+        with self.nest.building() if kernel.symbols else nullcontext(), ir.InsertionPoint(end):
             for value, node in kernel.values.items():
                 if node not in self.buffers and self._gets_block(value, node):
                     op = value.owner.operation
@@ -302,8 +301,9 @@ class _Creation:
 
     def _destination(self, node: Node, name: str) -> ir.Value:
         """The buffer of a tensor that is computed: that of the result that it is, or a new one."""
-        output = next((b for n, b in zip(self.kernel.results, self.outputs, strict=True) if n is node), None)
-        made = self.nest.add_buffer(self.nest.free_buffer(name), node.shape, node.element) if output is None else output
+        made = next((b for n, b in zip(self.kernel.results, self.outputs, strict=True) if n is node), None)
+        if made is None:
+            made = self.nest.add_buffer(self.nest.free_buffer(name), node.shape, node.element)
         self.buffers[node] = made
         return made
 

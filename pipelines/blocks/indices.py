@@ -9,7 +9,7 @@ from math import gcd
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index, weighted
+from relayc.pipelines.kernel.index import FAR, Index, Var, affine_index, of_terms, weighted
 from relayc.pipelines.sizes import size_value
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
@@ -267,14 +267,14 @@ def as_read(index: Index) -> Index:
     """A linear index as what `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
     if len(index.terms) < 2:
         return index
-    return Index(index.const, dict(reversed(_swapped(index.const, list(index.terms.items())))))
+    return of_terms(index.const, dict(reversed(_swapped(index.const, list(index.terms.items())))))
 
 
 def as_written(index: Index) -> Index:
     """The index of which `as_read` gives this one."""
     if len(index.terms) < 2:
         return index
-    return Index(index.const, dict(_swapped(index.const, list(index.terms.items())[::-1])))
+    return of_terms(index.const, dict(_swapped(index.const, list(index.terms.items())[::-1])))
 
 
 def _swapped(const: Size, terms: list[tuple[Var, Size]]) -> list[tuple[Var, Size]]:

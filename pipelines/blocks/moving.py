@@ -9,7 +9,7 @@ from relayc.pipelines.blocks.indices import QUOTIENT, Divided
 from relayc.pipelines.blocks.regions import Span, quotient_of
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError, drop, is_statement
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, of_terms
 from relayc.symbolic import exact, proves
 
 ZERO = Index()
@@ -47,7 +47,7 @@ def readers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
 
 def writers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
     """The blocks that write a buffer."""
-    return [b for b in blocks if any(a.buffer == buffer for a in b.stores(with_init=True))]
+    return [b for b in blocks if b.stores_to(buffer)]
 
 
 def check_only_writer(nest: Nest, block: Block) -> None:
@@ -237,10 +237,12 @@ def values_within(index: Index, found: Span, var: Var) -> Span | None:
             low = (found.low - index.const) * only.divisor - only.index.const
             return Span(low, found.extent * only.divisor, found.exact)
         return None
-    factor = index.terms.get(var, 0)
-    rest = Index(index.const, {v: c for v, c in index.terms.items() if v != var})
-    if factor == 1 and rest.is_constant:
-        return Span(found.low - rest.const, found.extent, found.exact)
+    factor = index.terms.get(var)
+    if factor is None:
+        return None
+    if len(index.terms) == 1 and factor == 1:
+        return Span(found.low - index.const, found.extent, found.exact)
+    rest = of_terms(index.const, {v: c for v, c in index.terms.items() if v != var})
     if not proves(lambda: factor >= 1):
         return None
     shifted = rest - index.const

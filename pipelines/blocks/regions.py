@@ -9,7 +9,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Guard, Loop, LoopVar, Place
-from relayc.pipelines.kernel.index import FAR, Index, Var
+from relayc.pipelines.kernel.index import FAR, Index, Var, of_terms
 from relayc.symbolic import Size, bounds, maximum, proves
 
 
@@ -84,6 +84,8 @@ def span(index: Index, still: Container[Var], guards: Sequence[Guard] = ()) -> S
       guards: which hold where the index is used.
     """
     moving = {v: c for v, c in index.terms.items() if _moves(v, still)}
+    if not moving:
+        return Span(index, 1)
     first, exact = Index(), _is_dense(moving)
     width: Size = 0
     for var, factor in moving.items():
@@ -99,7 +101,7 @@ def span(index: Index, still: Container[Var], guards: Sequence[Guard] = ()) -> S
         for guard in guards:
             if moving and guard.index.terms == moving:
                 width = _smaller(width, guard.limit - 1 - guard.index.const - first.const)
-    return Span(Index(index.const, {v: c for v, c in index.terms.items() if v not in moving}) + first, width + 1, exact)
+    return Span(of_terms(index.const, {v: c for v, c in index.terms.items() if v not in moving}) + first, width + 1, exact)
 
 
 def _moves(var: Var, still: Container[Var]) -> bool:

@@ -88,6 +88,11 @@ class Contents:
         return self.body is not None
 
     @cached_property
+    def stored(self) -> Sequence[ir.Value]:
+        """The buffers that are written, each once."""
+        return tuple(dict.fromkeys(a.buffer for a in self.accesses if a.is_store))
+
+    @cached_property
     def outputs(self) -> Sequence[ir.Value]:
         """The buffers that are written, but for those of the init alone, each once, in the order of the stores."""
         return tuple(dict.fromkeys(a.buffer for a in self.accesses if a.is_store and not a.is_init))
@@ -119,13 +124,13 @@ class Recorder:
 
     def store(self, value: Any, buffer: ir.Value, indices: Sequence[Index]) -> None:
         """Stores an operand."""
-        step = Step("memref.store", (_as_read(value),))
+        step = Step("memref.store", (as_read(value) if isinstance(value, Index) else value,))
         step.access = self._access(step, buffer, indices, True)
         self._add(step)
 
     def make(self, name: str, type_: ir.Type, operands: Sequence[Any], attributes: dict[str, ir.Attribute] | None = None) -> Any:
         """The result of an operation, as an operand."""
-        return self._result(Step(name, tuple(map(_as_read, operands)), type_, attributes or {}))
+        return self._result(Step(name, tuple(as_read(v) if isinstance(v, Index) else v for v in operands), type_, attributes or {}))
 
     def _result(self, step: Step, buffer: ir.Value | None = None, indices: Sequence[Index] = ()) -> Any:
         if buffer is not None:
@@ -138,10 +143,6 @@ class Recorder:
 
     def _access(self, step: Step, buffer: ir.Value, indices: Sequence[Index], is_store: bool) -> Access:
         return Access(lambda: self.made(step), buffer, tuple(map(as_read, indices)), is_store, self.is_init)
-
-
-def _as_read(operand: Any) -> Any:
-    return as_read(operand) if isinstance(operand, Index) else operand
 
 
 def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step] | None:

@@ -569,12 +569,12 @@ class Nest:
 
     def writers(self, buffer: ir.Value) -> list[Block]:
         """The outermost blocks that write a buffer, in order."""
-        return [b for b in self.outer_blocks() if any(a.buffer == buffer for a in b.stores(with_init=True))]
+        return [b for b in self.outer_blocks() if b.stores_to(buffer)]
 
     def outer_blocks(self) -> list[Block]:
         """The blocks that are in no other block, in the order of the text."""
-        self._found()
-        return blocks_of(self._contents.inside) if self._is_current else self.blocks_in(self._function.operation)
+        found = self._found()
+        return [b for b in found.blocks.values() if b.scope is None] if self._is_current else self.blocks_in(self._function.operation)
 
     # ---- names
 

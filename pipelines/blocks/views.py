@@ -361,7 +361,8 @@ class Block:
 
     def accesses(self, with_init: bool = True) -> list[Access]:
         """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
-        return [a for a in self._contents.accesses if with_init or not a.is_init]
+        found = self._contents.accesses
+        return list(found) if with_init else [a for a in found if not a.is_init]
 
     def steps(self, is_init: bool) -> list[Step] | None:
         """The steps of its init or of its body, over `vars`; None of an init that it has not, and of what holds other operations than
@@ -407,6 +408,10 @@ class Block:
 
     def stores(self, with_init: bool = False) -> list[Access]:
         return [a for a in self.accesses(with_init) if a.is_store]
+
+    def stores_to(self, buffer: ir.Value) -> bool:
+        """Whether it writes a buffer, in its init alone too."""
+        return buffer in self._contents.stored
 
     def outputs(self) -> Sequence[ir.Value]:
         """The buffers that it writes, each once, in the order of its stores."""

@@ -56,22 +56,22 @@ class Index:
     def of(x: "Index | Var | Size") -> "Index":
         if isinstance(x, Index):
             return x
-        return _of_terms(0, {x: 1}) if isinstance(x, Var) else Index(x)
+        return of_terms(0, {x: 1}) if isinstance(x, Var) else Index(x)
 
     def __add__(self, other: "Index | Var | Size") -> "Index":
         if isinstance(other, Index):
             if not other.terms:
-                return _of_terms(self.const + other.const, self.terms)
+                return of_terms(self.const + other.const, self.terms)
             if not self.terms:
-                return _of_terms(self.const + other.const, other.terms)
-            return _of_terms(self.const + other.const, _summed(dict(self.terms), other.terms))
+                return of_terms(self.const + other.const, other.terms)
+            return of_terms(self.const + other.const, _summed(dict(self.terms), other.terms))
         if isinstance(other, Var):
-            return _of_terms(self.const, _summed(dict(self.terms), {other: 1}))
-        return _of_terms(self.const + other, self.terms)
+            return of_terms(self.const, _summed(dict(self.terms), {other: 1}))
+        return of_terms(self.const + other, self.terms)
 
     def __sub__(self, other: "Index | Var | Size") -> "Index":
         if isinstance(other, Index):
-            return _of_terms(self.const - other.const, _summed(dict(self.terms), other.terms, -1) if other.terms else self.terms)
+            return of_terms(self.const - other.const, _summed(dict(self.terms), other.terms, -1) if other.terms else self.terms)
         return self + (Index.of(other) * -1 if isinstance(other, Var) else -other)
 
     def __mul__(self, factor: Size) -> "Index":
@@ -82,7 +82,7 @@ class Index:
                 return self
             if factor == 0:
                 return Index()
-        return _of_terms(self.const * factor, {v: c * factor for v, c in self.terms.items()})
+        return of_terms(self.const * factor, {v: c * factor for v, c in self.terms.items()})
 
     @property
     def key(self) -> tuple:
@@ -102,7 +102,7 @@ class Index:
         """The index where a variable is 0."""
         if var not in self.terms:
             return self
-        return _of_terms(self.const, {v: c for v, c in self.terms.items() if v != var})
+        return of_terms(self.const, {v: c for v, c in self.terms.items() if v != var})
 
     def bounds(self) -> tuple[Size, Size]:
         """Inclusive bounds of its value."""
@@ -137,7 +137,7 @@ class Index:
                 found = point[v]
                 const += found.const * c
                 _summed(terms, found.terms, c)
-        return _of_terms(const, terms)
+        return of_terms(const, terms)
 
     def split(self, divisor: Size) -> "tuple[Index, Index] | None":
         """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
@@ -150,7 +150,7 @@ class Index:
                 wholes[v] = whole
             else:
                 others[v] = c
-        quotient, rest = _of_terms(whole_const, wholes), _of_terms(const, others)
+        quotient, rest = of_terms(whole_const, wholes), of_terms(const, others)
         low, high = rest.bounds()
         if isinstance(divisor, int) and isinstance(low, int) and isinstance(high, int):
             if low // divisor == high // divisor:
@@ -176,7 +176,7 @@ def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
     return {v: c for v, c in terms.items() if isinstance(c, Dim) or c}
 
 
-def _of_terms(const: Size, terms: dict[Var, Size]) -> Index:
+def of_terms(const: Size, terms: dict[Var, Size]) -> Index:
     """An index of terms none of which is 0; they are its own from then on."""
     made = Index.__new__(Index)
     made._key, made.const, made.terms = None, const, terms
@@ -230,7 +230,7 @@ def weighted(indices: Iterable[Index | Var], weights: Iterable[Size], const: Siz
         const += index.const * weight
         if index.terms and (isinstance(weight, Dim) or weight):
             _summed(terms, index.terms, weight)
-    return _of_terms(const, terms)
+    return of_terms(const, terms)
 
 
 def strides_of(shape: Sequence[Size]) -> list[Size]:

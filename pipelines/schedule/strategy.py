@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from relayc.dialects.functions import begin_function
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.kernel.graph import Kernel, Node
 from relayc.pipelines.schedule.packing import Packing
@@ -79,11 +80,13 @@ def kernel_body(kernel: Kernel, packings: Mapping[int, Packing] | None = None, w
     has_workspace = workspace_bytes != 0
     if has_workspace:
         types.append(buffer_type([workspace_bytes], ir.IntegerType.get_signless(8)))
-    function = func.FuncOp(kernel.name, ([*types, *[ir.IndexType.get()] * len(kernel.symbols)], []), visibility="private")
+    attributes: dict[str, ir.Attribute] = {"sym_visibility": ir.StringAttr.get("private")}
     if kernel.symbols:
-        function.arg_attrs = [*[ir.DictAttr.get({})] * len(types), *symbol_attributes(kernel.symbols)]
-    arguments, count = tuple(function.add_entry_block().arguments)[: len(types)], len(kernel.args)
-    with ir.InsertionPoint(function.entry_block), emit.constants_at(function.entry_block), function_sizes(function):
+        attributes["arg_attrs"] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(types), *symbol_attributes(kernel.symbols)])
+    function = begin_function(kernel.name, [*types, *[ir.IndexType.get()] * len(kernel.symbols)], attributes)
+    entry = function.regions[0].blocks[0]
+    arguments, count = tuple(entry.arguments)[: len(types)], len(kernel.args)
+    with ir.InsertionPoint(entry), emit.constants_at(entry), function_sizes(function):
         evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
         outputs = tuple(flat(b) for b in arguments[count : count + len(kernel.results)])
         yield Body(function, arguments[:count], evaluator, outputs, arguments[-1] if has_workspace else None)

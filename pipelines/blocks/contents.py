@@ -51,7 +51,7 @@ class Contents:
 
 def position(members: "Sequence[Member]", view: Loop | Block) -> int:
     """Which of some members a loop or block is."""
-    return next(i for i, member in enumerate(members) if member is view)
+    return members.index(view)
 
 
 def blocks_of(members: "Sequence[Member]") -> list[Block]:

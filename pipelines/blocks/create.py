@@ -94,10 +94,12 @@ class _Creation:
         arguments = list(self.nest.entry.arguments)
         self.buffers = dict(zip(kernel.args, arguments, strict=False))
         self.outputs = arguments[len(given) : len(tensors)]
+        for node, buffer in zip(tensors, arguments, strict=False):
+            self.nest.knows_shape(buffer, node.shape)
         end = ir.Operation.create("func.return", ip=ir.InsertionPoint(self.nest.entry))
         with self.nest.building() if kernel.symbols else nullcontext(), ir.InsertionPoint(end):
             for value, node in kernel.values.items():
-                if node not in self.buffers and self._gets_block(value, node):
+                if node not in self.buffers and (self.kept is None or node in self.kept) and _is_computed(value, node):
                     op = value.owner.operation
                     with op.location:
                         self._block(op, node)
@@ -106,13 +108,6 @@ class _Creation:
                     name, axes = f"{self.nest.buffer_name(buffer)}_copy", _axis_names(len(node.shape))
                     self._parallel(name, node.shape, axes, lambda point: self._store(self._element(node, point), buffer, point))  # noqa: B023
         return self.nest
-
-    def _gets_block(self, value: ir.Value, node: Node) -> bool:
-        if self.kept is not None and node not in self.kept:
-            return False
-        if node.kind == "splat":  # what it says goes into the blocks that start from it
-            return not all(_is_init(use.owner.operation, use.operand_number) for use in value.uses)
-        return node.kind not in ("arg", "empty", "table") and value.owner.operation.name != "tensor.cast"
 
     # ---- names
 
@@ -213,9 +208,9 @@ class _Creation:
         """The point of the loops of a computation from the indices of an element. Raises ScheduleError."""
         structured = node.structured
         dims = structured.output_dims(node.position)
-        told = {d for d in dims if d is not None}
-        repeated = any(d not in told and e != 1 for d, e in enumerate(structured.extents))
-        if node.is_reduction or len(told) < sum(d is not None for d in dims) or repeated:
+        told = {*dims} - {None}
+        repeated = len(told) < len(structured.extents) and any(d not in told and e != 1 for d, e in enumerate(structured.extents))
+        if node.is_reduction or len(told) + dims.count(None) < len(dims) or repeated:
             where = self._where(structured.op)
             raise ScheduleError(f"{where}: expected another element at each point, found what cannot be computed where it is read")
         return structured.loop_point(node.position, indices)
@@ -238,16 +233,16 @@ class _Creation:
         def operand(found: Any) -> Any:
             return values[found] if isinstance(found, int) else point[found.dim] if isinstance(found, LoopIndex) else found
 
-        for name, operands, type_, attributes in body.operations:
+        for operation in body.operations:
+            name, type_, given = operation.name, operation.type, list(map(operand, operation.operands))
             if name == "tensor.extract":
-                source, *at = map(operand, operands)
+                source, *at = given
                 for index, extent in zip(at, source.shape, strict=True):
                     _bound(index, extent)
                 values.append(self._element(source, at))
                 continue
-            given = list(map(operand, operands))
             index = computed(name, given) if isinstance(type_, ir.IndexType) else None
-            values.append(self.record.make(name, type_, given, attributes) if index is None else index)
+            values.append(self.record.make(name, type_, given, operation.attributes) if index is None else index)
         return list(map(operand, body.yielded))
 
     def _padded(self, node: Node, indices: Point) -> Any:
@@ -336,6 +331,13 @@ def _described(node: Node, label: str, output: bool) -> dict[str, ir.Attribute]:
 def _last(function: ir.Operation) -> ir.Operation:
     operations = function.regions[0].blocks[0].operations
     return operations[len(operations) - 1].operation
+
+
+def _is_computed(value: ir.Value, node: Node) -> bool:
+    """Whether a tensor of a kernel is computed, and not a number for all elements that computations start from, or another one's type."""
+    if node.kind == "splat":
+        return not all(_is_init(use.owner.operation, use.operand_number) for use in value.uses)
+    return node.kind not in ("arg", "empty", "table") and value.owner.operation.name != "tensor.cast"
 
 
 def _is_init(op: ir.Operation, operand: int) -> bool:

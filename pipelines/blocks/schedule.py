@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from relayc.dialects.functions import calls_others, symbol_name
@@ -53,7 +54,7 @@ class Schedule(LoopMethods, BlockMethods):
         self._mod = blocks_module(mod, self._refused, self._nests, kept)
         self._origins = {name: nest.origins for name, nest in self._nests.items()}
         self._trace = Trace()
-        self._random = random.Random(seed)
+        self._seed = seed
         self._decisions = dict(decisions or {})
         functions = self._functions()
         self._function = "main" if "main" in functions else next(iter(functions))
@@ -172,6 +173,10 @@ class Schedule(LoopMethods, BlockMethods):
             raise ScheduleError(f"sample_perfect_tile of {loop}: expected {n} factors of {found.extent}, {most}, found {list(chosen)}")
         knob = self._knob(name or f"{loop}_tile", chosen, options)
         return [Chosen(knob, i) for i in range(n)]
+
+    @cached_property
+    def _random(self) -> random.Random:
+        return random.Random(self._seed)
 
     def _knob(self, name: str, value: Any, options: tuple[Any, ...]) -> Knob:
         taken, number, free = self._trace.knobs, 1, name

@@ -256,9 +256,10 @@ class Nest:
     def new_loops(self, wanted: Sequence[tuple[str, Size]], location: ir.Location) -> list[Loop]:
         """Loops that are to be put somewhere (see `replace_loops`, `move` and `added`); their names may get a number."""
         made: list[Loop] = []
-        for name, extent in wanted:
-            loop = Loop(None, self.facts, self.free_loop(name), extent, location)
-            self._contents.loops[loop.name] = loop
+        taken = self._found().loops if self._taken is None else self._taken["loop"]
+        for wish, extent in wanted:
+            name = _free(wish, taken) if self._taken is None else self.free_loop(wish)
+            loop = self._contents.loops[name] = Loop(None, self.facts, name, extent, location)
             made.append(loop)
         return made
 
@@ -420,8 +421,13 @@ class Nest:
         """An allocation at the end of the function, which is the ambient insertion point (see `added`)."""
         made = make_buffer(name, shape, element)
         self._contents.allocations[name] = made
+        self.knows_shape(made, shape)
         self._contents.inside.append(made.owner.operation)
         return made
+
+    def knows_shape(self, buffer: ir.Value, shape: Sequence[Size]) -> None:
+        """Says the shape of a buffer, which is read of the function else."""
+        self._contents.of_buffers["shape", buffer] = tuple(shape)
 
     # ---- views
 

@@ -130,6 +130,7 @@ class Loop:
             self.extent = extent
         if operation is None:
             self.kind, self.annotations = names.Kind.SERIAL, {}
+            self.var = LoopVar(None, self.extent, self.name)
         self.around: tuple[Loop, ...] = ()
         self.inside: list[Member] = []
         self.scope: Block | None = None
@@ -158,7 +159,7 @@ class Loop:
     @cached_property
     def var(self) -> LoopVar:
         """Its variable, with the bounds of its values."""
-        return LoopVar(None, self.extent, self.name) if self._operation is None else Place(self.body.arguments[0], self.extent, self.name)
+        return Place(self.body.arguments[0], self.extent, self.name)
 
     @cached_property
     def kind(self) -> str:

@@ -32,12 +32,18 @@ class Operation(NamedTuple):
     Attributes:
       operands: the number of a value each, a Constant, a LoopIndex, an Index where it is a size, or the node of a tensor.
       type: of its only result.
+      source: as it stands in the body.
     """
 
     name: str
     operands: tuple[Any, ...]
     type: ir.Type
-    attributes: dict[str, ir.Attribute]
+    source: ir.Operation
+
+    @property
+    def attributes(self) -> dict[str, ir.Attribute]:
+        """Its attributes by name, read anew: to read them takes longer than all else of it, and few ask."""
+        return dict(self.source.attributes.items())
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[i
             known[result] = LoopIndex(ir.IntegerAttr(op.attributes["dim"]).value)
             indices.append(known[result].dim)
         else:
-            operations.append(Operation(name, tuple(map(operand, op.operands)), result.type, dict(op.attributes.items())))
+            operations.append(Operation(name, tuple(map(operand, op.operands)), result.type, op))
             known[result] = count + len(operations) - 1
     raise NotStructured("a body without linalg.yield")
 

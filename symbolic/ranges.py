@@ -1,0 +1,268 @@
+"""What is known of symbols, and the bounds of expressions that follow from it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from relayc.symbolic.division import quotient
+from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Size, Terms, bound, bounds, symbols_of
+from relayc.symbolic.values import evaluate
+
+FAR = (1 << 31) - 1
+"""The largest size of a symbol of which nothing else is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive bounds of a symbol, and the size to choose by."""
+
+    low: int = 0
+    high: int = FAR
+    hint: int = 128
+
+    @property
+    def typical(self) -> int:
+        """The hint, within the bounds."""
+        return max(self.low, min(self.high, self.hint))
+
+
+_REMEMBERED = 1 << 16
+"""Expressions of which a Ranges remembers what it found out."""
+
+
+class Ranges(Mapping[str, Range]):
+    """The ranges of symbols by name; of any other symbol the default one holds. `with ranges:` makes them hold for this thread."""
+
+    def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
+        self._ranges = dict(ranges or {})
+        self._atoms: dict[Atom, tuple[int, int]] = {}
+        self._bounds: dict[tuple[Dim, bool], int] = {}
+        self._positive: dict[tuple[Size, bool], bool | None] = {}
+        self._quotients: dict[tuple[Size, Size], Size] = {}
+        self.memo: dict[object, object] = {}
+        """For what is found out under these ranges. Those of a program may refer to it, as they end with it."""
+
+    def __getitem__(self, name: str) -> Range:
+        return self._ranges[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ranges)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def of(self, name: str) -> Range:
+        """What is known of a symbol."""
+        return self._ranges.get(name, _DEFAULT)
+
+    def bounds(self, dim: Dim) -> tuple[int, int]:
+        """Inclusive bounds of an expression."""
+        return self.bound(dim, False), self.bound(dim, True)
+
+    def bound(self, dim: Dim, upper: bool) -> int:
+        """One of the inclusive bounds of an expression."""
+        found = self._bounds.get((dim, upper))
+        if found is None:
+            self.trim()
+            found = self._bounds[dim, upper] = _bound_of(dim, self, upper)
+        return found
+
+    def atom_bounds(self, atom: Atom) -> tuple[int, int]:
+        """Inclusive bounds of an atom."""
+        found = self._atoms.get(atom)
+        if found is None:
+            found = self._atoms[atom] = _atom_bounds(atom, self)
+        return found
+
+    def is_positive(self, size: Size, strict: bool) -> bool | None:
+        """Whether a size is above 0, or at least 0 where it is not `strict`: for all values of its symbols, for none (False), or neither
+        is proved (None)."""
+        if isinstance(size, int):
+            return size > 0 if strict else size >= 0
+        if (size, strict) not in self._positive:
+            self.trim()
+            # What holds for no sample needs no proof.
+            samples = self._samples(size)
+            least, most = min(samples, default=1), max(samples, default=-1)
+            holds: bool | None = None
+            if least + (not strict) > 0 and self.bound(size, False) + (not strict) > 0:
+                holds = True
+            elif most - strict < 0 and self.bound(size, True) - strict < 0:
+                holds = False
+            self._positive[size, strict] = holds
+        return self._positive[size, strict]
+
+    def quotient(self, num: Size, den: Size) -> Size:
+        """floor(num / den) in normal form, of which one is an expression; den > 0."""
+        key = num, den
+        found = self._quotients.get(key)
+        if found is None:
+            self.trim()
+            found = self._quotients[key] = quotient(num, den)
+        return found
+
+    def _samples(self, dim: Dim) -> list[int]:
+        """Values of an expression: for typical, least and largest symbols."""
+        known = {name: self.of(name) for name in symbols_of(dim)}
+        found = []
+        for pick in (lambda r: r.typical, lambda r: r.low, lambda r: r.high):
+            with suppress(ZeroDivisionError):
+                found.append(evaluate(dim, {name: pick(r) for name, r in known.items()}))
+        return found
+
+    def trim(self) -> None:
+        """Forgets what was found out, where that has become much."""
+        if len(self._atoms) + len(self._bounds) + len(self._positive) + len(self._quotients) + len(self.memo) > _REMEMBERED:
+            self._atoms.clear()
+            self._bounds.clear()
+            self._positive.clear()
+            self._quotients.clear()
+            self.memo.clear()
+
+    def __enter__(self) -> "Ranges":
+        _HOLDING.set((*_HOLDING.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _HOLDING.set(_HOLDING.get()[:-1])
+
+    @property
+    def is_of_program(self) -> bool:
+        """Whether someone made them hold; the others last as long as the process."""
+        return self is not _NOTHING_KNOWN
+
+    @staticmethod
+    def current() -> "Ranges":
+        """Those that hold."""
+        return _HOLDING.get()[-1]
+
+
+_DEFAULT = Range()
+_NOTHING_KNOWN = Ranges()
+_HOLDING: ContextVar[tuple[Ranges, ...]] = ContextVar("relayc_ranges", default=(_NOTHING_KNOWN,))
+Dim.holding = _HOLDING  # type: ignore[assignment] # Ranges are what is known
+
+
+def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
+    # One bound at a time: what bounds it asks for one bound of an expression of one division less, not for two of two.
+    found = _polynomial_bounds(dim, ranges)[upper]
+    if (found <= 0) if upper else (found >= 0):
+        return found  # what is asked for is the sign, as a rule
+    for least, most, scale in _relaxed(dim):
+        found = min(found, bound(most, True) // scale) if upper else max(found, -(-bound(least, False) // scale))
+    return found
+
+
+def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
+    if all(len(m) < 2 for m in dim.terms):
+        low = high = dim.terms.get((), 0)
+        for m, c in dim.terms.items():
+            if m:
+                least, most = ranges.atom_bounds(m[0])
+                low += c * (least if c > 0 else most)
+                high += c * (most if c > 0 else least)
+        return low, high
+    # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
+    ends = {atom: ranges.atom_bounds(atom) for m in dim.terms for atom in m}
+    shifted: Terms = {}
+    for m, c in dim.terms.items():
+        parts: Terms = {(): c}
+        for atom in m:
+            low = ends[atom][0]
+            grown = {(*part, atom): value for part, value in parts.items()}
+            for part, value in parts.items() if low else ():
+                grown[part] = grown.get(part, 0) + value * low
+            parts = grown
+        for part, value in parts.items():
+            shifted[part] = shifted.get(part, 0) + value
+    return _sum_of_monomials(shifted, {atom: high - low for atom, (low, high) in ends.items()})
+
+
+def _sum_of_monomials(terms: Terms, spans: Mapping[Atom, int]) -> tuple[int, int]:
+    """Bounds of a polynomial of atoms that are 0 or more, and at most what `spans` says."""
+    low = high = 0
+    for m, c in terms.items():
+        most = 1
+        for atom in m:
+            most *= spans[atom]
+        low += min(0, c) * most if m else c
+        high += max(0, c) * most if m else c
+    return low, high
+
+
+def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
+    if isinstance(atom, str):
+        known = ranges.of(atom)
+        return known.low, known.high
+    if isinstance(atom, Extreme):
+        ends = [bounds(a) for a in atom.args]
+        pick = min if atom.kind == "min" else max
+        return pick(low for low, _ in ends), pick(high for _, high in ends)
+    (low, high), (least, most) = bounds(atom.num), bounds(atom.den)
+    least = max(least, 1)
+    most = max(most, least)
+    return min(low // least, low // most), max(high // least, high // most)
+
+
+def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
+    """Expressions that are at most, and at least, `dim` times a number: without one of its divisions, minima or maxima.
+
+    A division is within what is divided, which may cancel with other terms.
+    """
+    for m, c in dim.terms.items():
+        if len(m) == 1 and isinstance(m[0], Floor) and isinstance(m[0].den, int):
+            scale = m[0].den // math.gcd(m[0].den, c)
+            factor, rest = c * scale // m[0].den, (dim - Dim({m: c})) * scale
+            ends = (rest + m[0].num * factor, rest + (m[0].num - (m[0].den - 1)) * factor)
+            yield (*ends, scale) if factor < 0 else (*ends[::-1], scale)
+            return
+        if len(m) == 1 and isinstance(m[0], Extreme):
+            # max is at least each of its arguments, min at most each: one side only.
+            rest = dim - Dim({m: c})
+            for arg in m[0].args:
+                one = rest + arg * c
+                yield (one, FAR_SIZE, 1) if (m[0].kind == "max") == (c > 0) else (-FAR_SIZE, one, 1)
+            return
+    yield _coarser(dim, False), _coarser(dim, True), 1
+
+
+def _coarser(dim: Dim, upper: bool) -> Size:
+    """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division; else no bound."""
+    ranges, divisions = Ranges.current(), dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor))
+    for m, c in dim.terms.items():
+        if len(m) > 1 and (c > 0) == upper and all(ranges.atom_bounds(a)[0] >= 0 for a in m):
+            for atom in m:
+                for other in divisions:
+                    if (times := _times(atom, other)) is not None:
+                        left = list(m)
+                        left.remove(atom)
+                        return dim + Dim({m: -c}) + Dim({tuple(sorted((*left, other), key=str)): c * times})
+    return FAR_SIZE if upper else -FAR_SIZE
+
+
+def _times(atom: Atom, other: Floor) -> int | None:
+    """The k for which `atom` is at most k times a coarser division: 4 of (n + 1)//2 and (n + 7)//8. None where there is none."""
+    num, den = (atom, 1) if isinstance(atom, str) else (atom.num, atom.den) if isinstance(atom, Floor) else (None, 0)
+    if num is None or not (isinstance(den, int) and isinstance(other.den, int)) or other.den <= den or other.den % den:
+        return None
+    times = other.den // den
+    # floor(x / (k d)) = floor(floor(x / d) / k) is at least (floor(x / d) - (k - 1)) / k.
+    return times if other.num // den - (times - 1) == Dim({(atom,): 1}) else None
+
+
+FAR_SIZE = 1 << 200
+"""Beyond all sizes: no bound."""
+
+
+def guess(x: Size) -> int:
+    """A representative number for a size: its value where every symbol has its hint, 1 at least where it can be.
+
+    What is typical for one symbol may be too little for another: then a size of both would have no elements, or fewer.
+    """
+    if isinstance(x, int):
+        return x
+    ranges = Ranges.current()
+    found = evaluate(x, {name: ranges.of(name).typical for name in symbols_of(x)})
+    return found if found >= 1 else max(found, min(1, bounds(x)[1]))

@@ -32,10 +32,6 @@ class Tensor:
     last: int
     offset: Size = 0
 
-    def meets(self, other: "Tensor") -> bool:
-        """Whether both are alive at a step."""
-        return other.first <= self.last and self.first <= other.last
-
     @property
     def end(self) -> Size:
         """Where the next one may begin."""
@@ -140,7 +136,8 @@ def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
     proved nowhere, behind all of these."""
     placed: list[tuple[Tensor, Size]] = []  # with their ends
     for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
-        others = [(other.offset, end) for other, end in placed if tensor.meets(other)]
+        first, last = tensor.first, tensor.last
+        others = [(other.offset, end) for other, end in placed if other.first <= last and first <= other.last]
         size = known.aligned(tensor.size)
         tensor.offset = _free_place(size, list(dict.fromkeys(others)), known, case)
         placed.append((tensor, known.sum(tensor.offset, size)))

@@ -58,6 +58,7 @@ class SizeValues:
         self._block = block
         self._found: dict[Dim, Value] = {}
         self._products: dict[tuple[Value, Dim], Value] = {}
+        self._numbers: dict[int, Value] = {}
         self._anchor: ir.Operation | None = None
         """What is computed stands before it: an operation that is gone in the end."""
 
@@ -144,27 +145,48 @@ class SizeValues:
             self._anchor = None
 
     def _sum(self, size: Dim) -> Value:
+        if len(size.terms) == 1 and () not in size.terms:
+            ((m, c),) = size.terms.items()
+            if c == _sign(m):
+                return self._magnitude(m)
+        if len(size.terms) == 1:
+            ((m, c),) = size.terms.items()
+            return _arith("muli", self.value(Dim({m: _sign(m)})), self._number(c * _sign(m)))
+        # Each term is a size that others may have too; what is subtracted comes after what is added.
+        terms = [(m, c, _sign(m)) for m, c in size.terms.items() if m]
         total: Value | None = None
-        for m, c in size.terms.items():
-            value = self._product(m, is_part=c != 1 or len(size.terms) > 1) if m else _constant(c)
-            if m and c != 1:
-                value = _arith("muli", value, _constant(c))
-            total = value if total is None else _arith("addi", total, value)
+        for m, c, sign in sorted(terms, key=lambda term: term[1] * term[2] < 0):
+            value = self.value(Dim({m: abs(c) * sign}))
+            if total is None:
+                total = value if c * sign > 0 else _arith("muli", value, self._number(-1))
+            else:
+                total = _arith("addi" if c * sign > 0 else "subi", total, value)
+        if total is not None and () in size.terms:
+            total = _arith("addi", total, self._number(size.terms[()]))
         assert total is not None  # a Dim has terms
         return total
 
-    def _product(self, m: Monomial, is_part: bool) -> Value:
-        """The product of some atoms. What is a part of another size is remembered like a size by itself."""
-        if is_part:
-            return self.value(Dim({m: 1}))
+    def _number(self, number: int) -> Value:
+        """A constant, at the start of the function too."""
+        if self._anchor is None:
+            return _constant(number)
+        found = self._numbers.get(number)
+        if found is None:
+            with ir.InsertionPoint(self._anchor), ir.Location.unknown():
+                found = self._numbers[number] = _constant(number)
+        return found
+
+    def _magnitude(self, m: Monomial) -> Value:
+        """The product of some atoms without their signs. What is a part of another size is remembered like a size by itself."""
         total: Value | None = None
         for atom in m:
-            value = self._atom(atom) if len(m) == 1 else self.value(Dim({(atom,): 1}))
+            value = self._atom(atom) if len(m) == 1 else self.value(Dim({(atom,): _sign((atom,))}))
             total = value if total is None else _arith("muli", total, value)
         assert total is not None  # a product has factors
         return total
 
     def _atom(self, atom: str | Floor | Extreme) -> Value:
+        """The value of an atom, or of its negative where that is its sign."""
         if isinstance(atom, str):
             return self.symbols[atom]
         if isinstance(atom, Extreme):
@@ -172,12 +194,21 @@ class SizeValues:
             for value in rest:
                 first = _arith(f"{atom.kind}si", first, value)
             return first
+        if _sign((atom,)) < 0:
+            return _arith("divui", self.value(atom.den - 1 - atom.num), self.value(atom.den))
         # Unsigned division is several times cheaper, and right where nothing is negative.
-        low, high = bounds(atom.num)
-        if low < 0 and high <= 0:  # a quotient rounded up: floor(-a / b) = -ceil(a / b)
-            rounded_up = _arith("divui", self.value(atom.den - 1 - atom.num), self.value(atom.den))
-            return _arith("muli", rounded_up, _constant(-1))
-        return _arith("divui" if low >= 0 else "floordivsi", self.value(atom.num), self.value(atom.den))
+        return _arith("divui" if bounds(atom.num)[0] >= 0 else "floordivsi", self.value(atom.num), self.value(atom.den))
+
+
+def _sign(m: Monomial) -> int:
+    """-1 where an odd number of atoms are quotients rounded up, floor(-a / b) = -ceil(a / b), else 1: values are computed of the latter."""
+    sign = 1
+    for atom in m:
+        if isinstance(atom, Floor):
+            low, high = bounds(atom.num)
+            if low < 0 and high <= 0:
+                sign = -sign
+    return sign
 
 
 def _constant(value: int) -> Value:
@@ -195,7 +226,7 @@ def _cast(name: str, value: Value, type_: ir.Type) -> Value:
 
 
 def _arith(name: str, a: Value, b: Value) -> Value:
-    flags = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")} if name in ("muli", "addi") else {}
+    flags = {"overflowFlags": ir.Attribute.parse("#arith.overflow<nsw>")} if name in ("muli", "addi", "subi") else {}
     return ir.Operation.create(f"arith.{name}", results=[a.type], operands=[a, b], attributes=flags).results[0]
 
 

@@ -21,6 +21,7 @@ from relayc.symbolic.expressions import (
     bounds,
     is_symbolic,
     name_of,
+    product,
     proves,
     symbol,
     symbols_of,
@@ -28,7 +29,7 @@ from relayc.symbolic.expressions import (
 from relayc.symbolic.extremes import maximum, minimum
 from relayc.symbolic.parsing import is_name, parse
 from relayc.symbolic.ranges import FAR, Range, Ranges, guess
-from relayc.symbolic.values import evaluate, evaluator, substitute
+from relayc.symbolic.values import divisor, evaluate, evaluator, substitute
 
 __all__ = [
     "FAR",
@@ -44,6 +45,7 @@ __all__ = [
     "bounds",
     "ceil_div",
     "divided",
+    "divisor",
     "evaluate",
     "evaluator",
     "exact",
@@ -54,6 +56,7 @@ __all__ = [
     "minimum",
     "name_of",
     "parse",
+    "product",
     "proves",
     "substitute",
     "symbol",

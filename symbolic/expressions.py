@@ -1,7 +1,8 @@
 """Expressions over symbols: their arithmetic, their text, and what can be asked of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import ClassVar, Protocol, TypeAlias
 
 
@@ -233,9 +234,23 @@ def known() -> Knowledge:
     return Dim.holding.get()[-1]
 
 
+@lru_cache(maxsize=1024)
 def symbol(name: str) -> Dim:
     """The size that a name stands for."""
     return Dim({(name,): 1})
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The product of some sizes: 1 of none."""
+    # Numbers first: each product with an expression is a new one.
+    number = 1
+    found: Size | None = None
+    for size in sizes:
+        if isinstance(size, int):
+            number *= size
+        else:
+            found = size if found is None else found * size
+    return number if found is None else found * number
 
 
 def terms_of(x: Size) -> Terms:

@@ -1,15 +1,19 @@
 """Sizes where their symbols have values."""
 
 from collections.abc import Callable, Iterable, Mapping
+from math import gcd, prod
 
-from relayc.symbolic.expressions import Floor, Size, symbol
+from relayc.symbolic.expressions import Atom, Extreme, Floor, Size, name_of, symbol
 from relayc.symbolic.extremes import extreme
 
 
 def substitute(x: Size, values: Mapping[str, Size]) -> Size:
-    """A size in which symbols stand for others; those without a value stay."""
+    """A size in which symbols stand for others; those without a value stay. What it becomes follows from the ranges that hold."""
     if isinstance(x, int):
         return x
+    name = name_of(x)
+    if name is not None:
+        return values.get(name, x)
     total: Size = 0
     for m, c in x.terms.items():
         product: Size = c
@@ -22,6 +26,15 @@ def substitute(x: Size, values: Mapping[str, Size]) -> Size:
                 product = product * extreme(atom.kind, [substitute(a, values) for a in atom.args])
         total = total + product
     return total
+
+
+def divisor(x: Size) -> int:
+    """A number that divides a size at all values of its symbols, as far as its terms say: 8 of 8*max(n, 2) + 16; 0 of 0."""
+    return abs(x) if isinstance(x, int) else gcd(*(c * prod(map(_divisor, m)) for m, c in x.terms.items()))
+
+
+def _divisor(atom: Atom) -> int:
+    return gcd(*map(divisor, atom.args)) if isinstance(atom, Extreme) else 1
 
 
 def evaluate(x: Size, values: Mapping[str, int]) -> int:

@@ -1,8 +1,8 @@
 """Rules of shapes that operators share: axes counted from the back, products, and broadcasting."""
 
-import math
 from collections.abc import Sequence
 
+from relayc import symbolic
 from relayc.dialects.relay.errors import Unequal, check
 from relayc.symbolic import Size
 
@@ -16,7 +16,7 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
 def product(dims: Sequence[Size | None]) -> Size | None:
     """Product of dimensions; None where one is not known."""
     known = [d for d in dims if d is not None]
-    return math.prod(known) if len(known) == len(dims) else None
+    return symbolic.product(known) if len(known) == len(dims) else None
 
 
 def shape_text(shape: Sequence[Size | None]) -> str:

@@ -17,7 +17,6 @@ encoding says the expressions, one text for each `?` in order: `tensor<?x768xf32
 `?`; a type without an encoding says nothing of any.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +25,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
-from relayc.symbolic import Dim, Ranges, Size, bounds, parse, symbols_of
+from relayc.symbolic import Dim, Ranges, Size, bounds, parse, product, symbols_of
 
 _FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _INTS = {
@@ -130,7 +129,7 @@ class TensorType:
     @property
     def num_elements(self) -> Size:
         """Number of elements; raises ValueError where a dimension is not known."""
-        return math.prod(self.sizes)
+        return product(self.sizes)
 
     @property
     def num_bytes(self) -> Size:
@@ -246,9 +245,18 @@ def _symbolic_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedT
 
 def shape_of(type_: ir.RankedTensorType) -> tuple[Size | None, ...]:
     """The shape that an MLIR type says. Raises TypeError where its encoding is not one text for each `?`, or a text is no size."""
-    shape = tuple(type_.shape)
     if type_.has_static_shape:
-        return shape
+        return tuple(type_.shape)
+    ranges, key = Ranges.current(), ("shape", type_)
+    if not ranges.is_of_program:
+        return _symbolic_shape(type_)
+    if key not in ranges.memo:
+        ranges.memo[key] = _symbolic_shape(type_)
+    return ranges.memo[key]  # type: ignore[return-value] # what was put there
+
+
+def _symbolic_shape(type_: ir.RankedTensorType) -> tuple[Size | None, ...]:
+    shape = tuple(type_.shape)
     dynamic = ir.ShapedType.get_dynamic_size()
     unknown = sum(d == dynamic for d in shape)
     if type_.encoding is None:

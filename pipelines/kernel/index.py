@@ -7,10 +7,11 @@ division, remainder and bounds checks fold away.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.symbolic import Dim, Size, bounds, ceil_div, divided, exact, proves
+from relayc.symbolic import Dim, Size, bounds, ceil_div, divided, divisor, exact, proves
 
 FAR = 1 << 62
 """Beyond all indices."""
@@ -122,6 +123,11 @@ class Index:
                 ends = ends[::-1]
             low, high = low + ends[0], high + ends[1]
         return low, high
+
+    @property
+    def divisor(self) -> int:
+        """A number that divides its value whatever its variables are; 0 where it is 0."""
+        return gcd(divisor(self.const), *(divisor(c) * divisor(v.step) for v, c in self.terms.items()))
 
     def is_within(self, low: Size, high: Size) -> bool:
         """Whether it is proved that low <= its value <= high."""

@@ -22,7 +22,7 @@ from relayc.dialects.relay.types import TensorType, shape_of
 from relayc.pipelines.program.functions import tensors_of
 from relayc.pipelines.sizes import SYMBOL, SYMBOLS, read_condition, read_size, symbol_names, symbol_positions
 from relayc.runtime.artifact import EqualSizes
-from relayc.symbolic import Size, substitute, symbol, symbols_of
+from relayc.symbolic import Size, product, substitute, symbol, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -173,21 +173,25 @@ class Program:
     words: dict[Value, dict[str, Size]]
     named: dict[str, Size]
     symbols: frozenset[str]
+    _shapes: dict[Value, Sequence[Size]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def inputs(self) -> list[Value]:
         """The tensors that it takes: its arguments before the symbols."""
         return self.body.arguments
 
-    def shape(self, value: Value) -> list[Size]:
+    def shape(self, value: Value) -> Sequence[Size]:
         """The shape of a tensor, in the words of the program."""
         value = self.root(value)
-        words = self.words.get(value, self.named)
-        return [substitute(d, words) for d in _sizes_of(value.type)]
+        found = self._shapes.get(value)
+        if found is None:
+            words = self.words.get(value, self.named)
+            found = self._shapes[value] = [substitute(d, words) for d in _sizes_of(value.type)]
+        return found
 
     def num_bytes(self, value: Value) -> Size:
         """Bytes of a tensor in memory."""
-        return prod(self.shape(value)) * element_bytes(value.type)
+        return product(self.shape(value)) * element_bytes(value.type)
 
     def is_late(self, value: Value) -> bool:
         """Whether a tensor has a size that does not follow from the program's symbols, or the program gives it as one that has."""
@@ -296,6 +300,7 @@ class _Reader:
         block = self.function.regions[0].blocks[0]
         self.sizes.update({block.arguments[i]: symbol(name) for name, i in symbol_positions(self.function).items()})
         self.program.body = self.body(block)
+        self.program._shapes.clear()  # what was found before all sizes had names
         return self.program
 
     def body(self, block: ir.Block) -> Body:

@@ -21,7 +21,6 @@ Arguments of programs keep their names (`relay.name`); `relay.tensors` is the ty
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from typing import TypeAlias
 
 from relayc.dialects.functions import Names, is_public, signature_of, value_attributes
@@ -50,7 +49,7 @@ from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.tir import emit
 from relayc.runtime.artifact import EqualSizes
 from relayc.runtime.shapes import MAX_BYTES
-from relayc.symbolic import Size, substitute, symbols_of
+from relayc.symbolic import Size, product, substitute, symbols_of
 
 Value: TypeAlias = ir.Value
 
@@ -390,7 +389,7 @@ class _Bufferizing:
 
     def elements(self, value: Value) -> Size:
         """Number of elements of a tensor."""
-        return prod(self.program.shape(value))
+        return product(self.program.shape(value))
 
     def branch(self, item: If) -> None:
         late = [r for r in item.made if self.program.is_late(r)]

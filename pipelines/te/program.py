@@ -1,6 +1,7 @@
 """Functions of the program: what stands in a function of the relay stage, as calls, branches and loops over tensors."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 from relayc.dialects.functions import is_public, signature_of, strings_attribute, symbol_name, value_attributes
@@ -80,11 +81,48 @@ def _name_tensors(source: ir.Operation, function: func.FuncOp) -> None:
         function.attributes[key] = ir.ArrayAttr.get([*named, *symbols])
 
 
+class _Callee:
+    """A function that may be called many times, and what calls of it ask."""
+
+    def __init__(self, function: ir.Operation) -> None:
+        self.function = function
+
+    @cached_property
+    def wanted(self) -> list[TensorType]:
+        """The tensors that it takes."""
+        return flat_tensors(signature_of(self.function).inputs)
+
+    @cached_property
+    def operands(self) -> list[ir.Type]:
+        """Their types in the te stage."""
+        return [core.te_type(t) for t in self.wanted]
+
+    @cached_property
+    def needed(self) -> list[str]:
+        """Names of the symbols whose values it must be given."""
+        return needed_symbols(self.function)
+
+    @cached_property
+    def defined(self) -> list[str]:
+        """Names of the symbols whose values it gives."""
+        return defined_symbols(self.function)
+
+    @property
+    def is_kernel(self) -> bool:
+        return "relay.primitive" in self.function.attributes
+
+    @cached_property
+    def conditions(self) -> list[Condition]:
+        """What must hold for the operators of a kernel, in its own symbols."""
+        return [c for op in self.function.regions[0].blocks[0].operations for c in conditions_of(op)]
+
+
 class _Program:
     """One function of the program on its way to the te stage."""
 
     def __init__(self, function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:
-        self.source, self.out, self.callees, self.functions = function, out, callees, functions
+        self.source, self.out, self.callees = function, out, callees
+        self.functions = {name: _Callee(callee) for name, callee in functions.items()}
         self.callee_sizes: dict[ir.Value, dict[str, ir.Value]] = {}
         """The values of a callee's symbols, by what a call gives: its type is in the words of the callee."""
         self.values: dict[ir.Value, Values] = {}
@@ -180,11 +218,10 @@ class _Program:
         if callee is None:
             self._enter(op.operation.results, list(func.CallOp(types, target, tensors).results))
             return
-        wanted = flat_tensors(signature_of(callee).inputs)
-        operands = [_cast(v, core.te_type(t)) for v, t in zip(tensors, wanted, strict=True)]
-        names, defined = needed_symbols(callee), defined_symbols(callee)
-        bound = self._bindings(op, wanted)
-        self._require_sizes(callee, op, [n for n in names if n not in bound])
+        operands = [_cast(v, t) for v, t in zip(tensors, callee.operands, strict=True)]
+        names, defined = callee.needed, callee.defined
+        bound = self._bindings(op, callee.wanted)
+        self._require_sizes(callee.function, op, [n for n in names if n not in bound])
         sizes = [size_value(bound.get(n, symbol(n))) for n in names]
         made = list(func.CallOp([*types, *[ir.IndexType.get()] * len(defined)], target, [*operands, *sizes]).results)
         self._enter(op.operation.results, made[: len(types)])
@@ -217,7 +254,7 @@ class _Program:
     def _has_own_symbols(self, op: func.CallOp) -> bool:
         """Whether the function that is called has other symbols than this one: kernels have the same ones unless they were merged."""
         callee = self.functions.get(op.callee.value)
-        return callee is not None and (BINDINGS in op.attributes or "relay.primitive" not in callee.attributes)
+        return callee is not None and (BINDINGS in op.attributes or not callee.is_kernel)
 
     # ---- sizes
 
@@ -231,9 +268,9 @@ class _Program:
                 continue
             if isinstance(op, func.CallOp):
                 kernel = self.functions.get(op.callee.value)
-                if kernel is not None and "relay.primitive" in kernel.attributes:
-                    conditions = [c for inner in kernel.regions[0].blocks[0].operations for c in conditions_of(inner)]
-                    bound = self._bindings(op, flat_tensors(signature_of(kernel).inputs)) if conditions else {}
+                if kernel is not None and kernel.is_kernel:
+                    conditions = kernel.conditions
+                    bound = self._bindings(op, kernel.wanted) if conditions else {}
             elif isinstance(op, Op) and not len(op.operation.regions):
                 conditions = conditions_of(op)
             for condition in conditions:

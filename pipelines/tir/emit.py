@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import copysign
+from math import copysign, gcd
 from typing import NamedTuple
 
 from relayc.dialects import mlir
@@ -11,7 +11,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.sizes import size_product, size_value
-from relayc.symbolic import Dim, Size, proves
+from relayc.symbolic import Dim, Size, divisor, proves
 
 # ---- types
 
@@ -291,7 +291,8 @@ def at_most(index: Index, limit: Size) -> Index:
     if proves(lambda: high <= limit):
         return index
     least = low if proves(lambda: low <= limit) else limit if proves(lambda: limit <= low) else 0
-    return Index.of(Var(least, limit, smaller(materialize(index), limit), name="bound"))
+    step = gcd(index.divisor, divisor(limit))
+    return Index.of(Var(least, limit, smaller(materialize(index), limit), step=step, name="bound"))
 
 
 def steps_inside(first: Index, end: Index, stride: int, count: Size) -> tuple[ir.Value, ir.Value]:

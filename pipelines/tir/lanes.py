@@ -35,13 +35,17 @@ class Lanes:
 
 
 def cover(begin: Index, end: Index, lanes: Lanes, evaluator: Evaluator, block: Block, values: Sequence[ir.Value] = ()) -> Values:
-    """`block` for all elements from `begin` to before `end`: several vectors side by side, single ones, and what is left over."""
+    """`block` for all elements from `begin` to before `end`: several vectors side by side, single ones, and what is left over.
+
+    Where it is known that their number is a multiple of so many elements, nothing is left over.
+    """
     if lanes.single:
         mask = emit.first_lanes(emit.materialize(end - begin), lanes.width)
         return block(begin, lanes.width, 1, mask, list(values))
     carried, width, step = list(values), lanes.width, lanes.width * lanes.unroll
     low, high = begin.bounds()[0], end.bounds()[1]
     most = bounds(high - low)[1]
+    multiple = (end - begin).divisor
     start = emit.materialize(begin)
 
     def loop(stop: ir.Value, stride: int, last: int, masked: bool = False) -> None:
@@ -59,6 +63,8 @@ def cover(begin: Index, end: Index, lanes: Lanes, evaluator: Evaluator, block: B
 
     def whole(unit: int) -> ir.Value:
         """Where the last one of as many units of elements as fit ends."""
+        if multiple % unit == 0:
+            return stop
         count = emit.arith("subi", stop, start)
         count = emit.arith("andi", emit.larger(count, 0), emit.index_constant(-unit))
         return emit.create("arith.addi", [count.type], [start, count], emit.no_overflow())
@@ -66,8 +72,12 @@ def cover(begin: Index, end: Index, lanes: Lanes, evaluator: Evaluator, block: B
     stop = emit.materialize(end)
     if lanes.unroll > 1 and most >= step:
         loop(whole(step), step, width)
+        if multiple % step == 0:
+            return carried
     if width > 1 and most >= width and not (lanes.masked and lanes.cheap_masks):
         loop(whole(width), width, width)
+        if multiple % width == 0:
+            return carried
     if lanes.masked:
         loop(stop, width, width, masked=True)
     else:

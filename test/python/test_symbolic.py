@@ -12,6 +12,7 @@ from relayc.symbolic import (
     Undecided,
     bounds,
     ceil_div,
+    divisor,
     evaluate,
     evaluator,
     exact,
@@ -93,6 +94,7 @@ def test_the_normal_form_is_worth_what_the_expression_is(tree: Tree, points: lis
             expected = naive(tree, values)
             assert evaluate(size, values) == expected
             assert low <= expected <= high
+            assert expected % divisor(size) == 0 if divisor(size) else expected == 0
         assert parse(str(size)) == size
         assert low <= guess(size) <= high
         assert evaluator([size, 3], NAMES)(*[points[0][n] for n in NAMES]) == (naive(tree, points[0]), 3)
@@ -216,6 +218,13 @@ def test_products_of_divisions_are_compared_by_coarser_ones() -> None:
         assert proves(lambda: parse("h*w") <= 64 * coarse)
         assert not proves(lambda: fine <= 15 * coarse)
         assert not proves(lambda: coarse <= fine - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("8*n + 12", 4), ("6*max(4*n, 10*m)", 12), ("n", 1), ("3*n*max(2, 2*n)", 6), ("4*(n//2)", 4), ("0", 0), ("-6", 6)]
+)
+def test_what_divides_a_size(text: str, number: int) -> None:
+    assert divisor(parse(text)) == number
 
 
 def test_ranges_hold_inside_only() -> None:

@@ -31,6 +31,24 @@ func.func private @elementwise(%a: tensor<?x10xf32, ["n"]>, %n: index {relay.sym
   return %0 : tensor<?x10xf32, ["n"]>
 }
 
+// Where the elements are a multiple of several vectors nothing is left over.
+// CHECK-LABEL: func.func private @whole_vectors(
+// CHECK: scf.for
+// CHECK-COUNT-4: vector.load
+// CHECK-COUNT-4: vector.store
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func private @whole_vectors(%a: tensor<?x64xf32, ["n"]>, %n: index {relay.symbol = "n"}) -> tensor<?x64xf32, ["n"]> {
+  %e = tensor.empty(%n) : tensor<?x64xf32, ["n"]>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%a : tensor<?x64xf32, ["n"]>) outs(%e : tensor<?x64xf32, ["n"]>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %x, %x : f32
+    linalg.yield %s : f32
+  } -> tensor<?x64xf32, ["n"]>
+  return %0 : tensor<?x64xf32, ["n"]>
+}
+
 // A row of at most one vector stays in a register; longer ones add up several vectors side by side where there are that many.
 // CHECK-LABEL: func.func private @row_sums(
 // CHECK: %[[SHORT:.*]] = arith.cmpi ult

@@ -267,6 +267,8 @@ class Rows(Emission):
             return
         whole = self.rows // TOGETHER
         for first, number, rows in ((0, whole, TOGETHER), (whole * TOGETHER, self.rows - whole * TOGETHER, 1)):
+            if number == 0:
+                continue
             some = Var(0, number - 1, name="rows")
             with nest.serial([some], self.evaluator):
                 self._add_context(row, base, count, Index.of(some) * rows + first, rows)

@@ -31,7 +31,7 @@ class Evaluator:
         self.mask: ir.Value | None = None
         self.scopes: list[dict[Hashable, Any]] = [{}]
         self._given: dict[Node, ir.Value] = {}
-        self._blocks: list[tuple[ir.Block, dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]]] = []
+        self._blocks: list[tuple[ir.Block, dict[frozenset[tuple[Var, Size]], dict[Size, ir.Value]]]] = []
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -185,18 +185,21 @@ class Evaluator:
         if not index.terms or (len(index.terms) == 1 and 1 in index.terms.values()):
             return index
         known = self._placed_in_block()
-        _, key = index.key
-        const, base = known.get(key, (index.const, None))
-        distance = index.const - const
-        if base is None or not isinstance(distance, int):
-            base = emit.materialize(index)
-            known[key] = index.const, base
-        elif distance:
-            base = emit.create("arith.addi", [base.type], [base, emit.index_constant(distance)], emit.no_overflow())
-        return Index.of(Var(0, 0, base))
+        const, key = index.key
+        found = known.setdefault(key, {})
+        if const not in found:
+            first = next(iter(found), None)
+            distance = 0 if first is None else const - first
+            if first is None or not isinstance(distance, int):
+                found[const] = emit.materialize(index)
+            else:
+                base = found[first]
+                found[const] = emit.create("arith.addi", [base.type], [base, emit.index_constant(distance)], emit.no_overflow())
+        return Index.of(Var(0, 0, found[const]))
 
-    def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], tuple[Size, ir.Value]]:
-        """What `placed` has emitted in the block where operations go: by the terms of an expression its constant and its value."""
+    def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], dict[Size, ir.Value]]:
+        """What `placed` has emitted in the block where operations go: by the terms of an expression the values for its constants, first the
+        one that others are computed of."""
         block = ir.InsertionPoint.current.block
         for depth, (known, values) in enumerate(self._blocks):
             if known == block:

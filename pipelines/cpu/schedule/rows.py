@@ -29,6 +29,9 @@ from relayc.symbolic import Dim, Size, bounds, ceil_div, guess
 
 LANE_BLOCK = 1 << 13
 """Elements times operations of a task where the running program knows how many there are."""
+VECTORS, ELEMENTS = 2, 16
+"""What is enough side by side where the running program knows how many elements there are, and nothing is added up: vectors, and elements.
+More of them store no faster, and the code for them comes on top of that for one vector and that for what is left over."""
 
 
 def schedule_rows(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -109,13 +112,15 @@ class _Rows:
         *first, last = outer
         together, chunk = self._together(extents)
         first = self._in_parallel(first, extents[:-1], together)
-        tiles, lanes = first[-1:], last
+        tiles, lanes, width = first[-1:], last, self.tile
+        if isinstance(extents[-1], Dim) and not plan.reductions:
+            width = min(width, max(plan.width * VECTORS, ELEMENTS))
         if chunk:
-            task, tile, lanes = s.split(last, [None, chunk // self.tile, self.tile])
+            task, tile, lanes = s.split(last, [None, chunk // width, width])
             self._parallel(task)
             tiles = [task, tile]
-        elif not isinstance(extents[-1], int) or extents[-1] > self.tile:
-            tile, lanes = s.split(last, [None, self.tile])
+        elif not isinstance(extents[-1], int) or extents[-1] > width:
+            tile, lanes = s.split(last, [None, width])
             tiles = [tile]
         if inside or steps:
             s.reorder(*inside, *steps, lanes)

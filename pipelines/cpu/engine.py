@@ -249,28 +249,29 @@ def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) 
     return _write(module)
 
 
-def _split(module: ir.Module, threads: int) -> tuple[bytes, list[tuple[list[str], bytes]]] | None:
-    """The module without its kernels, and the kernels in parts: their names, and a module of them. None where it is not worth to split."""
+def _split(symbols: dict[str, ir.Operation], threads: int) -> list[list[_Function]]:
+    """The kernels of a module in parts; none where it is not worth to split."""
     if threads < 2:
-        return None
-    with module.context, ir.Location.unknown():
-        symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
-        functions = [_read(op) for op in symbols.values() if _is_defined(op)]
-        # What each kernel calls goes with it.
-        defined = {f.name for f in functions} - {TAKE, *FORKS}
-        leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
-        parts = _parts(leaves, PARTS_PER_THREAD * threads)
-        if len(parts) < 2:
-            return None
-        moved = {f.name for part in parts for f in part}
-        root = ir.Module.create()
-        point = ir.InsertionPoint(root.body)
-        for name, op in symbols.items():
-            if name in moved:
-                _declare(op, point)
-            else:
-                op.clone(point)
-        return _write(root), [([f.name for f in part], _part_bytecode(part, symbols)) for part in parts]
+        return []
+    functions = [_read(op) for op in symbols.values() if _is_defined(op)]
+    # What each kernel calls goes with it.
+    defined = {f.name for f in functions} - {TAKE, *FORKS}
+    leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
+    parts = _parts(leaves, PARTS_PER_THREAD * threads)
+    return parts if len(parts) > 1 else []
+
+
+def _root_bytecode(symbols: dict[str, ir.Operation], parts: Sequence[Sequence[_Function]]) -> bytes:
+    """A module without its kernels, which it declares."""
+    moved = {f.name for part in parts for f in part}
+    root = ir.Module.create()
+    point = ir.InsertionPoint(root.body)
+    for name, op in symbols.items():
+        if name in moved:
+            _declare(op, point)
+        else:
+            op.clone(point)
+    return _write(root)
 
 
 def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
@@ -295,8 +296,10 @@ def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool 
     Raises CodegenError where LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
     """
     threads = usable_cpus()
-    split = _split(module, threads)
-    main, parts = (_Compiled(module, libraries), []) if split is None else _compile_split(*split, libraries, runs_here, threads)
+    with module.context, ir.Location.unknown():
+        symbols = {_symbol(op.operation) or "": op.operation for op in module.body.operations}
+        split = _split(symbols, threads)
+        main, parts = _compile_split(symbols, split, libraries, runs_here, threads) if split else (_Compiled(module, libraries), [])
     parts = [*parts, *(future.result() for future in shared)]
     for part in parts:
         for name, address in zip(part.names, part.addresses, strict=True):
@@ -305,9 +308,10 @@ def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool 
 
 
 def _compile_split(
-    root: bytes, kernels: Sequence[tuple[Sequence[str], bytes]], libraries: Sequence[str], runs_here: bool, threads: int
+    symbols: dict[str, ir.Operation], split: Sequence[Sequence[_Function]], libraries: Sequence[str], runs_here: bool, threads: int
 ) -> tuple[_Compiled, list[Part]]:
-    """The engine of a module without its kernels, and those of the kernels, each in a context of its own."""
+    """The engine of a module without its kernels, and those of the kernels, each in a context of its own. The first ones are compiled
+    while the next ones are written."""
 
     def compiled(bytecode: bytes) -> _Compiled:
         return _Compiled(ir.Module.parse(bytecode, context=bare_context()), libraries)
@@ -316,8 +320,8 @@ def _compile_split(
         return Part(names, compiled(bytecode), runs_here)
 
     with ThreadPoolExecutor(threads) as pool:
-        made = [pool.submit(part, names, bytecode) for names, bytecode in kernels]
-        main = pool.submit(compiled, root)
+        made = [pool.submit(part, [f.name for f in functions], _part_bytecode(functions, symbols)) for functions in split]
+        main = pool.submit(compiled, _root_bytecode(symbols, split))
         return main.result(), [future.result() for future in made]
 
 

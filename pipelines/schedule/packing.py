@@ -15,6 +15,8 @@ SHORT = 128
 """Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
 LINE = 64
 """Bytes of a cache line."""
+TOGETHER = 64
+"""Columns that are staged at a time, or a block where that is wider."""
 
 
 @dataclass(frozen=True)
@@ -258,13 +260,19 @@ def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
         if left:
             out[(slice(None),) * axis + (full, ..., slice(left))] = moved[..., full * width :]
         return
-    staged = _staging(source, axis, width)
+    # Several narrow blocks at a time: each copy has to come by the interpreter lock.
+    together = max(1, min(full, TOGETHER // width))
+    staged = _staging(source, axis, width * together)
     for batch in np.ndindex(source.shape[:axis]):
-        for block in range(full + bool(left)):
-            some = source[batch][block * width : (block + 1) * width]
-            staged[: len(some)] = some
-            place = (*batch, block, ..., slice(len(some)))
-            out[place] = np.moveaxis(staged[: len(some)], 0, -1)
+        for block in range(0, full, together):
+            count = min(together, full - block)
+            some = staged[: count * width]
+            some[...] = source[batch][block * width : (block + count) * width]
+            out[batch][block : block + count] = np.moveaxis(some.reshape(count, width, *some.shape[1:]), 1, -1)
+        if left:
+            some = staged[:left]
+            some[...] = source[batch][full * width :]
+            out[batch][full, ..., :left] = np.moveaxis(some, 0, -1)
 
 
 def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:

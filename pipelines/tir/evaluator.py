@@ -119,34 +119,30 @@ class Evaluator:
         stride = offset.coefficient(self.lane)
         if offset.has_vector() or (self.mask is not None and stride not in (0, 1)):
             return self._gather(buffer, element, offset)
-        base = self.placed(offset.without(self.lane))
+        first = offset.without(self.lane)
         if stride == 0:
-            return emit.create("memref.load", [element], [buffer, emit.materialize(base)])
+            return emit.create("memref.load", [element], [buffer, self.placed(first)])
         type_ = emit.vector_of(self.width, element)
         if self.mask is not None:
-            return emit.create("vector.maskedload", [type_], [buffer, emit.materialize(base), self.mask, emit.zero(type_)])
+            return emit.create("vector.maskedload", [type_], [buffer, self.placed(first), self.mask, emit.zero(type_)])
         if stride == 1:
-            return emit.create("vector.load", [type_], [buffer, emit.materialize(base)])
+            return self._load_vector(buffer, type_, first)
         if stride == -1:
-            value = vectors.load(buffer, base - (self.width - 1), self.width)
+            value = self._load_vector(buffer, type_, first - (self.width - 1))
             return vectors.shuffle(value, value, range(self.width - 1, -1, -1))
         if stride == 2 and self.width > 1:
-            return self._load_pairs(buffer, base)
-        return self._load_strided(buffer, element, base, stride)
+            return self._load_pairs(buffer, type_, first)
+        places = [self.placed(first + i * stride) for i in range(self.width)]
+        return vectors.from_elements([emit.create("memref.load", [element], [buffer, at]) for at in places])
 
-    def _load_pairs(self, buffer: ir.Value, base: Index) -> ir.Value:
+    def _load_vector(self, buffer: ir.Value, type_: ir.Type, first: Index) -> ir.Value:
+        return emit.create("vector.load", [type_], [buffer, self.placed(first)])
+
+    def _load_pairs(self, buffer: ir.Value, type_: ir.Type, first: Index) -> ir.Value:
         # Two vectors that end exactly at the last element needed, so nothing beyond the buffer is read.
         width = self.width
-        first, second = (vectors.load(buffer, at, width) for at in (base, base + (width - 1)))
-        return vectors.shuffle(first, second, [2 * i if 2 * i < width else width + 2 * i - (width - 1) for i in range(width)])
-
-    def _load_strided(self, buffer: ir.Value, element: ir.Type, base: Index, stride: Size) -> ir.Value:
-        start = emit.materialize(base)
-        lanes = []
-        for i in range(self.width):
-            at = start if i == 0 else emit.materialize(Index(stride * i, {Var(0, 0, start): 1}))
-            lanes.append(emit.create("memref.load", [element], [buffer, at]))
-        return vectors.from_elements(lanes)
+        low, high = (self._load_vector(buffer, type_, at) for at in (first, first + (width - 1)))
+        return vectors.shuffle(low, high, [2 * i if 2 * i < width else width + 2 * i - (width - 1) for i in range(width)])
 
     def _gather(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         offsets = self.index_value(offset)
@@ -161,41 +157,44 @@ class Evaluator:
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         """Stores a value (a vector: with the lane's coefficient as its stride) at a flat offset."""
         stride = offset.coefficient(self.lane)
-        base = self.placed(offset.without(self.lane))
+        first = offset.without(self.lane)
         if self.width == 1 or stride == 0:
-            emit.create("memref.store", [], [value, buffer, emit.materialize(base)])
+            emit.create("memref.store", [], [value, buffer, self.placed(first)])
             return
         value = emit.broadcast(value, self.width)
         if self.mask is not None:
             if stride != 1:
                 raise NotStructured("a masked store that is not contiguous")
-            emit.create("vector.maskedstore", [], [buffer, emit.materialize(base), self.mask, value])
+            emit.create("vector.maskedstore", [], [buffer, self.placed(first), self.mask, value])
             return
         if stride == 1:
-            vectors.store(value, buffer, base)
+            emit.create("vector.store", [], [value, buffer, self.placed(first)])
             return
         for i in range(self.width):
-            emit.create("memref.store", [], [vectors.extract(value, i), buffer, emit.materialize(base + i * stride)])
+            emit.create("memref.store", [], [vectors.extract(value, i), buffer, self.placed(first + i * stride)])
 
     # ---- indices
 
-    def placed(self, index: Index) -> Index:
-        """An index expression without lanes as a value: where this block has computed one that differs by a number only, that value and the
-        number. So neighbours share what is computed of loop variables, from the first compiler pass on."""
-        if not index.terms or (len(index.terms) == 1 and 1 in index.terms.values()):
-            return index
-        known = self._placed_in_block()
+    def placed(self, index: Index) -> ir.Value:
+        """An index expression without lanes as a value: where this block has computed one that differs by a number only, the sum of both.
+        So neighbours share what is computed of loop variables, from the first compiler pass on."""
+        if not index.terms:
+            return emit.materialize(index)
         const, key = index.key
-        found = known.setdefault(key, {})
+        found = self._placed_in_block().setdefault(key, {})
+        if not found and len(index.terms) == 1:
+            ((var, factor),) = index.terms.items()
+            if factor == 1:
+                found[0] = var.value
         if const not in found:
             first = next(iter(found), None)
-            distance = 0 if first is None else const - first
-            if first is None or not isinstance(distance, int):
-                found[const] = emit.materialize(index)
-            else:
+            distance = None if first is None else const - first
+            if first is not None and isinstance(distance, int):
                 base = found[first]
                 found[const] = emit.create("arith.addi", [base.type], [base, emit.index_constant(distance)], emit.no_overflow())
-        return Index.of(Var(0, 0, found[const]))
+            else:
+                found[const] = emit.materialize(index)
+        return found[const]
 
     def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], dict[Size, ir.Value]]:
         """What `placed` has emitted in the block where operations go: by the terms of an expression the values for its constants, first the

@@ -36,8 +36,6 @@ TILE = Var(0, 0, name="tile")
 
 SHORT = 32
 """Steps below which the innermost loop is not worth several sums an element."""
-
-
 FORESEEN = 4
 """Places of memory that are read at once from which a core reads ahead by itself as fast as memory answers: asking takes time then."""
 

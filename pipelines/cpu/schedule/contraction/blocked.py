@@ -10,17 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.cover import (
-    LIMIT,
-    LOOP_LIMIT,
-    MOST_LEFT,
-    PANEL_LIMIT,
-    SLOT,
-    Cover,
-    Heights,
-    cover,
-    heights,
-)
+from relayc.pipelines.cpu.schedule.contraction.cover import LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     COLUMN,
     TILE,
@@ -219,8 +209,7 @@ class BlockedNest(ContractionNest):
     @property
     def _heights(self) -> Heights:
         """Of the tiles, where a call says how many rows there are."""
-        limit = LOOP_LIMIT if is_repeated(self.plan.kernel) else PANEL_LIMIT if self.plan.wait else LIMIT
-        return heights(self.tile, not self.stores_across_rows, limit, self.plan.wait)
+        return heights(self.tile, not self.stores_across_rows, LOOP_LIMIT if is_repeated(self.plan.kernel) else LIMIT, self.plan.wait)
 
     def _task(self, panels: Index, block: Index, point: Point) -> _Task:
         if not self.is_covered:
@@ -610,8 +599,6 @@ class BlockedNest(ContractionNest):
         """Steps of a chunk where a call says how many rows there are: few tiles go through the whole of a packed panel at once."""
         if not self.is_covered or self.packed is None:
             return None
-        if self.chunks == 1:
-            return emit.index_constant(self.c.reduction[0].extent)
         few = emit.compare("ult", emit.materialize(self.cover.slots), emit.index_constant(FEWEST_TILES * self.tile.rows))
         return emit.select(few, emit.index_constant(self.c.reduction[0].extent), emit.index_constant(self.blocks.chunk))
 

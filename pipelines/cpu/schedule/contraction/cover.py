@@ -19,9 +19,9 @@ from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, bounds, maximum, proves
 
-LIMIT, PANEL_LIMIT, LOOP_LIMIT = 1.5, 1.2, 1.1
-"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows. The second is for packed
-parameters, which few rows often meet; the last for kernels in loops of a program: they have few rows, mostly, and take all its time."""
+LIMIT, LOOP_LIMIT = 1.5, 1.1
+"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows. The latter is for kernels
+in loops of a program: they have few rows, mostly, and take all its time."""
 SLOT = Var(0, 0, name="slot")
 """Key of the slot at which a tile begins in a point."""
 MOST_LEFT = 3
@@ -35,7 +35,7 @@ class Heights:
     Attributes:
       vectors: of columns of a tile.
       repeats: whether a tile may have more rows than there are.
-      wait: cycles that a step takes at least, until what it reads of the panel is there.
+      wait: cycles that a step of the first tile of a panel takes at least, until what it reads of the panel is there.
     """
 
     sizes: tuple[int, ...]
@@ -59,11 +59,11 @@ class Heights:
         return self._best(rows, True)[0]
 
     def _cycles(self, height: int) -> float:
-        return max(cycles(height, self.vectors, sets_of_sums(height * self.vectors)), self.wait)
+        return cycles(height, self.vectors, sets_of_sums(height * self.vectors))
 
     def _best(self, rows: int, alone: bool) -> tuple[float, dict[int, int]]:
-        """The tiles of fewest cycles that cover rows, and their cycles. The full tile, in which most of the time goes, repeats no row: its
-        rows are at regular distances then."""
+        """The tiles of fewest cycles that cover rows, and their cycles; where they are alone, the first of them waits. The full tile, in
+        which most of the time goes, repeats no row: its rows are at regular distances then."""
         sizes = [n for n in self.sizes if n <= rows or (self.repeats and n != self.sizes[0]) or not alone]
         found = [(0.0, {n: 0 for n in sizes})]
         for row in range(1, rows + 1):
@@ -73,7 +73,14 @@ class Heights:
                 if counts[n] < MOST_LEFT:
                     options.append((cost + self._cycles(n), {**counts, n: counts[n] + 1}))
             found.append(min(options, key=lambda option: option[0], default=(float("inf"), {})))
-        return found[rows]
+        if not alone or not rows:
+            return found[rows]
+        single = [(self._cycles(n), {n: 1}) for n in sizes if n >= rows]
+        return min(((cycles + self._waits(counts), counts) for cycles, counts in (found[rows], *single)), key=lambda option: option[0])
+
+    def _waits(self, counts: dict[int, int]) -> float:
+        """Cycles that tiles wait in a step: the first, of the highest ones, for what the others then find close by."""
+        return max(0.0, self.wait - self._cycles(max((n for n, count in counts.items() if count), default=self.sizes[0])))
 
     @property
     def code(self) -> int:

@@ -9,7 +9,7 @@ Paddings cost nothing: outer reduction loops get bounds that depend on the row, 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile, sets_of_sums
@@ -36,8 +36,6 @@ TILE = Var(0, 0, name="tile")
 
 SHORT = 32
 """Steps below which the innermost loop is not worth several sums an element."""
-FORESEEN = 4
-"""Places of memory that are read at once from which a core reads ahead by itself as fast as memory answers: asking takes time then."""
 
 
 @dataclass(frozen=True)
@@ -169,11 +167,7 @@ class Microkernel:
         accumulators: Accumulators,
     ) -> Accumulators:
         """The innermost loop with several sums for each element, of which a step adds to one; they are added up behind it. What is left
-        of the steps follows.
-
-        Steps take turns with the sums. Where the panel comes from memory, each sum has a part of the steps instead, so that the panel is
-        read in several places at once: a core reads ahead in each of them, as far as it would in one.
-        """
+        of the steps follows."""
         end: ir.Value | Size
         if isinstance(low, int) and isinstance(high, int):
             end = high - (high - low) % sets
@@ -184,17 +178,13 @@ class Microkernel:
             left = emit.arith("remui", emit.arith("subi", high, low), emit.index_constant(sets))
             end = emit.arith("subi", high, left)
         rows = len(points)
-        until, step, starts = (
-            self._streams(var, low, end, sets) if sweep.ahead is not None else (end, sets, [Index(n) for n in range(sets)])
-        )
-        asking = sweep if sets < FORESEEN or step != 1 else replace(sweep, ahead=None)
         # The sums of a set are those of rows of their own, as far as loops carry them.
         carried = {(n * rows + i, j): v if n == 0 else emit.zero(v.type) for n in range(sets) for (i, j), v in accumulators.items()}
-        with self._each_step(var, low, until, step, points, carried) as (inner, sums, loop):
+        with self._each_step(var, low, end, sets, points, carried) as (inner, sums, loop):
             found: Accumulators = {}
-            for n, start in enumerate(starts):
-                at = [{**p, var: p[var] + start} for p in inner]
-                added = self._step(at, asking, {(i, j): sums[n * rows + i, j] for i, j in accumulators})
+            for n in range(sets):
+                at = [{**p, var: p[var] + n} for p in inner]
+                added = self._step(at, sweep, {(i, j): sums[n * rows + i, j] for i, j in accumulators})
                 found |= {(n * rows + i, j): value for (i, j), value in added.items()}
             emit.yield_values([found[k] for k in carried])
         given = dict(zip(carried, loop.results, strict=True))
@@ -207,16 +197,6 @@ class Microkernel:
             found = self._step(inner, sweep, sums)
             emit.yield_values([found[k] for k in total])
         return dict(zip(total, rest.results, strict=True))
-
-    def _streams(self, var: Var, low: ir.Value | Size, end: ir.Value | Size, count: int) -> tuple[ir.Value | Size, int, list[Index]]:
-        """Where a loop ends that goes over `count` parts of the steps from `low` to `end` at once, its step, and where each part begins."""
-        if isinstance(low, int) and isinstance(end, int):
-            part = (end - low) // count
-            return low + part, 1, [Index(n * part) for n in range(count)]
-        first, last = (b if isinstance(b, ir.Value) else emit.index_constant(b) for b in (low, end))
-        length = emit.arith("divui", emit.arith("subi", last, first), emit.index_constant(count))
-        starts = [emit.arith("muli", length, emit.index_constant(n)) for n in range(1, count)]
-        return emit.arith("addi", first, length), 1, [Index(), *(Index.of(Var(0, var.high, value, name="part")) for value in starts)]
 
     def _unrolled(
         self,

@@ -17,8 +17,6 @@ NEAR = 1024
 evenly enough."""
 PAGE = 4096
 """Rows of A at a distance that is a multiple of this share a few sets of the cache, so A is packed."""
-WAYS = 8
-"""Lines that a set of the first-level cache has room for, at least."""
 FEWEST_PANELS = 8
 """Panels of B below which a packed row of A would be read too few times to be worth packing at run time."""
 BUSY_ROWS = 4
@@ -49,7 +47,7 @@ class Plan:
       threads: that the target plans for.
       prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
       turns: whether every other call goes backwards over the panels of a task.
-      wait: cycles that a step of a tile takes at least, until what it reads of its panel is there.
+      wait: cycles that a step of a tile takes at least where it is the first to read its panel.
     """
 
     kernel: Kernel
@@ -157,8 +155,8 @@ def packed_bytes(contraction: Contraction, tile: Tile) -> Size:
 
 
 def wait_for_panel(contraction: Contraction, tile: Tile, b: Source, target: Target, is_repeated: bool) -> float:
-    """Cycles that a step of a tile takes at least: until what it reads of a parameter has come from beyond the first-level cache, where a
-    thread's share does not stay; in a loop from the second-level one."""
+    """Cycles that a step of a tile takes at least where it is the first to read its panel: of a parameter, which comes from beyond the
+    first-level cache, where a thread's share of it does not stay; in a loop from the second-level one."""
     share = guess(packed_bytes(contraction, tile)) // target.num_threads
     if b is not Source.PARAMETER or share <= target.l1_bytes // 2:
         return 0.0
@@ -195,10 +193,7 @@ def source_of_a(kernel: Kernel, contraction: Contraction, tile: Tile) -> Source:
         return packed
     step, row = c.a.offset.coefficient(c.reduction[-1]), c.a.offset.coefficient(c.rows[0].var)
     lies = c.a.node.kind == "pad" or memory_of(c.a.node) is not None
-    distance = guess(row * element_bytes(c.a.node))
-    # What a call with few rows does not need is code nevertheless: where a page of each row finds room in the caches, it is not copied.
-    has_room = not isinstance(c.row_extent, int) and distance == PAGE and tile.rows <= WAYS * 3 // 4
-    if lies and step == 1 and distance and (distance % PAGE or has_room):
+    if lies and step == 1 and guess(row * element_bytes(c.a.node)) % PAGE and guess(row):
         return Source.MEMORY
     worth_it = packed is Source.PARAMETER or ceil_div(guess(c.column_extent), tile.width) >= FEWEST_PANELS
     return packed if worth_it else Source.MEMORY

@@ -74,8 +74,6 @@ FEW_ROWS = 4
 """Rows that products in the loop of a program are made for, where a call says how many there are: one of each sequence that goes on."""
 MOST_ROWS = 14
 """Rows of a tile where their number is not known: each may have an address of its own, and as many registers have no other use."""
-ONE_TILE = 6
-"""Rows that have room in one tile, if it costs little, where a call says how many there are: few are more common than others."""
 FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
@@ -104,7 +102,6 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
     cache if it and the next one have their share of that, or else from further. More tiles go by in chunks that stay (`default_blocks`).
 
     Where a padding bounds the rows, tiles differ by a row at most; else they are all alike, and the last one may overlap the one before.
-    Where only a call says how many rows there are, a few rows are best in one tile, which reads a panel once.
 
     Args:
       rows: for which it is chosen, `typical_rows` by default.
@@ -122,11 +119,8 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
         lines = (count - 1) * vectors_needed * vector_bytes / LINE
         return lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
 
-    is_open = rows is None and not isinstance(contraction.row_extent, int) and not contraction.a.checks
-
     def cost(height: int, vectors: int) -> float:
         count = ceil_div(extent, height)
-        share = extent / (count * height) if is_open else 1.0
         base, larger = divmod(extent if contraction.a.checks else count * height, count)
         blocks, left = divmod(vectors_needed, vectors)
         total = sum(
@@ -135,16 +129,11 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
             for times, v in ((blocks, vectors), (1, left))
             if tiles and times and v
         )
-        return (total * REMAINDER if left and blocks else total) * share + waits(count, vectors)
+        return (total * REMAINDER if left and blocks else total) + waits(count, vectors)
 
     # Among equals the narrower: its panel of B is smaller.
     chosen = [c for c in _candidates(contraction, target) if c[0] <= extent]
-    found = {c: round(cost(*c), 3) for c in chosen}
-    if is_open:
-        near = {c: total for c, total in found.items() if total <= min(found.values()) * REMAINDER}
-        most = max(min(height, ONE_TILE) for height, _ in near)
-        found = {c: total for c, total in near.items() if min(c[0], ONE_TILE) == most}
-    return Tile(*min(found, key=lambda c: (found[c], c[1])), lanes)
+    return Tile(*min(chosen, key=lambda c: (round(cost(*c), 3), c[1])), lanes)
 
 
 def _candidates(contraction: Contraction, target: Target) -> list[tuple[int, int]]:
@@ -243,10 +232,6 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
         most_rows = max(1, min(most_rows, MOST_LOCAL_BYTES // sums))
     others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
-    if not isinstance(contraction.row_extent, int) and not packs and guess(contraction.depth) * tile.width * item <= target.l2_bytes // 2:
-        # Panels come from the second-level cache as fast as tiles read them: chunks are worth a few hundredths at most, which code for
-        # sums between them costs again where rows are few.
-        chunk = outer
     return Blocks(rows, columns, chunk)
 
 

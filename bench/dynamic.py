@@ -158,11 +158,12 @@ def _first_calls(sweep: Sweep, variant: str, grids: Sequence[Grid], turn: int, s
             others = [points[at] for at in range(len(points)) if at not in largest]
             others += sizes_between(grids, points, FIRST_SIZES - len(others), rng)
             rng.shuffle(others)
-            for sizes in (*(points[at] for at in largest[1:]), *others):
+            for at in largest[1:]:
+                process.first_calls(dict(model.case(points[at], seed).inputs), FIRST_CALLS)
+            for sizes in others:
                 calls = process.first_calls(dict(model.case(sizes, seed).inputs), FIRST_CALLS)
-                if sizes in others:
-                    sweep.first_calls.setdefault(variant, []).append(calls)
-                if sizes in others and sizes in points:
+                sweep.first_calls.setdefault(variant, []).append(calls)
+                if sizes in points:
                     _of(sweep.points[points.index(sizes)], variant).first_calls.append(calls)
     except EngineError:
         return  # it will be met again, and entered, where the sizes are measured
@@ -280,16 +281,17 @@ def summarize_costs(sweeps: Sequence[Sweep]) -> list[dict[str, Any]]:
                 "model": sweep.model.name,
                 "compile_seconds": medians,
                 "compile_ratio": symbolic / static if symbolic and static else None,
-                "first_call_excess_seconds": {
-                    name: median_within([c[0] - c[1] for c in calls]) for name, calls in sweep.first_calls.items()
-                },
-                "second_call_excess_seconds": {
-                    name: median_within([c[1] - c[2] for c in calls]) for name, calls in sweep.first_calls.items()
-                },
+                "first_call_excess_seconds": _excess(sweep, 0),
+                "second_call_excess_seconds": _excess(sweep, 1),
                 "arena_ratio": max(arenas, default=None),
             }
         )
     return found
+
+
+def _excess(sweep: Sweep, at: int) -> dict[str, dict[str, float]]:
+    """By how many seconds a call at new sizes exceeds the one after it, for each variant; the first call is number 0."""
+    return {name: median_within([c[at] - c[at + 1] for c in calls]) for name, calls in sweep.first_calls.items()}
 
 
 def median_within(values: Sequence[float]) -> dict[str, float]:

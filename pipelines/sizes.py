@@ -145,12 +145,10 @@ class SizeValues:
             self._anchor = None
 
     def _sum(self, size: Dim) -> Value:
-        if len(size.terms) == 1 and () not in size.terms:
-            ((m, c),) = size.terms.items()
-            if c == _sign(m):
-                return self._magnitude(m)
         if len(size.terms) == 1:
             ((m, c),) = size.terms.items()
+            if m and c == _sign(m):
+                return self._magnitude(m)
             return _arith("muli", self.value(Dim({m: _sign(m)})), self._number(c * _sign(m)))
         # Each term is a size that others may have too; what is subtracted comes after what is added.
         terms = [(m, c, _sign(m)) for m, c in size.terms.items() if m]

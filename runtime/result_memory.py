@@ -5,13 +5,12 @@ kernel takes to write it. The C library gives large memory back to the system an
 megabytes at every call would pay that at every call.
 """
 
-import time
 from typing import Any
 
 import numpy as np
 
-from relayc.runtime.arenas import IDLE_SECONDS, room_for
 from relayc.runtime.artifact import aligned_array, aligned_empty
+from relayc.runtime.free_memory import FreeMemory
 
 _LEAST_BYTES = 1 << 17
 """From which size on memory is kept: the C library keeps smaller memory itself."""
@@ -20,27 +19,23 @@ _MOST_BYTES = 1 << 28
 _MOST_KEPT = 4
 """How many pieces of memory are kept for a result."""
 
-_Block = tuple[np.ndarray, dict[str, Any]]
-"""Memory, and what it is in numpy's array interface."""
-
 
 class _Lease:
-    """What all arrays in the memory of a block refer to, directly or not: with the last of them, the block is free."""
+    """What all arrays in some memory refer to, directly or not: with the last of them, the memory is free.
 
-    __slots__ = ("__array_interface__", "_block", "_free")
+    Attributes:
+      __array_interface__: the memory, as numpy describes it.
+    """
 
-    def __init__(self, block: _Block, free: list[tuple[float, _Block]]) -> None:
-        self.__array_interface__ = block[1]
-        self._block, self._free = block, free
+    __slots__ = ("__array_interface__", "_free", "_memory")
+
+    def __init__(self, memory: np.ndarray, free: FreeMemory[np.ndarray]) -> None:
+        self.__array_interface__: dict[str, Any] = memory.__array_interface__
+        self._memory, self._free = memory, free
 
     def __del__(self) -> None:
-        # May run at any time in any thread. What is done to the list is atomic: no lock.
-        now, free = time.monotonic(), self._free
-        if len(free) < _MOST_KEPT:
-            free.append((now, self._block))
-        for since, _ in free[:1]:
-            if now - since > IDLE_SECONDS:
-                del free[:1]
+        # May run at any time in any thread.
+        self._free.give(self._memory, self._memory.nbytes)
 
 
 class ResultMemory:
@@ -51,25 +46,12 @@ class ResultMemory:
     """
 
     def __init__(self) -> None:
-        self._free: list[tuple[float, _Block]] = []
-        """Last used last, each with the time."""
+        self._free: FreeMemory[np.ndarray] = FreeMemory(_MOST_KEPT)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> np.ndarray:
         """An uninitialised array of `num_bytes` bytes that begins at a multiple of ALIGNMENT."""
         if not _LEAST_BYTES <= num_bytes <= _MOST_BYTES:
             return aligned_array(shape, dtype, num_bytes)
-        block = self._block(num_bytes)
-        return np.ndarray(shape, dtype, np.asarray(_Lease(block, self._free)))
-
-    def _block(self, num_bytes: int) -> _Block:
-        known = 0
-        try:
-            found = self._free.pop()[1]
-            if found[0].nbytes >= num_bytes:
-                return found
-            known = found[0].nbytes
-            del found
-        except IndexError:
-            pass
-        memory = aligned_empty(room_for(num_bytes, known))
-        return memory, {"version": 3, "data": (memory.ctypes.data, False), "shape": memory.shape, "typestr": "|u1"}
+        found, room = self._free.take(num_bytes)
+        memory = aligned_empty(room) if found is None else found
+        return np.ndarray(shape, dtype, np.asarray(_Lease(memory, self._free)))

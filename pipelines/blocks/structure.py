@@ -256,9 +256,8 @@ class Nest:
     def new_loops(self, wanted: Sequence[tuple[str, Size]], location: ir.Location) -> list[Loop]:
         """Loops that are to be put somewhere (see `replace_loops`, `move` and `added`); their names may get a number."""
         made: list[Loop] = []
-        taken = self._found().loops if self._taken is None else self._taken["loop"]
         for wish, extent in wanted:
-            name = _free(wish, taken) if self._taken is None else self.free_loop(wish)
+            name = self.free_loop(wish)
             loop = self._contents.loops[name] = Loop(None, self.facts, name, extent, location)
             made.append(loop)
         return made

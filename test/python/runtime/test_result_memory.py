@@ -62,7 +62,7 @@ def test_results_that_grow_get_new_memory_seldom():
 
 def test_the_memory_of_many_results_goes(monkeypatch):
     now = 100.0
-    monkeypatch.setattr("relayc.runtime.result_memory.time.monotonic", lambda: now)
+    monkeypatch.setattr("relayc.runtime.free_memory.time.monotonic", lambda: now)
     memory = ResultMemory()
     held = [made(memory, MIB) for _ in range(20)]
     del held

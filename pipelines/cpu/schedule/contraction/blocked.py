@@ -26,7 +26,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     rows_from,
 )
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
-from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTES, Plan, Source
+from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTES, Plan, Source, element_bytes
 from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table, with_place, write_place
 from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
 from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Blocks
@@ -41,12 +41,12 @@ from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
 
 STREAM_BYTES = 4096
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
+NEAR_STREAM_BYTES = 2048
+"""The same of what comes from the second-level cache for the most part: to the first one, where it is not to lie for long."""
 SUMS_BYTES = 1 << 14
 """Of the sums of a panel, at most, where they wait for the epilogue only: they stay in the first-level cache."""
 LONG = 64
 """Steps of the reduction from which it takes a small part of the time of a tile that its sums go through memory."""
-NEAR_STREAM_BYTES = 2048
-"""The same of what comes from the second-level cache for the most part: to the first one, where it is not to lie for long."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class BlockedNest(ContractionNest):
         self.keeps_sums = self.chunks != 1 or self.finishes_rows
         self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width
         if self.finishes_rows:
-            sums_bytes = tile.rows * tile.width * ceil_div(c.node.element.width, 8)
+            sums_bytes = tile.rows * tile.width * element_bytes(c.node)
             blocks = replace(blocks, tiles=min(blocks.tiles, max(1, SUMS_BYTES // sums_bytes)))
         self.blocks = blocks
         self.panel_blocks = ceil_div(plan.panels, blocks.panels)
@@ -148,9 +148,12 @@ class BlockedNest(ContractionNest):
         panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
         blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
         outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
-        in_one_go = self._finished_by_rows if self.finishes_rows else self._summed_in_registers
-        code = self._summed_in_memory if self.chunks != 1 else in_one_go
-
+        if self.chunks != 1:
+            code = self._summed_in_memory
+        elif self.finishes_rows:
+            code = self._finished_by_rows
+        else:
+            code = self._summed_in_registers
         self._tasks(
             [*(MergedLoop([v], v.extent) for v in c.batch), *blocks, *outer],
             lambda point: code(self._task(point[panels], point[block], point)),
@@ -337,14 +340,14 @@ class BlockedNest(ContractionNest):
             return Panel(self.packed, self._panel_start(panel, point))
         return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is Source.COPY else None
 
-    def _ahead(self, task: _Task, panel: Index, point: Point, at: Point) -> Ahead | None:
-        """What a tile of a task asks the memory for while it adds up all steps of a panel.
+    def _ahead(self, task: _Task, panel: Index, rows: int, point: Point, at: Point) -> Ahead | None:
+        """What a tile of so many rows of a task asks the memory for while it adds up all steps of a panel.
 
         A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
         the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel; so does one
         of those that cover what is left, as it may be the only one of a call.
         """
-        if self.packed is None or not self.plan.prefetches:
+        if self.packed is None or not self.plan.prefetches or (self.plan.turns and rows < BUSY_ROWS):
             return None
         if self.blocks.tiles == 1 or TILE not in at or self.plan.turns:
             return self._stream(self.packed, self._panel_start(panel, point))
@@ -455,7 +458,7 @@ class BlockedNest(ContractionNest):
 
             def tile(start: Index, rows: int, at: Point) -> None:
                 points = self._points(start, rows, at)
-                ahead = None if self.plan.turns and rows < BUSY_ROWS else self._ahead(task, panel, inner, at)
+                ahead = self._ahead(task, panel, rows, inner, at)
                 self.micro.tile_code(self.row_var, points, self._going_over(sweep, ahead))
 
             self._tiles(task, inner, tile)
@@ -470,16 +473,15 @@ class BlockedNest(ContractionNest):
             sweep = Sweep(columns, self._panel(task, panel, inner, Index()))
 
             def tile(start: Index, rows: int, at: Point) -> None:
-                ahead = None if self.plan.turns and rows < BUSY_ROWS else self._ahead(task, panel, inner, at)
                 points = self._points(start, rows, at)
+                ahead = self._ahead(task, panel, rows, inner, at)
                 found = self.micro.reduce(points, self._going_over(sweep, ahead), self.micro.initial(points, columns))
                 self._keep(found, columns, self._sums_place(task, panel, at)(Index()))
 
             self._tiles(task, inner, tile)
 
         def finish(panel: Index, columns: Columns, inner: Point) -> None:
-            row_code = lambda points, place: self._finish(points, columns, place)  # noqa: E731
-            self._each_sum(task, panel, inner, row_code, self._each_covered_row)
+            self._finish_by_rows(task, panel, columns, inner)
 
         def both(panel: Index, columns: Columns, inner: Point) -> None:
             sums_of(panel, columns, inner)
@@ -520,8 +522,7 @@ class BlockedNest(ContractionNest):
             if self.stores_across_rows:
                 self._tiles(task, inner, tile)
             else:
-                row_code = lambda points, place: self._finish(points, columns, place)  # noqa: E731
-                self._each_sum(task, panel, inner, row_code, self._each_covered_row)
+                self._finish_by_rows(task, panel, columns, inner)
 
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, begin))
         self._each_chunk(task)
@@ -607,6 +608,10 @@ class BlockedNest(ContractionNest):
         """Whether neighbours in memory are neighbours along the rows, so that several rows are stored together."""
         c = self.c
         return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1
+
+    def _finish_by_rows(self, task: _Task, panel: Index, columns: Columns, point: Point) -> None:
+        """The epilogue of a panel of a task, row by row."""
+        self._each_sum(task, panel, point, lambda points, place: self._finish(points, columns, place), self._each_covered_row)
 
     def _finish(self, points: list[Point], columns: Columns, place: Index) -> None:
         self.micro.finish(points, columns, self._kept(len(points), columns, place), self.row_var)

@@ -1,0 +1,54 @@
+"""Memory that nobody uses at the moment, kept for the next who asks for some."""
+
+import time
+from typing import Generic, TypeVar
+
+MOST_SPARE_BYTES = 1 << 28
+"""By how much memory may be larger than anybody has asked for."""
+_IDLE_SECONDS = 10.0
+"""How long memory is kept while other memory is used."""
+
+Memory = TypeVar("Memory")
+
+
+class FreeMemory(Generic[Memory]):
+    """Pieces of memory: the one given back last is taken first; one that has not been needed for a while goes, as one that is too small.
+
+    Any thread may take and give back, at any time: what is done to the list is atomic, so that there is no lock which a thread could
+    meet that holds it.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        """
+        Args:
+          most: how many pieces are kept; None for all.
+        """
+        self._most = most
+        self._pieces: list[tuple[float, int, Memory]] = []
+        """Given back last last, each with the time and its bytes."""
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def take(self, num_bytes: int) -> tuple[Memory | None, int]:
+        """Memory of at least so many bytes, and its bytes; None where there is none, and how many bytes new memory should have.
+
+        That is more than asked for where the memory before was too small: sizes that grow by and by get new memory, whose pages cost time,
+        seldom. What nobody touches has no pages.
+        """
+        try:
+            _, found_bytes, found = self._pieces.pop()
+        except IndexError:
+            return None, num_bytes
+        if found_bytes >= num_bytes:
+            return found, found_bytes
+        return None, max(num_bytes, found_bytes + min(found_bytes, MOST_SPARE_BYTES))
+
+    def give(self, memory: Memory, num_bytes: int) -> None:
+        """Gives memory back."""
+        now, pieces = time.monotonic(), self._pieces
+        if self._most is None or len(pieces) < self._most:
+            pieces.append((now, num_bytes, memory))
+        for since, *_ in pieces[:1]:
+            if now - since > _IDLE_SECONDS:
+                del pieces[:1]

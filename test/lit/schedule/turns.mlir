@@ -2,7 +2,8 @@
 
 // A product outside of loops does not turn.
 // CHECK: func.func private @fused_dense_1(
-// CHECK: memref.prefetch
+// CHECK-NOT: arith.cmpi ne
+// CHECK: vector.fma
 // CHECK: return
 
 // A product in a loop whose weight is a little larger than the second-level cache visits its panels to and fro, and asks for none of them

@@ -98,6 +98,14 @@ def test_rows_by_a_packed_weight(depth, columns):
     check_dense(["n"], depth, columns, [{"n": n} for n in ROWS])
 
 
+@pytest.mark.parametrize(("depth", "columns"), [(203, 40), (205, 100), (1024, 24)])
+def test_a_weight_that_comes_from_far_is_read_in_several_places_at_once(depth, columns):
+    target = Target("cpu", num_threads=2, l1_bytes=1 << 12, l2_bytes=1 << 12)
+    check_dense(["n"], depth, columns, [{"n": n} for n in ROWS], target=target)
+    for rows in (1, 2, 3):
+        check_dense([rows], depth, columns, [{}], target=target)
+
+
 def test_rows_of_several_dimensions():
     calls = [{"b": b, "n": n} for b, n in [(0, 3), (3, 0), (1, 1), (2, 7), (5, 13), (8, 16)]]
     check_dense(["b", "n"], 72, 130, calls)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.cover import LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
+from relayc.pipelines.cpu.schedule.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     COLUMN,
     TILE,
@@ -43,6 +43,8 @@ STREAM_BYTES = 4096
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
 NEAR_STREAM_BYTES = 2048
 """The same of what comes from the second-level cache for the most part: to the first one, where it is not to lie for long."""
+PART_BYTES = 4096
+"""Of a panel in each place where it is read, at least, where that is several at once: a page, in which a core reads ahead."""
 SUMS_BYTES = 1 << 14
 """Of the sums of a panel, at most, where they wait for the epilogue only: they stay in the first-level cache."""
 LONG = 64
@@ -212,7 +214,13 @@ class BlockedNest(ContractionNest):
     @property
     def _heights(self) -> Heights:
         """Of the tiles, where a call says how many rows there are."""
-        return heights(self.tile, not self.stores_across_rows, LOOP_LIMIT if is_repeated(self.plan.kernel) else LIMIT, self.plan.wait)
+        return heights(self.tile, not self.stores_across_rows, self._limit, self.plan.waits)
+
+    @property
+    def _limit(self) -> float:
+        if is_repeated(self.plan.kernel):
+            return LOOP_LIMIT
+        return FAR_LIMIT if self.plan.is_far else LIMIT
 
     def _task(self, panels: Index, block: Index, point: Point) -> _Task:
         if not self.is_covered:
@@ -379,7 +387,8 @@ class BlockedNest(ContractionNest):
         """What a tile that goes through a panel from element `start` on reads a little later, and the next panel after that."""
         if self.plan.turns:
             return Ahead(packed, start + NEAR_STREAM_BYTES // LINE * self.line, self.tile.width, 3)
-        return Ahead(packed, start + STREAM_BYTES // LINE * self.line, self.tile.width, 2)
+        parts = guess(self.plan.panel_size) * element_bytes(self.c.b.node) // PART_BYTES
+        return Ahead(packed, start + STREAM_BYTES // LINE * self.line, self.tile.width, 2, parts=parts)
 
     def _ahead_of_chunk(self, task: _Task, panel: Index, following: Index | None, low: Index, steps: Size, at: Point) -> Ahead | None:
         """The same of a chunk of `steps` steps from step `low` on, where the chunk that is visited next begins at `following`."""

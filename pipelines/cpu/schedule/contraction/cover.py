@@ -14,14 +14,15 @@ from functools import cache
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import Point
-from relayc.pipelines.cpu.schedule.contraction.tile import Tile, cycles, sets_of_sums
+from relayc.pipelines.cpu.schedule.contraction.tile import NO_WAITS, Tile, cycles, sets_of_sums
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size, bounds, maximum, proves
 
-LIMIT, LOOP_LIMIT = 1.5, 1.1
-"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows. The latter is for kernels
-in loops of a program: they have few rows, mostly, and take all its time."""
+LIMIT, FAR_LIMIT, LOOP_LIMIT = 1.5, 1.25, 1.1
+"""Cycles for any number of rows, in those that tiles of any height would take: heights are as few as that allows. The second is for weights
+that come from far, which few rows often meet; the last for kernels in loops of a program: they have few rows, mostly, and take all its
+time."""
 SLOT = Var(0, 0, name="slot")
 """Key of the slot at which a tile begins in a point."""
 MOST_LEFT = 3
@@ -35,13 +36,14 @@ class Heights:
     Attributes:
       vectors: of columns of a tile.
       repeats: whether a tile may have more rows than there are.
-      wait: cycles that a step of the first tile of a panel takes at least, until what it reads of the panel is there.
+      waits: cycles that a step of the first tile of a panel takes at least, until what it reads of the panel is there, with 1, 2, ... sums
+        an element.
     """
 
     sizes: tuple[int, ...]
     vectors: int
     repeats: bool
-    wait: float = 0.0
+    waits: tuple[float, ...] = NO_WAITS
 
     def counts(self) -> list[dict[int, int]]:
         """How many tiles of each height cover 0, 1, ... rows, fewer than a whole tile; then the same for as many rows after whole tiles,
@@ -58,8 +60,9 @@ class Heights:
         """Cycles of a step of the tiles that cover rows, fewer than a whole tile."""
         return self._best(rows, True)[0]
 
-    def _cycles(self, height: int) -> float:
-        return cycles(height, self.vectors, sets_of_sums(height * self.vectors))
+    def _cycles(self, height: int, is_first: bool = False) -> float:
+        sets = sets_of_sums(height * self.vectors)
+        return cycles(height, self.vectors, sets, self.waits[sets - 1] if is_first else 0.0)
 
     def _best(self, rows: int, alone: bool) -> tuple[float, dict[int, int]]:
         """The tiles of fewest cycles that cover rows, and their cycles; where they are alone, the first of them waits. The full tile, in
@@ -70,7 +73,7 @@ class Heights:
             options = []
             for n in sizes:
                 cost, counts = found[max(0, row - n)]
-                if counts[n] < MOST_LEFT:
+                if counts.get(n, MOST_LEFT) < MOST_LEFT:
                     options.append((cost + self._cycles(n), {**counts, n: counts[n] + 1}))
             found.append(min(options, key=lambda option: option[0], default=(float("inf"), {})))
         if not alone or not rows:
@@ -80,7 +83,8 @@ class Heights:
 
     def _waits(self, counts: dict[int, int]) -> float:
         """Cycles that tiles wait in a step: the first, of the highest ones, for what the others then find close by."""
-        return max(0.0, self.wait - self._cycles(max((n for n, count in counts.items() if count), default=self.sizes[0])))
+        first = max((n for n, count in counts.items() if count), default=self.sizes[0])
+        return self._cycles(first, True) - self._cycles(first)
 
     @property
     def code(self) -> int:
@@ -89,15 +93,17 @@ class Heights:
 
 
 @cache
-def heights(tile: Tile, repeats: bool, limit: float, wait: float = 0.0) -> Heights:
-    """Heights of the tiles for a number of rows that only a call knows, of a full one; `limit` as LIMIT says, `wait` as in Heights."""
-    every = Heights(tuple(range(tile.rows, 0, -1)), tile.vectors, repeats, wait)
+def heights(tile: Tile, repeats: bool, limit: float, waits: tuple[float, ...] = NO_WAITS) -> Heights:
+    """Heights of the tiles for a number of rows that only a call knows, of a full one; `limit` as LIMIT says, `waits` as in Heights."""
+    every = Heights(tuple(range(tile.rows, 0, -1)), tile.vectors, repeats, waits)
     costs = [every.cost(rows) for rows in range(tile.rows)]
     for count in range(tile.rows):
         lower = itertools.combinations(range(tile.rows - 1, 0, -1), count)
-        for found in sorted((Heights((tile.rows, *some), tile.vectors, repeats, wait) for some in lower), key=lambda h: h.code):
-            if all(found.cost(rows) <= limit * cost for rows, cost in enumerate(costs)):
-                return found
+        possible = sorted((Heights((tile.rows, *some), tile.vectors, repeats, waits) for some in lower), key=lambda h: h.code)
+        for _, alike in itertools.groupby(possible, lambda h: h.code):
+            found = [h for h in alike if all(h.cost(rows) <= limit * cost for rows, cost in enumerate(costs))]
+            if found:
+                return min(found, key=lambda h: sum(map(h.cost, range(tile.rows))))
     return every
 
 

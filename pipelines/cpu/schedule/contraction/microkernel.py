@@ -9,7 +9,7 @@ Paddings cost nothing: outer reduction loops get bounds that depend on the row, 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile, sets_of_sums
@@ -53,13 +53,19 @@ class Panel:
 @dataclass(frozen=True)
 class Ahead:
     """What the steps of a tile ask the memory for: step k of the reduction for the cache lines of `pitch` elements of a buffer from
-    `first` + k * `pitch` on, to come to the cache of a level; with a `share`, from `first` + k * `share` on, which is in the buffer."""
+    `first` + k * `pitch` on, to come to the cache of a level; with a `share`, from `first` + k * `share` on, which is in the buffer.
+
+    Attributes:
+      parts: where that is their own panel, in how many parts they may read it at once instead. A core reads ahead in each of them by
+        itself, which takes no instructions, and all of them together come faster than one.
+    """
 
     buffer: ir.Value
     first: Index
     pitch: int
     level: int
     share: ir.Value | None = None
+    parts: int = 1
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,10 @@ class Microkernel:
         accumulators: Accumulators,
     ) -> Accumulators:
         """The innermost loop with several sums for each element, of which a step adds to one; they are added up behind it. What is left
-        of the steps follows."""
+        of the steps follows.
+
+        Steps take turns with the sums, or each sum has a part of the steps.
+        """
         end: ir.Value | Size
         if isinstance(low, int) and isinstance(high, int):
             end = high - (high - low) % sets
@@ -177,13 +186,17 @@ class Microkernel:
             low, high = (b if isinstance(b, ir.Value) else emit.index_constant(b) for b in (low, high))
             left = emit.arith("remui", emit.arith("subi", high, low), emit.index_constant(sets))
             end = emit.arith("subi", high, left)
+        until, step, starts = end, sets, [Index(n) for n in range(sets)]
+        if sweep.ahead is not None and sweep.ahead.parts >= sets:
+            until, step, starts = self._parts(var, low, end, sets)
+            sweep = replace(sweep, ahead=None)
         rows = len(points)
         # The sums of a set are those of rows of their own, as far as loops carry them.
         carried = {(n * rows + i, j): v if n == 0 else emit.zero(v.type) for n in range(sets) for (i, j), v in accumulators.items()}
-        with self._each_step(var, low, end, sets, points, carried) as (inner, sums, loop):
+        with self._each_step(var, low, until, step, points, carried) as (inner, sums, loop):
             found: Accumulators = {}
-            for n in range(sets):
-                at = [{**p, var: p[var] + n} for p in inner]
+            for n, start in enumerate(starts):
+                at = [{**p, var: p[var] + start} for p in inner]
                 added = self._step(at, sweep, {(i, j): sums[n * rows + i, j] for i, j in accumulators})
                 found |= {(n * rows + i, j): value for (i, j), value in added.items()}
             emit.yield_values([found[k] for k in carried])
@@ -197,6 +210,16 @@ class Microkernel:
             found = self._step(inner, sweep, sums)
             emit.yield_values([found[k] for k in total])
         return dict(zip(total, rest.results, strict=True))
+
+    def _parts(self, var: Var, low: ir.Value | Size, end: ir.Value | Size, count: int) -> tuple[ir.Value | Size, int, list[Index]]:
+        """The end and the step of a loop over `count` parts of the steps from `low` to `end` at once, and where each part begins."""
+        if isinstance(low, int) and isinstance(end, int):
+            length = (end - low) // count
+            return low + length, 1, [Index(n * length) for n in range(count)]
+        first, last = (b if isinstance(b, ir.Value) else emit.index_constant(b) for b in (low, end))
+        of_part = emit.arith("divui", emit.arith("subi", last, first), emit.index_constant(count))
+        starts = [emit.arith("muli", of_part, emit.index_constant(n)) for n in range(1, count)]
+        return emit.arith("addi", first, of_part), 1, [Index(), *(Index.of(Var(0, var.high, value, name="part")) for value in starts)]
 
     def _unrolled(
         self,

@@ -3,11 +3,21 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, NEAR_LINE, THIRD_LINE, Tile, panel_fits, typical_rows
+from relayc.pipelines.cpu.schedule.contraction.tile import (
+    FEWEST_TILES,
+    MOST_SETS,
+    NEAR_LINE,
+    NO_WAITS,
+    Tile,
+    panel_fits,
+    stream_waits,
+    typical_rows,
+)
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import is_param
+from relayc.pipelines.schedule.turns import is_repeated
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE
 from relayc.symbolic import Dim, Size, ceil_div, guess
@@ -47,7 +57,8 @@ class Plan:
       threads: that the target plans for.
       prefetches: whether panels are asked for ahead of their use, as they come from beyond the second-level cache.
       turns: whether every other call goes backwards over the panels of a task.
-      wait: cycles that a step of a tile takes at least where it is the first to read its panel.
+      is_far: whether panels come from beyond the second-level cache (see `is_far`).
+      waits: cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element.
     """
 
     kernel: Kernel
@@ -60,7 +71,8 @@ class Plan:
     threads: int
     prefetches: bool
     turns: bool = False
-    wait: float = 0.0
+    is_far: bool = False
+    waits: tuple[float, ...] = NO_WAITS
 
     @property
     def tasks(self) -> int:
@@ -154,14 +166,21 @@ def packed_bytes(contraction: Contraction, tile: Tile) -> Size:
     return contraction.batches * panels * contraction.depth * tile.width * element_bytes(contraction.b.node)
 
 
-def wait_for_panel(contraction: Contraction, tile: Tile, b: Source, target: Target, is_repeated: bool) -> float:
-    """Cycles that a step of a tile takes at least where it is the first to read its panel: of a parameter, which comes from beyond the
-    first-level cache, where a thread's share of it does not stay; in a loop from the second-level one."""
+def is_far(kernel: Kernel, contraction: Contraction, target: Target) -> bool:
+    """Whether B is a parameter of which a thread's share does not stay in the second-level cache; in a loop of a program it mostly does."""
+    c = contraction
+    share = guess(c.batches * c.depth * c.column_extent) * element_bytes(c.b.node) // target.num_threads
+    return is_param(kernel, c.b.node) and not is_repeated(kernel) and share > target.l2_bytes // 2
+
+
+def waits_for_panel(contraction: Contraction, tile: Tile, b: Source, target: Target, is_far: bool) -> tuple[float, ...]:
+    """Cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element: of a parameter,
+    which comes from beyond the first-level cache, where a thread's share of it does not stay."""
+    num_bytes = tile.width * element_bytes(contraction.b.node)
+    if is_far:
+        return stream_waits(num_bytes)
     share = guess(packed_bytes(contraction, tile)) // target.num_threads
-    if b is not Source.PARAMETER or share <= target.l1_bytes // 2:
-        return 0.0
-    lines = tile.width * element_bytes(contraction.b.node) / LINE
-    return lines * (NEAR_LINE if is_repeated or share <= target.l2_bytes // 2 else THIRD_LINE)
+    return (NEAR_LINE * num_bytes / LINE,) * MOST_SETS if b is Source.PARAMETER and share > target.l1_bytes // 2 else NO_WAITS
 
 
 def has_contiguous_columns(contraction: Contraction) -> bool:

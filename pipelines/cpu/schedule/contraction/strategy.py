@@ -13,10 +13,11 @@ from relayc.pipelines.cpu.schedule.contraction.plan import (
     Plan,
     Source,
     has_contiguous_columns,
+    is_far,
     packed_bytes,
     source_of_a,
     source_of_b,
-    wait_for_panel,
+    waits_for_panel,
 )
 from relayc.pipelines.cpu.schedule.contraction.tile import (
     FEW_ROWS,
@@ -79,7 +80,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     contraction = joined or _long_rows(contraction, kernel, target)
     values = {"rows": partial(tile_rows, contraction, target), "vectors": partial(tile_vectors, contraction, target)}
     few = FEW_ROWS if is_repeated(kernel) and isinstance(contraction.row_extent, Dim) else None
-    tile = tuning.replace(default_tile(contraction, target, few), ("rows", "vectors"), values=values)
+    far = is_far(kernel, contraction, target)
+    tile = tuning.replace(default_tile(contraction, target, few, far), ("rows", "vectors"), values=values)
     b = source_of_b(kernel, contraction, tile, target)
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
@@ -107,8 +109,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
     if turns:
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
-    wait = wait_for_panel(contraction, tile, b, target, is_repeated(kernel))
-    return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns, wait), blocks
+    waits = waits_for_panel(contraction, tile, b, target, far)
+    return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns, far, waits), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

@@ -78,8 +78,8 @@ FEWEST_TILES = 4
 """Row tiles below which a chunk of a panel would be used too few times to be worth keeping the sums in memory."""
 NEAR_LINE, FAR_LINE = 1.3, 8.0
 """Cycles that a tile waits for a cache line that has been read before: from the second-level cache, and from further."""
-THIRD_LINE = 3.0
-"""Cycles from one cache line to the next where they stream from a third-level cache."""
+STREAM_LINE = (12.5, 11.5, 10.5, 9.5)
+"""Cycles from one cache line to the next where each core reads 1, 2, ... places at once that are beyond its second-level cache."""
 REMAINDER = 1.03
 """What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
 
@@ -89,9 +89,11 @@ SUMS_IN_FLIGHT = 12
 well."""
 MOST_SETS = 4
 """Sums that an element has at most while its tile goes over the reduction."""
+NO_WAITS = (0.0,) * MOST_SETS
+"""See `cover.Heights`."""
 
 
-def default_tile(contraction: Contraction, target: Target, rows: int | None = None) -> Tile:
+def default_tile(contraction: Contraction, target: Target, rows: int | None = None, is_far: bool = False) -> Tile:
     """The tile with the fewest cycles for the contraction's rows and columns that fits the register file.
 
     A step of a tile of r rows and v vectors needs r * v multiply-adds at two a cycle and r + v loads at two a cycle. As each accumulator
@@ -105,6 +107,7 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
 
     Args:
       rows: for which it is chosen, `typical_rows` by default.
+      is_far: whether B is packed beforehand and comes from beyond the second-level cache. Few rows wait for it.
     """
     lanes = _lanes(contraction, target)
     extent = rows or typical_rows(contraction)
@@ -119,6 +122,11 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
         lines = (count - 1) * vectors_needed * vector_bytes / LINE
         return lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
 
+    def arrives(count: int, height: int, vectors: int) -> float:
+        """Cycles by which a step of a panel takes longer to come than the tiles that read it compute, if each asks for a share of it."""
+        sets = sets_of_sums(height * vectors) if count == 1 else 1
+        return max(0.0, stream_waits(vectors * vector_bytes)[sets - 1] - count * cycles(height, vectors))
+
     def cost(height: int, vectors: int) -> float:
         count = ceil_div(extent, height)
         base, larger = divmod(extent if contraction.a.checks else count * height, count)
@@ -129,6 +137,8 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
             for times, v in ((blocks, vectors), (1, left))
             if tiles and times and v
         )
+        if is_far:
+            total += blocks * arrives(count, height, vectors) + (arrives(count, height, left) if left else 0.0)
         return (total * REMAINDER if left and blocks else total) + waits(count, vectors)
 
     # Among equals the narrower: its panel of B is smaller.
@@ -181,9 +191,17 @@ def block_values(contraction: Contraction, tile: Tile, in_place: bool) -> dict[s
     }
 
 
-def cycles(rows: int, vectors: int, sets: int = 1) -> float:
-    """Cycles of a step of a tile (see `default_tile`), whose elements have so many sums that steps add to in turns."""
-    return max(rows * vectors / 2, (rows + vectors) / 2, 5 / sets) + 0.25 + (rows + vectors) / 20
+def cycles(rows: int, vectors: int, sets: int = 1, wait: float = 0.0) -> float:
+    """Cycles of a step of a tile (see `default_tile`), whose elements have so many sums, and which waits so long for what it reads."""
+    return max(rows * vectors / 2, (rows + vectors) / 2, 5 / sets, wait) + 0.25 + (rows + vectors) / 20
+
+
+def stream_waits(num_bytes: int) -> tuple[float, ...]:
+    """Cycles of a step that reads so many bytes from beyond the second-level cache, with 1, 2, ... sums an element.
+
+    Less than a line takes as long as one.
+    """
+    return tuple(line * max(num_bytes, LINE) / LINE for line in STREAM_LINE)
 
 
 def sets_of_sums(sums: int) -> int:

@@ -14,7 +14,7 @@ from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, refreshed, simpler
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import is_at_import, tensor_of
-from relayc.symbolic import Dim, Size, substitute
+from relayc.symbolic import Dim, Size, maximum, proves, substitute
 
 _FOLDED_BYTES = 1 << 16
 
@@ -127,7 +127,11 @@ def variadic(relay_name: str, first: Tensor, *rest: Tensor) -> Tensor:
 
 
 def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides: Sequence[int], axes: Sequence[int]) -> Tensor:
-    """x[begin:end:strides] along `axes`, with begin and end as ONNX Slice has them (negative ones count from the end, large ones clamp)."""
+    """x[begin:end:strides] along `axes`, with begin and end as ONNX Slice has them (negative ones count from the end, large ones clamp).
+
+    What begins before the first element goes backwards from there, where numpy gives nothing.
+    """
+    begin = [_first(b, x.shape[a]) if s < 0 else b for b, s, a in zip(begin, strides, axes, strict=True)]
     given = list(zip(begin, end, strides, axes, strict=True))
     if any(isinstance(v, Dim) for b, e, _, a in given for v in (b, e, x.shape[a])):
         parts = [(*slice_bounds(x.shape[a], b, e, s), s, x.shape[a]) for b, e, s, a in given]
@@ -141,6 +145,13 @@ def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides
     # Relay reads a negative end as counted from the end; one before the first element is written so that it stays so.
     ends = [e - x.shape[a] if e < 0 else e for (_, e, _), a in zip(bounds, axes, strict=True)]
     return emit("strided_slice", x, begin=[b for b, _, _ in bounds], end=ends, strides=[s for _, _, s in bounds], axes=tuple(axes))
+
+
+def _first(begin: Size, size: Size) -> Size:
+    """The place where a slice backwards begins, of which a negative one is none before the first element."""
+    if not isinstance(begin, int) or begin >= -1 or proves(lambda: size >= -begin):
+        return begin
+    return maximum(size + begin, 0)
 
 
 def last_part(x: Tensor, begin: Size, end: Size) -> Tensor:

@@ -36,7 +36,7 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
     # Of strings the reference knows no numbers.
     if not all(t.is_known and t.foldable and t.dtype != "string" for t in given) or sum(t.type.num_bytes for t in given) > _MAX_INPUT_BYTES:
         return None
-    if not _is_small(node, opset, inputs):
+    if not _is_small(node, opset, inputs) or begins_before(node, inputs):
         return None
     # Late: importing the reference implementation takes a tenth of a second that many models do not need.
     from onnx.reference import ReferenceEvaluator
@@ -55,6 +55,16 @@ def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         return None
     nothing = constant(0)
     return tuple(constant(arrays[n]) if n else nothing for n in node.output)
+
+
+def begins_before(node: onnx.NodeProto, inputs: Sequence[Tensor | None]) -> bool:
+    """Whether a slice begins before the first element and goes backwards: from there, and from nowhere in the reference implementation."""
+    if node.op_type != "Slice" or len(inputs) < 5:
+        return False
+    data, starts, steps = inputs[0], inputs[1], inputs[4]
+    if data is None or starts is None or steps is None or not (data.type.is_static and starts.is_known and steps.is_known):
+        return False
+    return bool(np.any(steps.array < 0)) and bool(np.any(starts.array < -min(data.type.static_shape, default=0)))
 
 
 def _has_right_flags(node: onnx.NodeProto, converter: Converter) -> bool:

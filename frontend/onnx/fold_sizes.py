@@ -13,7 +13,7 @@ import onnx
 
 from relayc.frontend.converter import Tensor, may_equal
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.fold_nodes import is_as_in_opset_7
+from relayc.frontend.onnx.fold_nodes import begins_before, is_as_in_opset_7
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import LONGEST, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, pending_in, tensor_of
 from relayc.symbolic import Size, Undecided, maximum, minimum, proves
@@ -53,7 +53,7 @@ def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]
     """
     given = [t for t in inputs if t is not None]
     known_here = node.domain in ("", "ai.onnx") and is_as_in_opset_7(node.op_type, opset)
-    if not known_here or not (any(map(is_sizes, given)) or _joins(node, given)):
+    if not known_here or not (any(map(is_sizes, given)) or _joins(node, given)) or begins_before(node, inputs):
         return None
     try:
         if node.op_type in _MOVED:

@@ -1,8 +1,9 @@
 """Loops: Loop and Scan as relay.while.
 
 What a loop carries is the number of the iteration, the condition where the body decides it, the values of the model, and its scan outputs.
-Where the number of iterations is known before the loop, as an expression, a scan output is a tensor of that many rows, of which each
-iteration writes one; where it is not, the rows so far, which grow.
+Where the number of iterations, and the sizes of a row, are known before the loop, as expressions, a scan output is a tensor of that many
+rows, of which each iteration writes one; where they are not, the rows so far, which grow. That rows whose sizes only the body knows are
+alike is checked when it runs.
 
 Sizes of carried values that change have symbols of the loop. Which these are shows when the body is converted: it is converted again until
 the types that it gives are instances of those that it is given.
@@ -17,6 +18,7 @@ import numpy as np
 from onnx import GraphProto, ValueInfoProto
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay import If as Branch
 from relayc.dialects.relay import TensorType, While, fields_of, make_tuple
 from relayc.dialects.relay.scopes import scope_before
 from relayc.dialects.relay.types import TupleType
@@ -83,6 +85,8 @@ class _Loop:
     """Dimensions (value, axis) that change alike, and their symbol."""
     grown: Dim | None = None
     """How many rows there are so far."""
+    late: dict[tuple[int, int], Dim] = field(default_factory=dict)
+    """Sizes (scan output, axis of its rows) that only the body knows, and their symbols after the loop."""
 
     def run(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """The values after the loop, and the scan outputs. Raises OnnxError."""
@@ -131,7 +135,10 @@ class _Loop:
             return together([*after, *found, *written])
 
         final = taken_apart(While.create(together(state), goes_on, step, carried))[head:]
-        return final[: len(self.carried)], final[len(self.carried) :]
+        rows = final[len(self.carried) :]
+        if self.trips is not None:
+            rows = tuple(assume(r, (self.trips, *r.shape[1:])) for r in rows)
+        return final[: len(self.carried)], rows
 
     # ---- what changes
 
@@ -162,16 +169,10 @@ class _Loop:
         for members, own in parted:
             for i, axis in members:
                 types[i][axis] = own
-        if changed or starting or self.rows is None:
+        expected, self.rows = self.rows, [self._row_type(i, r) for i, r in enumerate(rows)]
+        if changed or starting or self.rows != expected:
             self.types = [t.with_shape(shape) for t, shape in zip(self.types, types, strict=True)]
-            self.rows = [r.type for r in rows]
             raise _OtherTypes
-        if [r.type for r in rows] != self.rows:
-            self.rows = [r.type for r in rows]
-            raise _OtherTypes
-        for row in rows:
-            if not row.type.symbols <= _before_loop(row):
-                raise OnnxError(f"expected scan outputs whose sizes are known before the loop, found {row.type}")
 
     def _fresh(self, members: Sequence[tuple[int, int]]) -> Dim:
         i, axis = members[0]
@@ -188,23 +189,39 @@ class _Loop:
             return row
         return assume(row, [d if w is None or symbols_of(d) <= scope else w for d, w in zip(row.shape, declared, strict=True)])
 
+    def _row_type(self, output: int, row: Tensor) -> TensorType:
+        """The type of a row as it is known outside the body."""
+        scope = _before_loop(row)
+        shape = list(row.shape)
+        for axis, d in enumerate(row.shape):
+            if not symbols_of(d) <= scope:
+                if (output, axis) not in self.late:
+                    self.late[output, axis] = symbol(ModelBuilder.current().fresh(f"row_{axis}"))
+                shape[axis] = self.late[output, axis]
+        return row.type.with_shape(shape)
+
+    def _is_late(self, row: TensorType) -> bool:
+        return any(size in row.shape for size in self.late.values())
+
     def _rows_type(self, row: TensorType) -> TensorType:
-        if self.trips is not None:
+        if self.trips is not None and not self._is_late(row):
             return row.with_shape((self.trips, *row.shape))
         if self.grown is None:
             self.grown = symbol(ModelBuilder.current().fresh("steps"))
         return row.with_shape((self.grown, *row.shape))
 
     def _no_rows(self, row: TensorType) -> Tensor:
-        if self.trips is None:
-            return filled((0, *row.sizes), 0, row.dtype)
+        if self.trips is None or self._is_late(row):
+            return filled((0, *(0 if d in self.late.values() else d for d in row.sizes)), 0, row.dtype)
         # Not a constant: the program would come with as many zeros.
         return emit("full", constant(0, row.dtype), shape=(self.trips, *row.sizes))
 
     def _written(self, rows: Tensor, row: Tensor, number: Tensor, backwards: bool) -> Tensor:
         new = reshape(row, (1, *row.shape))
-        if self.trips is None:
-            return emit("concatenate", rows, new, axis=0)
+        if rows.shape[0] == self.grown:
+            rows = _alike(rows, row, number)
+            return emit("concatenate", *((new, rows) if backwards else (rows, new)), axis=0)
+        assert self.trips is not None
         at = _number(number)
         if backwards:
             at = subtract(size_tensor(self.trips - 1), at)
@@ -300,6 +317,15 @@ def repeated(
         return None, step(number, values), []
 
     return _ObjectLoop(carried, names, [None] * len(carried), body).run(trips, limit, None, [])[0]
+
+
+def _alike(rows: Tensor, row: Tensor, number: Tensor) -> Tensor:
+    """The rows of the iterations before as ones of the sizes of a row: that they are is checked when the program runs, if there are any."""
+    if rows.shape[1:] == row.shape:
+        return rows
+    is_first = emit("equal", _number(number), constant(np.int64(0)))
+    found = Branch.create(is_first.value, lambda: filled((0, *row.shape), 0, row.dtype).value, lambda: rows.value)
+    return assume(Tensor(TensorType.of(found), value=found), (rows.shape[0], *row.shape))
 
 
 def _before_loop(row: Tensor) -> frozenset[str]:

@@ -14,7 +14,7 @@ from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, window_padding
-from relayc.frontend.steps import binary, in_float32, multiply
+from relayc.frontend.steps import binary, filled, in_float32, multiply
 from relayc.symbolic import maximum
 
 
@@ -84,7 +84,14 @@ def _average(x: Tensor, window: dict[str, object], count_include_pad: bool) -> T
 
 @converter(foldable=False)  # the reference implementation takes NaN for padding
 def AveragePool(x: Tensor, *, count_include_pad: bool = False, **attributes: Unpack[DilatedPoolAttributes]) -> Tensor:
-    return _average(x, _window(x, **attributes), count_include_pad)
+    window = _window(x, **attributes)
+    padding = window["padding"]
+    data, window["padding"] = padded(x, padding)
+    if data is x or count_include_pad:
+        return _average(data, window, count_include_pad)
+    # x is padded to whole windows: what is left is the share of each that is no padding.
+    ones, _ = padded(filled((1, 1, *x.shape[2:]), 1, x.dtype), padding)
+    return emit("divide", _average(data, window, True), _average(ones, window, True))
 
 
 @converter("LpPool")

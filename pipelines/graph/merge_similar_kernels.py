@@ -32,6 +32,9 @@ from relayc.symbolic import Dim, Floor, Range, Size, bounds, exact, guess, subst
 Sizes: TypeAlias = tuple[Size, ...]
 """What stands at one place of several kernels."""
 
+_MOST = (1 << 63) - 1
+"""The largest number that a size has when the program runs: what is beyond is an error there."""
+
 
 @module_pass(opt_level=2, name="MergeSimilarKernels")
 def merge_similar_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
@@ -162,7 +165,7 @@ class _General:
         found = {}
         for name, values in self.symbols.items():
             lows, highs = zip(*map(bounds, values), strict=True)
-            found[str(name)] = Range(max(min(lows), 0), max(highs), max(map(guess, values)))
+            found[str(name)] = Range(*(max(0, min(n, _MOST)) for n in (min(lows), max(highs), max(map(guess, values)))))
         return found
 
 

@@ -196,14 +196,18 @@ def reduce(
     return generic([data], [identity(rank)], [fill(out, init)], [output_map], kinds, body)[0]
 
 
+def is_flattened(source: Sequence[Size], target: Sequence[Size]) -> bool:
+    """Whether MLIR reshapes by way of one dimension: a size that is not known cannot be told in one of 0."""
+    return prod(source) != 0 or all(isinstance(d, int) for d in (*source, *target))
+
+
 def reshape(data: Value, newshape: Sequence[Size]) -> Value:
     """The elements of `data` in row-major order under a new shape: collapse to one dimension, then expand."""
     source, target = list(shape(data)), list(newshape)
     if source == target:
         return data
     element = data.type.element_type
-    if prod(source) == 0 and any(isinstance(d, Dim) for d in (*source, *target)):
-        # A dimension of no known size cannot be told in one of 0.
+    if not is_flattened(source, target):
         return empty(ranked_type(target, element))
     flat = ranked_type([prod(source)], element)
     if len(source) != 1:

@@ -15,7 +15,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
-from relayc.dialects.relay.types import TensorType, TupleType, flat_types, relay_type, signless_dtype, type_of
+from relayc.dialects.relay.types import TensorType, TupleType, flat_types, ranked_type, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match
 from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, require, size_value, tensor_count
 from relayc.pipelines.specializations import KNOWN_AS, SIZES
@@ -201,7 +201,9 @@ class _Program:
         data, result = operation.operands[0], operation.results[0]
         # Under its own type: a tensor of no elements is known to be one only where that is stated.
         given = _cast(self.values[data][0], core.te_type(TensorType.of(data)))
-        self.values[result] = [core.reshape(given, TensorType.of(result).sizes)]
+        sizes = TensorType.of(result).sizes
+        reshape = core.reshape if core.is_flattened(core.shape(given), sizes) else _reshaped_without_elements
+        self.values[result] = [reshape(given, sizes)]
 
     def _enter_field(self, op: TupleGetItem) -> None:
         type_ = relay_type(op.data.type)
@@ -391,6 +393,24 @@ class _Program:
         """A scalar bool of the relay stage as an i1."""
         element = tensor.ExtractOp(self.values[value][0], []).result
         return arith.TruncIOp(ir.IntegerType.get_signless(1), element).result
+
+
+def _reshaped_without_elements(data: ir.Value, sizes: Sequence[Size]) -> ir.Value:
+    """A tensor of no elements under another shape, where MLIR does not see that 0 times a size that is not known is 0: 0 is a `?`, too."""
+    element = data.type.element_type
+    data = _cast(data, _open_type(core.shape(data), element))
+    if data.type.rank != 1:
+        data = tensor.collapse_shape(_open_type([0], element), data, [list(range(data.type.rank))])
+    if len(sizes) != 1:
+        unknown = [ir.ShapedType.get_dynamic_size()] * len(sizes)
+        data = tensor.expand_shape(_open_type(sizes, element), data, [list(range(len(sizes)))], list(map(size_value, sizes)), unknown)
+    return _cast(data, ranked_type(sizes, element))
+
+
+def _open_type(shape: Sequence[Size], element: ir.Type) -> ir.RankedTensorType:
+    """The type of tensors of a shape in which numbers are expressions, too."""
+    texts = ir.ArrayAttr.get([ir.StringAttr.get(str(size)) for size in shape])
+    return ir.RankedTensorType.get([ir.ShapedType.get_dynamic_size()] * len(shape), element, texts)
 
 
 def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:

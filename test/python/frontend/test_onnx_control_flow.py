@@ -274,3 +274,46 @@ def test_weights_of_a_body_are_there_once():
     loops = [helper.make_node("Loop", ["m", "", "x"], ["y", "all"], body=looped(nodes, {"v": "q"}, ["x"], w=w))]
     proto = model(loops, [tensor("m", INT, []), tensor("x", FLOAT, [1, 32])], [tensor("y", FLOAT, None), tensor("all", FLOAT, None)])
     assert list(from_onnx(proto).params) == ["w"]
+
+
+# ---- rows of a size that only the body knows -------------------------------------------------------------------------------------------
+
+
+def late_rows(condition):
+    """A loop of `m` trips whose body has a loop of `k` trips; each gives a row, of as many numbers as the inner one has trips."""
+    inner_nodes = [
+        GOES_ON,
+        helper.make_node("Concat", ["p", "x"], ["p2"], axis=0),
+        helper.make_node("ReduceSum", ["p2"], ["t"], keepdims=0),
+    ]
+    nodes = [
+        helper.make_node("Loop", ["k", "", "v"], ["w", "row"], body=looped(inner_nodes, {"p": "p2"}, ["t"])),
+        helper.make_node("Less", ["i", "last"], ["cond"]) if condition else GOES_ON,
+    ]
+    loops = [helper.make_node("Loop", ["m", "", "x"], ["y", "rows"], body=looped(nodes, {"v": "w"}, ["row"], last=np.int64(1)))]
+    inputs = [tensor("m", INT, []), tensor("k", INT, []), tensor("x", FLOAT, ["n"])]
+    return model(loops, inputs, [tensor("y", FLOAT, None), tensor("rows", FLOAT, None)])
+
+
+@pytest.mark.parametrize("condition", [False, True])
+def test_rows_of_a_size_that_only_the_body_knows(condition):
+    x = np.array([0.5, -1.0], np.float32)
+    proto = late_rows(condition)
+    agree(proto, *({"m": np.array(m), "k": np.array(k), "x": x} for m, k in ((3, 2), (1, 3), (2, 0))))
+    found = relayc.compile(proto, cache=False).run({"m": np.array(0), "k": np.array(2), "x": x})
+    assert found["rows"].shape == (0, 0) and np.array_equal(found["y"], x)
+
+
+def test_rows_that_are_not_alike_are_an_error():
+    """Written from the last to the first, along the last axis."""
+    nodes = [helper.make_node("Greater", ["a", "zero"], ["chosen"]), helper.make_node("NonZero", ["chosen"], ["found"])]
+    body = graph("body", nodes, [tensor("a", FLOAT, None)], [tensor("found", INT, None)], zero=np.float32(0))
+    node = helper.make_node(
+        "Scan", ["x"], ["y"], body=body, num_scan_inputs=1, scan_output_axes=[-1], scan_output_directions=[1], name="scan"
+    )
+    module = relayc.compile(model([node], [tensor("x", FLOAT, ["n", 3])], [tensor("y", INT, None)]), cache=False)
+    rows = [[1, -1, 2], [-1, 1, 1], [3, 2, -1]]
+    found = [np.nonzero(np.array(row) > 0) for row in rows[::-1]]
+    np.testing.assert_array_equal(module["main"](np.array(rows, np.float32)), np.stack(found, -1))
+    with pytest.raises(ValueError, match=r'main: match_shape at "scan": dimension 2: .* is 2 and .* is 1, expected the same'):
+        module["main"](np.array([[1, -1, 2], [-1, 1, -1]], np.float32))

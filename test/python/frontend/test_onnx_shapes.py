@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model_of
 from shapes_by_size import check_shapes, imported, shapes
 
+import relayc
 from relayc.frontend.onnx import OnnxError, from_onnx
 
 INT, BOOL = TensorProto.INT64, TensorProto.BOOL
@@ -313,3 +314,24 @@ def test_a_size_that_data_decide_is_defined_once():
 def test_names_do_not_depend_on_hashes():
     add = node("Add", ["x", "z"], ["y"])
     assert len({str(from_onnx(model_of([add], {"x": ["n", "a"], "z": ["m", "b"]}))) for _ in range(3)}) == 1
+
+
+def test_a_slice_that_begins_before_the_first_element_goes_backwards_from_there():
+    """As the operator's text has it, and ONNX Runtime; numpy gives nothing."""
+    numbers = {"first": [-3], "last": [-9], "axis": [-1], "back": [-2], "wanted": [5, 6]}
+    initializers = {name: np.array(value) for name, value in numbers.items()}
+    names = ["first", "last", "axis", "back"]
+    nodes = [
+        node("Slice", ["x", *names], ["y"]),
+        node("Shape", ["x"], ["s"]),
+        node("Slice", ["s", *names], ["of_sizes"]),
+        node("Slice", ["wanted", *names], ["of_numbers"]),
+    ]
+    model = model_of(nodes, {"x": ["n", "m"]}, ["y", "of_sizes", "of_numbers"], initializers, ir_version=10)
+    module = relayc.compile(model, cache=False)
+    for shape in ((2, 0), (3, 1), (2, 2), (2, 3), (1, 7)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        y, of_sizes, of_numbers = module["main"](x)
+        start = max(shape[1] - 3, 0)
+        np.testing.assert_array_equal(y, x[:, start::-2])
+        assert (of_sizes.tolist(), of_numbers.tolist()) == ([shape[0]], [5])

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from onnx import helper
+from onnx_models import model_of
 from oracle import onnx_run, values
 from support import run, run_each
+
+import relayc
 
 WINDOWS = {
     "halving": ((1, 3, 8, 8), {"pool_size": (2, 2), "strides": (2, 2)}),
@@ -127,3 +131,16 @@ def test_averages_of_16_bit_floats_are_summed_in_f32(dtype, tolerance):
     expected = x.astype("float64").mean((2, 3), keepdims=True)
     for found in run_each([("nn.global_avg_pool2d", {}), ("nn.avg_pool2d", {"pool_size": (32, 32)})], x):
         np.testing.assert_allclose(found.astype("float64"), expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("padding", ["SAME_UPPER", "SAME_LOWER"])
+def test_means_of_windows_whose_padding_depends_on_sizes(padding):
+    """Beside numbers that padding must not count as: means of 1 to 6 values."""
+    attrs = {"kernel_shape": [3, 2], "strides": [2, 3], "auto_pad": padding}
+    nodes = [helper.make_node("AveragePool", ["x"], [f"y{i}"], count_include_pad=i, **attrs) for i in (0, 1)]
+    model = model_of(nodes, {"x": ["n", 2, "h", "w"]}, ["y0", "y1"], ir_version=10)
+    module = relayc.compile(model, cache=False)
+    for shape in ((1, 2, 4, 5), (2, 2, 7, 1), (1, 2, 1, 9)):
+        x = values(shape) + 3
+        for i, found in enumerate(module["main"](x)):
+            np.testing.assert_allclose(found, onnx_run("AveragePool", x, count_include_pad=i, **attrs), rtol=1e-6)

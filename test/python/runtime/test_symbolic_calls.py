@@ -470,3 +470,25 @@ def test_an_argument_that_is_given_back_under_sizes_that_only_data_give(given, s
     module = relayc.compile(program(body, x=f32(*given), s=TensorType((2,), "int64")))
     x = np.arange(np.prod(given), dtype=np.float32).reshape(given)
     np.testing.assert_array_equal(module["main"](x, np.array(shape)), x.reshape(shape))
+
+
+def test_a_tensor_without_elements_is_reshaped():
+    def body(p, op, x):
+        flat = op.reshape(x, newshape=(0,), allowzero=True)
+        return flat, op.reshape(flat, newshape=("n", 0, 3), allowzero=True), op.reshape(x, newshape=("n + 1", 0), allowzero=True)
+
+    module = relayc.compile(program(body, x=f32(0, "n")))
+    for n in (0, 2):
+        assert [found.shape for found in module["main"](ramp(0, n))] == [(0,), (n, 0, 3), (n + 1, 0)]
+
+
+def test_kernels_that_become_one_may_have_sizes_of_more_than_64_bits():
+    """As far as is known of them: of three symbols each."""
+
+    def body(p, op, x, y):
+        return tuple(op.concatenate(v, v, axis=1) for v in (op.reshape(x, newshape=(-1, 3)), op.reshape(y, newshape=(-1, 3))))
+
+    module = relayc.compile(program(body, x=f32("n", "m", "k", 3), y=f32("n", "m", 3)))
+    x, y = ramp(2, 3, 4, 3), ramp(2, 3, 3)
+    for found, given in zip(module["main"](x, y), (x, y), strict=True):
+        np.testing.assert_array_equal(found, np.tile(given.reshape(-1, 3), (1, 2)))

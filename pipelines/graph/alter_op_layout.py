@@ -91,6 +91,8 @@ class _Regions:
         self.size, self.blocks_channels, self.dtypes = size, target.blocks_channels, target.image_dtypes
         self.stores_alike = target.is_gpu
         self.region: dict[ir.Value, _Region] = {}
+        self.outside: set[ir.Value] = set()
+        """Images that a block around this one has: they stay in NCHW, and are read in another layout here."""
         for argument in block.arguments:
             self._enter(argument)
         for op in block.operations:
@@ -99,6 +101,9 @@ class _Regions:
         for op in block.operations:
             if isinstance(op, Op) and self.spreads(op):
                 for image in self.images(op):
+                    if image not in self.region:
+                        self.region[image] = _Region([image])
+                        self.outside.add(image)
                     self._join(op.operation.results[0], image)
         for region in {id(r): r for r in self.region.values()}.values():
             self._decide(region)
@@ -167,14 +172,15 @@ class _Regions:
             return
         for value in region.values:
             self._count_producer(region, value)
-            self._count_users(region, value)
+            if value not in self.outside:
+                self._count_users(region, value)
         if region.gain > region.loss:
             whole = self.blocks_channels and all(c % self.size == 0 for c in channels)
             region.layout = f"NCHW{self.size}c" if whole and not region.last else LAST
 
     def _count_producer(self, region: _Region, value: ir.Value) -> None:
         owner = value.owner
-        if not isinstance(owner, Op):  # an argument of the function
+        if not isinstance(owner, Op) or value in self.outside:  # an argument of the function
             region.loss += _size(value)
         elif self.spreads(owner):
             region.gain += owner.layout_gain * _size(value)

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import ranked_type
 from relayc.pipelines.kernel.graph import NotStructured, read_kernel
 from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, read_program
 from relayc.pipelines.program.functions import read_functions
@@ -36,13 +37,13 @@ def concatenate_in_place(mod: IRModule) -> IRModule:
         if not kernels:
             return mod
         programs = [read_program(f) for f in functions.programs.values()]
-        found = [call for p in programs for body in bodies_of(p.body) for call in _in_place(p, body, kernels)]
+        found = {call: p for p in programs for body in bodies_of(p.body) for call in _in_place(p, body, kernels)}
         calls = [item for p in programs for item in items_of(p.body) if isinstance(item, Call)]
         needed = {call.callee for call in calls if call not in found}
         for name in {call.callee for call in found} - needed:
             functions.kernels[name].operation.erase()
-        for call in found:
-            _replace(call.op.operation, kernels[call.callee])
+        for call, program in found.items():
+            _replace(program, call.op.operation, kernels[call.callee])
     return mod
 
 
@@ -81,10 +82,13 @@ def _in_place(program: Program, body: Body, kernels: dict[str, _Concatenation]) 
     return found
 
 
-def _replace(call: ir.Operation, found: _Concatenation) -> None:
+def _replace(program: Program, call: ir.Operation, found: _Concatenation) -> None:
+    result = call.results[0]
+    # The call has the symbols of the kernel, which may be others.
+    type_ = ranked_type(program.shape(result), result.type.element_type) if result in program.words else result.type
     with ir.InsertionPoint(call), call.location:
-        made = tensor.ConcatOp(call.results[0].type, found.axis, [call.operands[i] for i in found.positions])
-    call.results[0].replace_all_uses_with(made.result)
+        made = tensor.ConcatOp(type_, found.axis, [call.operands[i] for i in found.positions]).result
+        result.replace_all_uses_with(made if type_ == result.type else tensor.CastOp(result.type, made).result)
     call.erase()
 
 

@@ -317,3 +317,49 @@ def test_rows_that_are_not_alike_are_an_error():
     np.testing.assert_array_equal(module["main"](np.array(rows, np.float32)), np.stack(found, -1))
     with pytest.raises(ValueError, match=r'main: match_shape at "scan": dimension 2: .* is 2 and .* is 1, expected the same'):
         module["main"](np.array([[1, -1, 2], [-1, 1, -1]], np.float32))
+
+
+def test_poolings_and_convolutions_of_an_image_from_around_a_branch():
+    w = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32) / 12
+    convolution = [
+        helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["p", "w"], ["q"], pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["q", "x"], ["r"]),
+    ]
+    then = graph("then", convolution, [], [tensor("r", FLOAT, None)], w=w)
+    mean = helper.make_node("AveragePool", ["x"], ["r"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=graph("else", [mean], [], [tensor("r", FLOAT, None)]))
+    proto = model([node], [tensor("c", BOOL, []), tensor("x", FLOAT, ["n", 16, "h", 9])], [tensor("y", FLOAT, None)])
+    x = np.random.default_rng(1).standard_normal((2, 16, 7, 9)).astype(np.float32)
+    # Sums of 144 products in another order.
+    agree(proto, *({"c": np.array(c), "x": x} for c in (True, False)), rtol=1e-4)
+
+
+def test_positions_that_two_images_of_data_give():
+    """Kernels that differ in these sizes alone are one, and what is joined of their results lies where the whole is."""
+    nodes = []
+    for image, positions, rows, found in ("xabp", "zcdq"):
+        nodes += [
+            helper.make_node("Greater", [image, "zero"], [positions + "_"]),
+            helper.make_node("NonZero", [positions + "_"], [positions]),
+            helper.make_node("Transpose", [positions], [rows], perm=[1, 0]),
+            helper.make_node("GatherND", [image, rows], [found]),
+        ]
+    inputs = [tensor("x", FLOAT, [2, 8]), tensor("z", FLOAT, [2, 4])]
+    values = np.random.default_rng(2).standard_normal((2, 12)).astype(np.float32)
+    feeds = [{"x": s * values[:, :8], "z": s * values[:, 8:]} for s in (1, -1)]
+    agree(model(nodes, inputs, [tensor("p", FLOAT, None), tensor("q", FLOAT, None)], zero=np.float32(0)), *feeds)
+
+
+def test_a_size_that_is_a_quotient_by_an_input_s():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Div", ["twelve", "s"], ["q"]),
+        helper.make_node("ConstantOfShape", ["q"], ["zeros"]),
+        helper.make_node("Exp", ["zeros"], ["ones"]),
+        helper.make_node("CumSum", ["ones", "axis"], ["y"], exclusive=1),
+    ]
+    proto = model(nodes, [tensor("x", FLOAT, ["n"])], [tensor("y", FLOAT, None)], twelve=np.array([12]), axis=np.array(0))
+    agree(proto, *({"x": np.zeros(n, np.float32)} for n in (1, 5, 20)))
+    with pytest.raises(ValueError, match="main: expected sizes for which all shapes have a value, found n = 0"):
+        relayc.compile(proto, cache=False)["main"](np.zeros(0, np.float32))

@@ -3,8 +3,11 @@
 A schedule unrolls as far as registers go. Of a loop whose iterations LLVM cannot count it makes several copies nevertheless, with code
 for what is left over, and a kernel of symbolic sizes has several such loops where a static one has none: lower tiles, masked ends.
 They take twice the time to compile and run no faster. So it is with a loop over the elements that are left over behind the last vector:
-LLVM, which does not know that they are few, would make vectors of them. A loop of a few iterations, over the channels of a block, say, is
-unrolled as in static programs: its body is short beside what counting costs.
+LLVM, which does not know that they are few, would make vectors of them.
+
+A loop of a few iterations with a short body, over the channels of a block, say, is unrolled as in static programs: counting costs something
+beside such a body. One with a long body, such as a transpose of a tile or other loops, is not: schedules of symbolic sizes write loops
+where static ones write copies, to have the code once.
 """
 
 from relayc.dialects.mlir import func, ir, scf
@@ -17,6 +20,8 @@ _OF_VECTORS = "vector."
 """There are no vectors without one that is loaded, stored or made of a scalar, and the names of these operations begin so."""
 _MOST_UNROLLED = 16
 """Iterations up to which a loop is left to LLVM."""
+_LONGEST_BODY = 64
+"""Operations of an iteration up to which it is: counting takes two or three."""
 _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>"
 
 
@@ -35,12 +40,27 @@ def keep_loops(module: ir.Module) -> bool:
 
 
 def _is_short(loop: ir.Operation) -> bool:
-    """Whether a loop has a few iterations, of a number that is known."""
+    """Whether a loop has a few iterations, of a number that is known, and a short body."""
     owners = [bound.owner for bound in list(loop.operands)[:3]]
     if not all(isinstance(owner, (ir.OpView, ir.Operation)) and owner.operation.name == "arith.constant" for owner in owners):
         return False
     low, high, step = (ir.IntegerAttr(owner.operation.attributes["value"]).value for owner in owners)
-    return high - low <= _MOST_UNROLLED * step
+    if high - low > _MOST_UNROLLED * step:
+        return False
+    # Of a single iteration there are no copies.
+    return high - low <= step or _has_short_body(loop)
+
+
+def _has_short_body(loop: ir.Operation) -> bool:
+    count = -1  # the loop itself
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal count
+        count += 1
+        return ir.WalkResult.INTERRUPT if count > _LONGEST_BODY else ir.WalkResult.ADVANCE
+
+    loop.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return count <= _LONGEST_BODY
 
 
 def pass_on_hints(module: ir.Module) -> None:

@@ -4,7 +4,9 @@ import pytest
 from symbolic_kernels import with_sizes
 
 import relayc
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.cpu.loop_hints import keep_loops
 
 TEXT = """func.func @main(%x: tensor<?x768xf32, ["n"]> {relay.name = "x"}) -> tensor<?x768xf32, ["n"]> {
   %0 = "relay.nn_softmax"(%x) {axis = -1} : (tensor<?x768xf32, ["n"]>) -> tensor<?x768xf32, ["n"]>
@@ -33,3 +35,22 @@ def test_what_is_left_over_behind_vectors_is_left_alone() -> None:
     llvm = str(relayc.compile(IRModule.parse(text), target, stop_after="llvm", cache=False).module)
     branches = [line for line in llvm.splitlines() if "loop_annotation = #loop_annotation" in line]
     assert len(branches) == 3
+
+
+@pytest.mark.parametrize(("operations", "iterations", "is_kept"), [(4, 8, False), (100, 8, True), (100, 1, False), (4, 17, True)])
+def test_loops_of_few_iterations_are_left_to_llvm_where_their_body_is_short(operations: int, iterations: int, is_kept: bool) -> None:
+    body = "\n".join(f"%x{i} = arith.addf %v, %v : vector<8xf32>" for i in range(operations))
+    text = f"""func.func @kernel(%buffer: memref<?xf32>, %n: index {{relay.symbol = "n"}}) {{
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %end = arith.constant {iterations} : index
+      scf.for %i = %zero to %end step %one {{
+        %v = vector.load %buffer[%i] : memref<?xf32>, vector<8xf32>
+        {body}
+      }}
+      return
+    }}"""
+    with make_context():
+        module = ir.Module.parse(text)
+        assert keep_loops(module)
+    assert ("llvm.loop_annotation" in str(module)) == is_kept

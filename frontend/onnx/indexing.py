@@ -10,7 +10,7 @@ from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import objects, positions, size, size_tensor, sizes, tensor_of
 from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, subtract, transpose
-from relayc.symbolic import Size
+from relayc.symbolic import Size, minimum, proves
 
 
 @converter()
@@ -97,9 +97,12 @@ def Compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor
     """The positions where a condition holds."""
     data = reshape(x, (prod(x.shape),)) if axis is None else x
     along = 0 if axis is None else axis_of(axis, x.rank)
-    if not condition.is_known:
-        return emit("take", data, positions_where(reshape(condition, (prod(condition.shape),))), axis=along, mode="clip")
-    chosen = np.flatnonzero(known(condition, "condition"))
+    chosen = np.flatnonzero(known(condition, "condition")) if condition.is_known else None
+    if chosen is None or not proves(lambda: data.shape[along] > max(chosen, default=-1)):
+        holds = reshape(condition, (prod(condition.shape),))
+        # What is chosen beyond the axis is none of its elements.
+        within = strided_slice(holds, [0], [minimum(holds.shape[0], data.shape[along])], [1], [0])
+        return emit("take", data, positions_where(within), axis=along, mode="clip")
     if chosen.size == 0:
         return filled([0 if i == along else d for i, d in enumerate(data.shape)], 0, data.dtype)
     return emit("take", data, constant(chosen.astype(np.int64)), axis=along, mode="clip")

@@ -363,3 +363,10 @@ def test_a_size_that_is_a_quotient_by_an_input_s():
     agree(proto, *({"x": np.zeros(n, np.float32)} for n in (1, 5, 20)))
     with pytest.raises(ValueError, match="main: expected sizes for which all shapes have a value, found n = 0"):
         relayc.compile(proto, cache=False)["main"](np.zeros(0, np.float32))
+
+
+def test_what_is_chosen_beyond_an_axis_is_none_of_its_elements():
+    nodes = [helper.make_node("Compress", ["x", "c"], ["y"]), helper.make_node("Compress", ["x", "known"], ["z"], axis=1)]
+    inputs = [tensor("x", FLOAT, ["n", "m"]), tensor("c", BOOL, ["k"])]
+    proto = model(nodes, inputs, [tensor("y", FLOAT, None), tensor("z", FLOAT, None)], known=np.array([True, False, True]))
+    agree(proto, *({"x": X[:, :m], "c": np.ones(k, bool)} for m, k in ((3, 4), (2, 7), (1, 0))))

@@ -7,6 +7,9 @@ from relayc.dialects.tir import names
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Size
 
+SCOPES = ("global", "shared", "warpgroup", "warp", "local")
+"""Where a buffer may lie; see Schedule.set_scope."""
+
 
 def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str = "global") -> ir.Value:
     """An allocation at the ambient insertion point."""

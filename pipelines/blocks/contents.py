@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.views import Block, Loop, Member
+from relayc.dialects.tir.block import block_name
+from relayc.pipelines.blocks.views import Block, Loop, Member, ScheduleError, operations_in, walk
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,20 @@ def set_around(members: "Sequence[Member]", around: tuple[Loop, ...]) -> None:
             member.around = around
         if isinstance(member, Loop):
             set_around(member.inside, (*around, member))
+
+
+def check_stores(function: ir.Operation) -> None:
+    """Raises ScheduleError where a function of blocks and loops stores outside of blocks, or in a block beside loops or blocks in it.
+
+    Nothing says at which points that happens.
+    """
+    for op in walk(function.regions[0].blocks[0]):
+        if op.name != "memref.store":
+            continue
+        around = op.parent.operation
+        while around.name == "scf.if":
+            around = around.parent.operation
+        if around.name != "tir.block":
+            raise ScheduleError(f"expected stores in blocks (tir.block), found one in {around.name}")
+        if any(other.name in ("scf.for", "tir.block") for other in operations_in(op.block)):
+            raise ScheduleError(f"block {block_name(around)}: expected stores, or loops and blocks in it (that store), found both")

@@ -53,9 +53,15 @@ def check_independent(nest: Nest, loop: Loop) -> None:
     for found in dependences(nest, loop):
         for kind in (REDUCTION, OPAQUE):
             if found.has(kind, loop):
-                raise ScheduleError(
-                    f"expected iterations that are independent, found {_iterator(kind)} of {found.block} that runs along it"
-                )
+                raise _dependent(found.block, kind)
+        check_written_once(nest, loop, found)
+
+
+def check_parallel(nest: Nest, loop: Loop) -> None:
+    """As `check_independent`, for a loop that is parallel: iterators in an order are the business of who wrote them."""
+    for found in dependences(nest, loop):
+        if found.has(REDUCTION, loop):
+            raise _dependent(found.block, REDUCTION)
         check_written_once(nest, loop, found)
 
 
@@ -69,6 +75,10 @@ def check_written_once(nest: Nest, loop: Loop, found: Dependence) -> None:
         if nest.is_output(buffer) or users:
             where = nest.buffer_name(buffer)
             raise ScheduleError(f"expected iterations that are independent, found {found.block}, which writes the same of {where} in each")
+
+
+def _dependent(block: Block, kind: str) -> ScheduleError:
+    return ScheduleError(f"expected iterations that are independent, found {_iterator(kind)} of {block} that runs along it")
 
 
 def _iterator(kind: str) -> str:

@@ -259,10 +259,11 @@ class TensorIntrin:
         """
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
-        given = impl if callable(impl) else _text(impl)
+        where = f"tensor intrinsic {name}"
+        given = impl if callable(impl) else _text(impl, f"{where}: impl")
         made = TensorIntrin(
             name,
-            _text(desc),
+            _text(desc, f"{where}: desc"),
             given,
             starts,
             tuple(strided),
@@ -345,6 +346,8 @@ class Description:
     modules: tuple[IRModule, ir.Module]
 
 
-def _text(module: IRModule | str) -> str:
-    """A module as text, with the names that its locations are."""
+def _text(module: IRModule | str, what: str) -> str:
+    """A module as text, with the names that its locations are. Raises ScheduleError for what is neither."""
+    if not isinstance(module, (IRModule, str)):
+        raise ScheduleError(f"{what}: expected a module (te.create_prim_func, prim_func) or its text, found {module!r}")
     return module if isinstance(module, str) else module.module.operation.get_asm(enable_debug_info=True)

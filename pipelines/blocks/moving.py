@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE
+from relayc.pipelines.blocks.buffers import SCOPES
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided
 from relayc.pipelines.blocks.regions import Span, quotient_of
 from relayc.pipelines.blocks.structure import Nest
@@ -77,6 +78,25 @@ def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
         raise ScheduleError(
             f"block {block.name}: expected it to be the only one that writes {nest.buffer_name(buffer)}, found also {names_of(others)}"
         )
+
+
+def check_inputs_stay(nest: Nest, block: Block) -> None:
+    """Raises ScheduleError where what a block reads is written again behind it: it cannot be computed later."""
+    order = list(nest.blocks())
+    beside = blocks_beside(nest, block)
+    for buffer in block.inputs():
+        late = [b for b in writers_of(beside, buffer) if order.index(b.name) > order.index(block.name)]
+        if late:
+            raise ScheduleError(
+                f"block {block.name}: expected that what it reads stays as it is, found that {names_of(late)} writes "
+                f"{nest.buffer_name(buffer)} after it"
+            )
+
+
+def check_scope(scope: str) -> None:
+    """Raises ScheduleError for what is no place of a buffer."""
+    if scope not in SCOPES:
+        raise ScheduleError(f"storage_scope: expected one of {', '.join(SCOPES)}, found {scope!r}")
 
 
 def check_intermediate(nest: Nest, block: Block) -> None:
@@ -182,14 +202,23 @@ def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
             return
 
 
-def move(nest: Nest, block: Block, domain: Sequence[Span], beside: Loop | Block, behind: bool, keep_unit: bool = False) -> list[Loop]:
-    """Moves a block as `rebind` does, to before or behind a loop or block."""
+def move(
+    nest: Nest,
+    block: Block,
+    domain: Sequence[Span],
+    beside: Loop | Block,
+    behind: bool,
+    keep_unit: bool = False,
+    guards: Sequence[Guard] = (),
+) -> list[Loop]:
+    """Moves a block as `rebind` does, to before or behind a loop or block, with these guards beside those of its extents."""
     kept = [i for i, found in enumerate(domain) if found.extent != 1 or keep_unit]
     made = nest.new_loops([(f"ax{i}", domain[i].extent) for i in kept], block.operation.location)
     points = [found.low for found in domain]
     for i, loop in zip(kept, made, strict=True):
         points[i] += loop.var
-    nest.move(block, made, beside, behind, points, [Guard(p, e) for p, e in zip(points, block.extents, strict=True)])
+    own = [Guard(p, e) for p, e in zip(points, block.extents, strict=True)]
+    nest.move(block, made, beside, behind, points, [*own, *guards])
     return made
 
 

@@ -11,6 +11,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Chosen, Knob
+from relayc.pipelines.blocks.contents import check_stores
 from relayc.pipelines.blocks.create import begin_nest
 from relayc.pipelines.blocks.layouts import IndexMap, affine_map
 from relayc.pipelines.blocks.references import BlockLike, BlockRV, LoopLike, LoopRV
@@ -29,9 +30,9 @@ class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
-      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already.
-        Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one function, or a
-        kernel that was read of one.
+      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already,
+        or their text. Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one
+        function, or a kernel that was read of one.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
       kept: the tensors of a kernel that get blocks; others are computed where they are read, as after compute_inline of their blocks: no
@@ -43,7 +44,7 @@ class Schedule(LoopMethods, BlockMethods):
 
     def __init__(
         self,
-        mod: IRModule | ir.OpView | Kernel,
+        mod: IRModule | ir.OpView | Kernel | str,
         seed: int = 0,
         decisions: Mapping[str, Any] | None = None,
         kept: Container[Node] | None = None,
@@ -148,6 +149,10 @@ class Schedule(LoopMethods, BlockMethods):
         """
         if not candidates or (decision is not None and not 0 <= decision < len(candidates)):
             raise ScheduleError(f"sample_categorical: expected candidates and the position of one, found {list(candidates)} and {decision}")
+        if probs is not None and (len(probs) != len(candidates) or any(p < 0 for p in probs) or not sum(probs) > 0):
+            raise ScheduleError(
+                f"sample_categorical: probs: expected {len(candidates)} numbers that are not negative, nor all 0, found {list(probs)}"
+            )
         if decision is None:
             decision = self._random.choices(range(len(candidates)), probs)[0]
         return Chosen(self._knob(name or "choice", candidates[decision], tuple(candidates)))
@@ -166,7 +171,12 @@ class Schedule(LoopMethods, BlockMethods):
         found = loops.get(str(loop))
         if found is None or not isinstance(found.extent, int):
             raise ScheduleError(f"sample_perfect_tile: expected a loop whose extent is a number, found {loop} of {found and found.extent}")
+        if n < 1:
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected 1 factor or more, found {n}")
         options = tuple(_tiles(found.extent, n, max_innermost_factor))
+        if not options:
+            most = f"the last at most {max_innermost_factor}"
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {n} factors of {found.extent}, {most}, found none")
         chosen = tuple(decision) if decision is not None else self._random.choice(options)
         if chosen not in options:
             most = f"the last at most {max_innermost_factor}"
@@ -216,7 +226,7 @@ class Schedule(LoopMethods, BlockMethods):
         return list(results)
 
 
-def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | None = None) -> IRModule:
+def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any] | None = None) -> IRModule:
     """Applies a script to a module (of te functions, or of blocks and loops, which stays as it is): the module that comes out.
 
     Args:
@@ -233,7 +243,7 @@ def replay(trace: Trace | str, mod: IRModule, decisions: Mapping[str, Any] | Non
 
 
 def blocks_module(
-    mod: IRModule | ir.OpView | Kernel,
+    mod: IRModule | ir.OpView | Kernel | str,
     refused: dict[str, ScheduleError] | None = None,
     nests: dict[str, Nest] | None = None,
     kept: Container[Node] | None = None,
@@ -242,18 +252,24 @@ def blocks_module(
     call others are left out.
 
     Args:
-      mod: the module, or one function or kernel alone.
+      mod: the module or its text, or one function or kernel alone.
       refused: gets those of several functions that cannot be written so, by name, with the reason.
       nests: gets those that are made of te, by name, which are not written then.
       kept: see Schedule.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
+    if isinstance(mod, str):
+        try:
+            mod = IRModule.parse(mod)
+        except ir.MLIRError as error:
+            raise ScheduleError(f"expected MLIR text of blocks and loops, or of the te stage, found {error}") from None
     kernels = list(_kernels_in(mod)) if isinstance(mod, IRModule) else [mod.function if isinstance(mod, Kernel) else mod]
     with mod.context if isinstance(mod, IRModule) else kernels[0].operation.context, ir.Location.unknown():
         out = IRModule(ir.Module.create(), mod.params if isinstance(mod, IRModule) else None)
         for op in kernels:
             if names.FORM in op.attributes:
+                check_stores(op.operation)
                 with ir.InsertionPoint(out.module.body):
                     op.operation.clone()
             elif names.WRITTEN in op.attributes:

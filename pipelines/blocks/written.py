@@ -11,6 +11,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import ranked_type
 from relayc.dialects.tir import names
+from relayc.pipelines.blocks.contents import check_stores
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript.rendering import type_name
 from relayc.pipelines.sizes import function_sizes, symbol_attributes, symbol_names
@@ -56,6 +57,7 @@ def copy_written(function: ir.OpView) -> None:
     """The function of blocks and loops that a te function stands for, under its name, at the ambient insertion point."""
     found = IRModule.parse(ir.StringAttr(function.attributes[names.WRITTEN]).value, context=function.operation.context)
     (source,) = [op for op in found.module.body.operations if names.FORM in op.attributes]
+    check_stores(source.operation)
     made = source.operation.clone()
     made.attributes["sym_name"] = ir.StringAttr.get(symbol_name(function))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.buffers import SCOPES
 from relayc.pipelines.blocks.indices import variables
 from relayc.pipelines.blocks.intrinsics import Lines
 from relayc.pipelines.blocks.lower.barriers import Barriers, check_private
@@ -36,7 +37,6 @@ from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.buffers import local_buffer, view
 from relayc.symbolic import Size, proves, substitute, symbols_of
 
-SCOPES = ("global", "shared", *GROUPS, "local")
 WARPS = ("threadIdx.y", "threadIdx.z")
 """Axes along which there are warps, where those along LANES are whole ones."""
 PRIVATE = (*GROUPS, "local")

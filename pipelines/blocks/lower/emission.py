@@ -13,9 +13,9 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import equal
+from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, Point, Shifted, State
-from relayc.pipelines.blocks.lower.guards import Guards, Strip
+from relayc.pipelines.blocks.lower.guards import Guards, Strip, holding
 from relayc.pipelines.blocks.lower.lane_sums import LaneSums, lanes_of_reduction
 from relayc.pipelines.blocks.lower.programs import Place
 from relayc.pipelines.blocks.lower.registers import Registers, Slot
@@ -76,7 +76,7 @@ class Emission:
             may_be_lanes = node.reduces and loop.extent != 1 and state.lanes is None and not self._adds_to_lanes(node)
             lanes = lanes_of_reduction(node, self.bodies) if may_be_lanes else None
             if lanes is not None:
-                self._lane_sums(node, state, *lanes)
+                self._guarded_sums(node, state, *lanes)
                 return
         self._as_it_runs(node, state, init)
 
@@ -91,6 +91,21 @@ class Emission:
         """Whether what is in a loop adds to lanes already."""
         files = (self.bodies.storage.get(a.buffer) for use in node.uses for a in use.accesses if a.is_store)
         return any(isinstance(f, File) and f.along is not None for f in files)
+
+    def _guarded_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
+        """Sums in lanes, where the guards of the element hold: all lanes together are added to it in memory."""
+        bodies = self.bodies
+        combination = bodies.combination(use)
+        assert combination is not None  # it adds to lanes
+        inner = {loop.var for loop in use.loops[[loop.name for loop in use.loops].index(node.loop.name) :]}
+        outside = [g for g in self.guards.of(use) if variables(g.index).isdisjoint(inner) and not self.guards.is_fact(g, state)]
+        found = [(g, bodies.at(g.index, state.point)) for g in outside]
+        if not found or isinstance(bodies.storage[combination[1].access.buffer], File):
+            self._lane_sums(node, state, use, var)
+            return
+        conditions = [emit.compare("slt", bodies.evaluator.index_value(i), emit.index_constant(g.limit)) for g, i in found]
+        inside = replace(state, facts=state.facts | {holding(g) for g, _ in found})
+        self._when(conditions, use, lambda: self._lane_sums(node, inside, use, var))
 
     def _lane_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
         """A reduction in lanes of vectors, which are combined behind it."""

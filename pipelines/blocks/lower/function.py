@@ -7,6 +7,7 @@ from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.dialects.tir.names import Kind
+from relayc.pipelines.blocks.dependence import check_parallel
 from relayc.pipelines.blocks.lower.bodies import Bodies, File, Memory, State, Storage
 from relayc.pipelines.blocks.lower.emission import Emission
 from relayc.pipelines.blocks.lower.guards import Guards, open_guards
@@ -50,6 +51,7 @@ class Function:
         self.tree = tree_of(nest, target)
         self.uses = self._find_uses()
         self._check_results()
+        check_parallel_loops(nest)
         self.guards = open_guards(self.uses)
         used = {a.buffer for use in self.uses for a in use.accesses}
         self.regions = {b: self._region(b) for b in nest.buffers().values() if b in used and not isinstance(b.owner, ir.Block)}
@@ -130,7 +132,13 @@ class Function:
         return found
 
     def _in_registers(self, buffer: ir.Value) -> bool:
-        return self.regions[buffer].in_registers and self.nest.scope(buffer) == "local" and buffer not in self.tensors
+        if not self.regions[buffer].in_registers or self.nest.scope(buffer) != "local" or buffer in self.tensors:
+            return False
+        return not any(self._in_branch(use) for use in self.uses if any(a.is_store and a.buffer == buffer for a in use.accesses))
+
+    def _in_branch(self, use: Use) -> bool:
+        """Whether a block with guards stores to other buffers too: its stores are in a branch, which registers do not leave."""
+        return bool(self.guards[use.block.name]) and len({a.buffer for a in use.accesses if a.is_store}) > 1
 
     def _threads(self, region: Region) -> list[Loop]:
         """The parallel loops around all uses of a buffer: each iteration of them has one of its own. One of a single iteration is none."""
@@ -183,6 +191,16 @@ class Function:
                 first = number * self._pitch(buffer, region) + self.offsets[buffer]
                 made = view(self.workspace, first, region.size, buffer.type.element_type)
             self.storage[buffer] = Memory(made, region.extents, region.lows)
+
+
+def check_parallel_loops(nest: Nest) -> None:
+    """Raises ScheduleError for a parallel loop whose iterations are not independent: as a person wrote it, or since a block has moved."""
+    for loop in nest.loops().values():
+        if loop.kind == Kind.PARALLEL and loop.extent != 1:
+            try:
+                check_parallel(nest, loop)
+            except ScheduleError as error:
+                raise ScheduleError(f"loop {loop.name}: {error}") from None
 
 
 def _number(attribute: ir.Attribute) -> float:

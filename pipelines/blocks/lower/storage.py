@@ -67,6 +67,11 @@ class Use:
         found = set() if self.is_mixed else self._variables(self.block.reduction)
         return tuple(loop.name for loop in self.loops if loop.var in found)
 
+    @cached_property
+    def carried_along(self) -> set[Var]:
+        """Variables of the loops that steps follow each other along: those of its reduction and of iterators in an order."""
+        return self._variables([i for i in range(len(self.points)) if i not in self.block.parallel])
+
     def _variables(self, iterators: Sequence[int]) -> set[Var]:
         return set[Var]().union(*(variables(self.points[i]) for i in iterators))
 
@@ -116,8 +121,12 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
     """
     own = [(use, [a for a in use.accesses if a.buffer == buffer]) for use in uses]
     own = [(use, accesses) for use, accesses in own if accesses]
-    # The iterations of a vectorized loop run together.
-    paths = [[loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED, use.loops)] for use, _ in own]
+    # The iterations of a vectorized loop run together, and what a block goes on from is that of the iteration before.
+    going_on = [use.carried_along if _goes_on(accesses) else set[Var]() for use, accesses in own]
+    paths = [
+        [loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED and loop.var not in along, use.loops)]  # noqa: B023
+        for (use, _), along in zip(own, going_on, strict=True)
+    ]
     around = _common([[name for name in path if name not in together] for path in paths])
     lows: list[Index] = []
     extents: list[Size] = []
@@ -142,6 +151,11 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
     most = 16 * MOST_REGISTERS
     in_registers = fixed and proves(lambda: prod(extents) <= most)
     return Region(tuple(around), tuple(lows), tuple(extents), in_registers)
+
+
+def _goes_on(accesses: Sequence[Access]) -> bool:
+    """Whether a block goes on from what it stored to a buffer before."""
+    return any(a.is_store for a in accesses) and any(not a.is_store for a in accesses)
 
 
 def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.Value]) -> ir.Value | None:

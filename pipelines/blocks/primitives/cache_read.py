@@ -21,6 +21,7 @@ def cache_read(
     Args:
       consumer_blocks: the readers that read the copy.
     """
+    moving.check_scope(storage_scope)
     reader = find_block(nest, block)
     buffer = bodies.find_buffer(nest, reader, "read", read_buffer_index)
     beside = moving.blocks_beside(nest, reader)
@@ -45,6 +46,14 @@ def cache_read(
         raise ScheduleError(
             f"buffer {nest.buffer_name(buffer)}: expected readers that stand all behind {moving.names_of(inside)} in the same loops, or "
             f"all behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
+        )
+    order = list(nest.blocks())
+    places = [order.index(b.name) for b in readers]
+    between = [b for b in writers if min(places) < order.index(b.name) < max(places)]
+    if between:
+        raise ScheduleError(
+            f"buffer {nest.buffer_name(buffer)}: expected readers between which nothing writes it, found {moving.names_of(readers)} "
+            f"before and behind {moving.names_of(between)} (consumer_blocks says which)"
         )
     label = f"{nest.buffer_name(buffer)}_{storage_scope}"
     found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if not a.is_store and copies.outermost(nest, b, readers) is not None]

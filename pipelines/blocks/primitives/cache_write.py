@@ -15,6 +15,7 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     The copy stands behind the block: at the top level, or where a loop is around the block and a reader of the buffer, in the innermost
     such loop, of what is written there.
     """
+    moving.check_scope(storage_scope)
     writer = find_block(nest, block)
     buffer = bodies.find_buffer(nest, writer, "write", write_buffer_index)
     moving.check_alone(nest, writer, buffer)

@@ -27,37 +27,29 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
         raise ScheduleError(f"block {block}: expected a block that is read, found no consumer")
     if outside:
         raise ScheduleError(f"block {block}: expected all of its consumers under loop {loop}, found {moving.names_of(outside)} outside")
-    order = list(nest.blocks())
-    for buffer in moved.inputs():
-        late = [b for b in moving.writers_of(beside, buffer) if order.index(b.name) > order.index(block)]
-        if late:
-            raise ScheduleError(
-                f"block {block}: expected that what it reads stays as it is, found that {moving.names_of(late)} writes "
-                f"{nest.buffer_name(buffer)} after it"
-            )
-    regions = [_read(nest, buffer, target) for buffer in moved.outputs()]
+    moving.check_inputs_stay(nest, moved)
+    regions = {b: found for b in moved.outputs() if (found := _read(nest, b, target)) is not None}
     domain = _domain(moved, regions)
     first = moving.members_with(nest, target, consumers)[0]
     made = moving.move(nest, moved, domain, first, behind=False, keep_unit=preserve_unit_loops)
     return [m.name for m in made]
 
 
-def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region:
-    """What is read of a buffer in a loop; of one that threads share what all of them read."""
+def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region | None:
+    """What is read of a buffer in a loop; of one that threads share what all of them read; None where nothing reads it."""
     still = still_in(nest, under)
     if nest.scope(buffer) == "shared":
         still -= {loop.var for loop in (*under.around, under) if loop.kind.startswith("threadIdx.")}
-    found = region_of_blocks(nest, buffer, nest.blocks_in(under), still, writes=False)
-    assert found is not None  # it has consumers there
-    return found
+    return region_of_blocks(nest, buffer, nest.blocks_in(under), still, writes=False)
 
 
-def _domain(block: Block, regions: list[Region]) -> list[Span]:
-    """The points of a block that write regions of its outputs."""
+def _domain(block: Block, regions: dict[ir.Value, Region]) -> list[Span]:
+    """The points of a block that write regions of its outputs, of those that are read."""
     needed: list[list[Span | None]] = [[] for _ in block.vars]
-    outputs = block.outputs()
     for access in block.stores():
-        region = regions[outputs.index(access.buffer)]
+        region = regions.get(access.buffer)
+        if region is None:
+            continue
         for i, (var, extent) in enumerate(zip(block.vars, block.extents, strict=True)):
             limits = [moving.values_within(index, found, var) for index, found in zip(access.indices, region, strict=True)]
             found = min((clip(f, extent) for f in limits if f is not None), key=lambda f: _size(f), default=None)

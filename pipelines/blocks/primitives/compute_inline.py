@@ -15,6 +15,7 @@ def compute_inline(nest: Nest, block: str) -> None:
     check_inlinable(nest, inlined)
     moving.check_intermediate(nest, inlined)
     moving.check_only_writer(nest, inlined)
+    moving.check_inputs_stay(nest, inlined)
     (store,) = inlined.stores()
     inverse = bodies.inverse_of(nest, inlined, store)
     uses = [(b, a) for b, a in bodies.accesses_of(nest, store.buffer) if not a.is_store]

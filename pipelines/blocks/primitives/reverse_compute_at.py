@@ -8,7 +8,7 @@ from relayc.pipelines.blocks.indices import equal, variables
 from relayc.pipelines.blocks.regions import Region, Span, clip, is_whole, region_of, span, still_in
 from relayc.pipelines.blocks.registry import find_block, find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Loop, ScheduleError
+from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError
 from relayc.pipelines.kernel.index import Index
 
 
@@ -40,8 +40,24 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
     last = moving.members_with(nest, target, producers)[-1]
     for buffer in moved.outputs():
         nest.hoist(buffer, moving.top_of(last))
-    made = moving.move(nest, moved, domain, last, behind=True, keep_unit=preserve_unit_loops)
+    guards = _repeated(nest, producers, target, domain)
+    made = moving.move(nest, moved, domain, last, behind=True, keep_unit=preserve_unit_loops, guards=guards)
     return [m.name for m in made]
+
+
+def _repeated(nest: Nest, producers: Sequence[Block], target: Loop, domain: Sequence[Span]) -> list[Guard]:
+    """Guards that leave producers out in whole iterations of the loops around, where these do not tell what the moved block computes: it
+    would compute the same in each of them, of what is not there."""
+    still = still_in(nest, target)
+    told = set().union(*(variables(found.low) for found in domain))
+    found: dict[tuple, Guard] = {}
+    for producer in producers:
+        for guard in producer.guards(producer.around):
+            outer = Index(guard.index.const, {v: c for v, c in guard.index.terms.items() if variables(Index.of(v)) <= still})
+            low, _ = (guard.index - outer).bounds()
+            if outer.terms and variables(outer).isdisjoint(told):
+                found[(outer + low).key, guard.limit] = Guard(outer + low, guard.limit)
+    return list(found.values())
 
 
 def _written(nest: Nest, buffer: ir.Value, under: Loop, moved: Block) -> Region:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION, make_block
+from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.buffers import make_buffer
 from relayc.pipelines.blocks.dependence import Dependence, dependence
 from relayc.pipelines.blocks.indices import Writer, substitute, variables, write
@@ -170,9 +171,10 @@ class _Factoring:
                 self._redirect(access, offset, buffer, body.arguments[factor])
         with ir.InsertionPoint(init):
             arguments: dict[Var, Index] = {old.vars[i]: _as_index(v, old.extents[i]) for i, v in zip(kept, init.arguments, strict=False)}
+            begins = self._begins(dict(zip(kept, init.arguments, strict=False)))
             for p, buffer in zip(self.partials, buffers, strict=True):
                 at = [write(substitute(i, arguments)) for i in p.indices]
-                start = p.part.identity() or self._constant_start(p)
+                start = p.part.identity() or begins[p.whole]
                 emit.create("memref.store", [], [start, buffer, *self._inserted(at, init.arguments[factor])])
         drop(operation)
 
@@ -190,9 +192,20 @@ class _Factoring:
     def _inserted(self, indices: Sequence[ir.Value], factor: ir.Value) -> list[ir.Value]:
         return [*indices[: self.axis], factor, *indices[self.axis :]]
 
-    def _constant_start(self, partial: _Partial) -> ir.Value:
-        """What a choice starts from, which may be chosen several times."""
-        return next(a.operation.operands[0] for a in self.block.accesses() if a.is_init and a.is_store and a.buffer == partial.whole)
+    def _begins(self, iterators: dict[int, ir.Value]) -> dict[ir.Value, ir.Value]:
+        """What choices start from, by their buffers, at the ambient insertion point: it may be chosen several times.
+
+        Args:
+          iterators: those that the new block has too, by their positions in the old one.
+        """
+        init = self.block.init
+        assert init is not None  # it has been checked
+        if all(p.part.combiner is not None for p in self.partials):
+            return {}
+        known = {a: iterators[i] if i in iterators else emit.index_constant(0) for i, a in enumerate(init.arguments)}
+        copy_operations([view.operation for view in init.operations if view.operation.name != "memref.store"], known)
+        stores = [view.operation for view in init.operations if view.operation.name == "memref.store"]
+        return {op.operands[1]: known.get(op.operands[0], op.operands[0]) for op in stores}
 
 
 def _as_index(value: ir.Value, extent: Size) -> Index:

@@ -2,7 +2,7 @@
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
-from relayc.pipelines.blocks import bodies
+from relayc.pipelines.blocks import bodies, moving
 from relayc.pipelines.blocks.registry import find_block, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import ScheduleError
@@ -11,6 +11,7 @@ from relayc.pipelines.blocks.views import ScheduleError
 @loop_primitive
 def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: str) -> None:
     """Says where a buffer lies that a block writes; arguments of the function stay where they are."""
+    moving.check_scope(storage_scope)
     buffer = bodies.find_buffer(nest, find_block(nest, block), "write", buffer_index)
     if isinstance(buffer.owner, ir.Block):
         raise ScheduleError(f"block {block}: expected a buffer inside of @{nest.name}, found its argument {nest.buffer_name(buffer)}")

@@ -26,6 +26,8 @@ def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
 
 def _extents(loop: str, extent: Size, factors: Sequence[int | None]) -> list[Size]:
     """The extents of the new loops."""
+    if any(f is not None and (not isinstance(f, int) or isinstance(f, bool)) for f in factors):
+        raise ScheduleError(f"factors of {loop}: expected numbers and None, found {list(factors)}")
     given = [f for f in factors if f is not None]
     if len(factors) < 1 or len(factors) - len(given) > 1:
         raise ScheduleError(f"factors of {loop}: expected one or more, of which one at most is None, found {list(factors)}")

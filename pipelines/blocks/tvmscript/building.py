@@ -104,6 +104,13 @@ class Building:
             found = "it outside of one" if self.block is None else "it among its axes and conditions"
             raise RelayError(f"{what}: expected it in the body of a block (with T.block), found {found}")
 
+    def outside_of_loops(self, what: str) -> None:
+        """Raises RelayError in a loop of a block: what is computed in it stands in a block of its own."""
+        inner = next((var for var in self.visible if isinstance(var, Place)), None)
+        if self.block is not None and inner is not None:
+            where = f"the loop {inner.name} of block {self.block.name}"
+            raise RelayError(f"{what}: expected a block of its own (T.block) in {where}, found it in the loop itself")
+
     # ---- loops
 
     @contextmanager
@@ -173,6 +180,7 @@ class Building:
     def create_block(self, frame: BlockFrame) -> ir.Operation:
         """The operation of a block, whose axes are complete now."""
         if frame.operation is None:
+            _check_points(frame)
             points = [write(point) for _, _, point in frame.iterators]
             pairs = [(write(guard.index), emit.index_constant(guard.limit)) for guard in frame.guards]
             extents = [var.high + 1 for _, var, _ in frame.iterators]
@@ -198,6 +206,9 @@ class Building:
         with ir.InsertionPoint(block):
             yield
         frame.region = ""
+        found = {view.operation.name for view in block.operations}
+        if "memref.store" in found and not found.isdisjoint(("scf.for", "tir.block")):
+            raise RelayError(f"block {frame.name}: expected stores, or loops and blocks in it (that store), found both")
 
     @contextmanager
     def implicit_block(self, name: str) -> Iterator[None]:
@@ -239,6 +250,17 @@ class Building:
         if exact and not (frame and frame.guards) and proves(lambda: low < 0 or high >= size):
             hint = "T.where ends a block, T.if_then_else guards what is read"
             raise RelayError(f"{what}: expected 0 to {size - 1}, found {low} to {high} ({hint})")
+
+
+def _check_points(frame: BlockFrame) -> None:
+    """Raises RelayError for a point that is known to leave the extent of its iterator, where no condition is of it."""
+    guarded = set().union(*(variables(guard.index) for guard in frame.guards))
+    for _, var, point in frame.iterators:
+        low, high = point.bounds()
+        exact = not any(isinstance(v, (Divided, Extremal)) or v.high == FAR for v in point.terms)
+        if exact and guarded.isdisjoint(variables(point)) and proves(lambda: low < 0 or high > var.high):  # noqa: B023
+            hint = "T.where ends a block"
+            raise RelayError(f"{var.name} of block {frame.name}: expected 0 to {var.high}, found {low} to {high} ({hint})")
 
 
 def limit(a: Index, b: Index) -> Guard:

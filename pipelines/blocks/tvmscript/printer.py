@@ -17,7 +17,7 @@ from relayc.pipelines.blocks.arguments import decode
 from relayc.pipelines.blocks.indices import Reader, variables
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript.rendering import Renderer, Text, type_name
-from relayc.pipelines.blocks.views import Block, Guard, Loop, ScheduleError, read_annotations
+from relayc.pipelines.blocks.views import Block, Guard, Loop, Place, ScheduleError, read_annotations
 from relayc.pipelines.kernel.index import Index
 from relayc.symbolic import Dim, Size, name_of
 
@@ -253,7 +253,7 @@ class _Printer:
     def _region(self, region: ir.Block, block: Block, shown: Sequence[str]) -> None:
         with self._scope():
             # What stands around a block is out of its reach.
-            self.indices = {a: Index.of(v) for a, v in zip(region.arguments, block.vars, strict=True)}
+            self.indices = {a: Index.of(Place(a, v.extent, v.name)) for a, v in zip(region.arguments, block.vars, strict=True)}
             self.values = {v: text for v, text in self.values.items() if text.dtype == "buffer"}
             self.values |= {a: Text(name) for a, name in zip(region.arguments, shown, strict=True)}
             self._computations(region)

@@ -156,7 +156,7 @@ class _Reader:
                 self.scopes[0][argument.arg] = found.add_argument(argument.arg, said)
         self._add_symbols(found)
         statements = list(node.body)
-        while statements and (is_text(statements[0]) or _says_signature(statements[0])):
+        while statements and (is_text(statements[0]) or _is_attribute(statements[0]) or _says_signature(statements[0])):
             self._describe(statements.pop(0), found)
         return found, statements
 
@@ -170,9 +170,8 @@ class _Reader:
         return node
 
     def _describe(self, node: ast.stmt, found: signature.Signature) -> None:
-        if is_text(node):
+        if not isinstance(node, ast.Assign):
             return
-        assert isinstance(node, ast.Assign)
         with self.source.at(node):
             said = self.evaluate(node.value)
             target = node.targets[0]
@@ -293,6 +292,7 @@ class _Reader:
         state = self.building
         if state.block is not None:
             state.in_block(f"a store to {buffer.name}")
+            state.outside_of_loops(f"a store to {buffer.name}")
             self._store_here(buffer, target, value)
             return
         with state.implicit_block(buffer.name):
@@ -429,6 +429,11 @@ def _range(*bounds: Any) -> Any:
 
 
 BUILTINS["range"] = _range
+
+
+def _is_attribute(node: ast.stmt) -> bool:
+    """Whether a statement is T.func_attr, which TVM prints before what the arguments are."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func).split(".")[-1] == "func_attr"
 
 
 def _says_signature(node: ast.stmt) -> bool:

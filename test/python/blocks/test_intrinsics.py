@@ -257,6 +257,8 @@ def test_an_intrinsic_of_no_reduction() -> None:
         assert not call.accumulates and call["y"].is_output and call["y"].strides == (1,) and isinstance(call["x"].element, ir.F32Type)
         call["y"].store(emit.arith("addf", value, value), 0)
 
+    with pytest.raises(ScheduleError, match=r"twice_8: desc: expected a module \(te.create_prim_func, prim_func\) or its text, found \["):
+        TensorIntrin.register("twice_8", [x], twice)  # type: ignore[arg-type] # what is refused
     TensorIntrin.register("twice_8", desc, twice, override=True)
     a = te.placeholder((3, 20), name="A")
     y = te.compute((3, 20), lambda i, j: a[i, j] * te.const(2, "float32"), name="Y")

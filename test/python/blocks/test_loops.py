@@ -104,6 +104,22 @@ def test_partial_results_of_several_values() -> None:
     check(kernel, schedule)
 
 
+def test_partial_results_of_a_choice_that_starts_from_an_element() -> None:
+    a, b = te.placeholder((6, 11), name="A"), te.placeholder((6,), name="B")
+    k = te.reduce_axis((0, 11), name="k")
+    larger = te.comm_reducer(
+        lambda x, y: tuple(te.if_then_else(x[1] >= y[1], u, v) for u, v in zip(x, y, strict=True)),
+        lambda i, v: (te.const(0, i), te.min_value(v)),
+        name="larger",
+    )
+    where, found = te.compute((6,), lambda i: larger((k, a[i, k]), axis=k, init=(te.const(-1, "int32"), b[i])), name="found")
+    values = np.random.default_rng(0).permutation(66).astype(np.float32)
+    kernel = Kernel(te.create_prim_func([a, b, where, found]), [values.reshape(6, 11), values[:6] + 30.5])
+    schedule = Schedule(kernel.mod)
+    schedule.rfactor(schedule.split("k", [None, 4])[1], 0)
+    check(kernel, schedule)
+
+
 @pytest.mark.parametrize("combine", [te.sum, te.prod, te.max, te.min])
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_reducers_have_an_identity(combine: Callable, dtype: str) -> None:
@@ -194,6 +210,10 @@ def test_what_is_not_legal_is_refused() -> None:
     _refused("total", lambda s: s.fuse_iterators("total", [[0, 1]]), "groups: expected each of the 3 iterators of block total once")
     _refused("total", lambda s: s.fuse_iterators("total", [[0, 2], [1]]), "groups: expected iterators of one kind in each")
     _refused("total", lambda s: (s.split("k", [None, 2]), s.fuse_iterators("total", [[0], [1], [2]])), "expected a loop for each iterator")
+    _refused("total", lambda s: s.split("k", [None, "two"]), r"factors of k: expected numbers and None, found \[None, 'two'\]")
+    _refused("product", lambda s: s.sample_perfect_tile("k", 0), "sample_perfect_tile of k: expected 1 factor or more, found 0")
+    _refused("product", lambda s: s.sample_perfect_tile("k", 1, 4), "expected 1 factors of 7, the last at most 4, found none")
+    _refused("total", lambda s: s.sample_categorical([1, 2], probs=[1.0]), "probs: expected 2 numbers that are not negative")
     _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
 
 

@@ -10,8 +10,10 @@ from blocks.kernels import KERNELS
 from blocks.lowered import Function, arrays, compiled, first, product
 from blocks.test_random_schedules import Steps
 
+import relayc
 from relayc import te
-from relayc.tir import Schedule, ScheduleError
+from relayc.dialects.relay import IRModule
+from relayc.tir import Schedule, ScheduleError, T, prim_func
 
 
 def nothing(s: Schedule) -> None:
@@ -260,3 +262,73 @@ def test_loops_ask_the_memory_ahead() -> None:
 def test_what_is_asked_ahead_is_there(given: list[Any], message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         compiled(product(8, 24, 64), lambda s: s.annotate("k", "prefetch", given))
+
+
+def _dots() -> IRModule:
+    a, b = te.placeholder((7,), name="A"), te.placeholder((16, 7), name="B")
+    k = te.reduce_axis((0, 7), name="k")
+    return te.create_prim_func([a, b, te.compute((16,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="C")])
+
+
+def test_lanes_of_elements_that_guards_leave_out_are_added_to_none() -> None:
+    def twice_split(s: Schedule) -> None:
+        s.decompose_reduction("C", "k")
+        outer, _ = s.split("i", [2, 8])
+        outer, inner = s.split(outer, [4, None])
+        first, _ = s.split(inner, [8, None])  # of 1
+        s.reorder(first, outer)
+        s.vectorize("k")
+
+    a, b = (np.random.default_rng(i).integers(-3, 4, shape).astype(np.float32) for i, shape in enumerate([(7,), (16, 7)]))
+    np.testing.assert_array_equal(relayc.compile_kernel(_dots(), schedule=twice_split)(a, b), b @ a)
+
+
+def test_sums_that_nothing_reads_are_kept_between_steps() -> None:
+    a = te.placeholder((4, 6), name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    larger = te.comm_reducer(
+        lambda x, y: tuple(te.if_then_else(x[1] >= y[1], u, v) for u, v in zip(x, y, strict=True)),
+        lambda i, v: (te.const(0, i), te.min_value(v)),
+        name="larger",
+    )
+    where, _ = te.compute((4,), lambda i: larger((k, a[i, k]), axis=k), name="M")
+    values = np.random.default_rng(0).permutation(24).astype(np.float32).reshape(4, 6)
+    for schedule in (nothing, lambda s: s.reorder("k", "i")):
+        kernel = relayc.compile_kernel(te.create_prim_func([a, where]), schedule=schedule)
+        np.testing.assert_array_equal(kernel(values), values.argmax(1))
+
+
+def test_what_guards_leave_out_has_no_consumer() -> None:
+    """Of extents of 1 no point says in which iteration of a loop that is longer there is something."""
+    a = te.placeholder((1,), name="A")
+    b = te.compute((1,), lambda i: a[i] + 1.0, name="B")
+    first, second = te.compute((1,), lambda i: (b[i] + 1.0, b[i] + 2.0), name="C")
+    d = te.compute((1,), lambda i: first[i] * 2.0, name="D")
+    mod = te.create_prim_func([a, second, d])
+
+    def longer(s: Schedule) -> None:
+        (loop,) = s.get_loops("B")
+        s.set_scope("C", 0, "local")
+        s.reverse_compute_at("C", loop)
+        outer, _ = s.split(loop, [3, None])
+        s.reverse_compute_at("D", outer)
+
+    array = np.array([5], np.float32)
+    for found, wanted in zip(relayc.compile_kernel(mod, schedule=longer)(array), ([8], [14]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@prim_func
+def _parallel_steps(A: T.Buffer((16, 7), "float32"), C: T.Buffer((16,), "float32")):
+    for i in range(16):
+        for k in T.parallel(7):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+
+def test_parallel_loops_that_are_written_are_independent() -> None:
+    with pytest.raises(ScheduleError, match="loop k: expected iterations that are independent, found a reduction of block C"):
+        relayc.compile_kernel(_parallel_steps)

@@ -13,7 +13,7 @@ from relayc.dialects.relay import IRModule
 from relayc.pipelines.blocks.layouts import affine_map
 from relayc.pipelines.blocks.regions import region_of
 from relayc.pipelines.schedule.packing import Packing
-from relayc.tir import Schedule, ScheduleError
+from relayc.tir import Schedule, ScheduleError, T, prim_func
 
 DENSE, SOFTMAX = dense, softmax
 
@@ -68,6 +68,11 @@ REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] 
         lambda s: s.cache_write("C", "A", "local"),
         r"block C: expected one of the 1 buffers it writes \(C\), found A",
     ),
+    "no such scope": (
+        DENSE,
+        lambda s: s.cache_read("C", 0, "shard"),
+        "storage_scope: expected one of global, shared, warpgroup, warp, local, found 'shard'",
+    ),
     "scope of an argument": (
         DENSE,
         lambda s: s.set_scope("R", 0, "local"),
@@ -87,6 +92,75 @@ REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] 
     "no such block": (DENSE, lambda s: s.compute_at("Z", "p"), "expected a block of @main, out of C, D, R, found 'Z'"),
     "no such loop": (DENSE, lambda s: s.compute_at("D", "zz"), "expected a loop of @main, out of .*, found 'zz'"),
 }
+
+
+@prim_func
+def _rewritten(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), E: T.Buffer((8,), "float32")):
+    """A buffer t whose elements are read by b, written again, and read by e."""
+    t, b = T.alloc_buffer((8,), "float32"), T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("first"):
+            v = T.axis.spatial(8, i)
+            t[v] = A[v] + 1.0
+    for i in range(8):
+        with T.block("b"):
+            v = T.axis.spatial(8, i)
+            b[v] = t[v] * 2.0
+    for i in range(8):
+        with T.block("second"):
+            v = T.axis.spatial(8, i)
+            t[v] = A[v] + 100.0
+    for i in range(8):
+        with T.block("c"):
+            v = T.axis.spatial(8, i)
+            C[v] = b[v]
+    for i in range(8):
+        with T.block("e"):
+            v = T.axis.spatial(8, i)
+            E[v] = t[v]
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (lambda s: s.compute_inline("b"), "block b: expected that what it reads stays as it is, found that second writes t after it"),
+        (lambda s: s.compute_at("b", s.get_loops("c")[0]), "block b: expected that what it reads stays as it is"),
+        (
+            lambda s: s.cache_read("b", "t", "global"),
+            "buffer t: expected readers between which nothing writes it, found b, e before and behind second",
+        ),
+    ],
+    ids=["compute_inline", "compute_at", "cache_read"],
+)
+def test_values_that_are_written_again_are_not_read_later(steps: Callable[[Schedule], Any], words: str) -> None:
+    with pytest.raises(ScheduleError, match=words):
+        steps(Schedule(_rewritten))
+    s = Schedule(_rewritten)
+    s.cache_read("b", "t", "local", ["b"])
+    s.cache_read("e", "t", "local", ["e"])
+    array = np.arange(8, dtype=np.float32)
+    for found, wanted in zip(run(s.mod, [array]), ((array + 1) * 2, array + 100), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+STORES = """
+func.func @main(%a: memref<8xf32> {tir.buffer = "A"}, %b: memref<8xf32> {tir.buffer = "B", tir.output}) attributes {tir.blocks} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {
+    %x = memref.load %a[%i] : memref<8xf32>
+    memref.store %x, %b[%i] : memref<8xf32>
+  } {tir.loop = "i"}
+  return
+}"""
+
+
+def test_text_with_stores_outside_of_blocks_is_refused() -> None:
+    with pytest.raises(ScheduleError, match=r"expected stores in blocks \(tir.block\), found one in scf.for"):
+        Schedule(STORES)
+    with pytest.raises(ScheduleError, match="expected MLIR text of blocks and loops, or of the te stage, found"):
+        Schedule("nonsense")
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -164,3 +238,14 @@ def test_parameters_are_packed() -> None:
         packed = np.empty(packing.shape, b.dtype)
         packing.pack(b, packed)
         np.testing.assert_array_equal(run(s.mod, [a, packed, bias])[0], kernel.expected)
+
+
+def test_a_block_of_which_not_all_results_are_read_moves() -> None:
+    x = te.placeholder((6, 4), name="X")
+    a, _ = te.compute((6, 4), lambda i, j: (x[i, j] + 1.0, x[i, j] * 2.0), name="A")
+    b = te.compute((6, 4), lambda i, j: a[i, j] * 3.0, name="B")
+    array = np.arange(24, dtype=np.float32).reshape(6, 4)
+    kernel = Kernel(te.create_prim_func([x, b]), [array], (array + 1) * 3)
+    s = Schedule(kernel.mod)
+    assert len(s.compute_at("A", s.get_loops("B")[0])) == 1
+    kernel.check(s)

@@ -287,6 +287,23 @@ def test_kinds_of_loops_annotations_and_blocks_in_blocks() -> None:
     np.testing.assert_array_equal(run(main, [a])[0], a + 1)
 
 
+def test_attributes_may_come_before_what_arguments_are() -> None:
+    made = from_source("""
+@T.prim_func
+def main(a: T.handle, b: T.handle) -> None:
+    T.func_attr({"global_symbol": "main", "tir.noalias": True})
+    n = T.int32()
+    A = T.match_buffer(a, (n, 4), "float32")
+    B = T.match_buffer(b, (n, 4), "float32")
+    for i, j in T.grid(n, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] - 1.0
+""")
+    a = random(3, 4)
+    np.testing.assert_array_equal(run(made, [a], {"n": 3})[0], a - 1)
+
+
 HEAD = 'def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
 BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            vi = T.axis.spatial(8, i)\n            "
 
@@ -373,6 +390,22 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
             BLOCK + "B[vi] = 0.0\n        with T.block('B'):\n            B[0] = 1.0",
             6,
             "T.block('B'): expected a name that no other block has",
+        ),
+        (
+            BLOCK + "B[vi] = 0.0\n            for k in range(8):\n                B[vi] = B[vi] + A[k]",
+            7,
+            "a store to B: expected a block of its own (T.block) in the loop k of block B, found it in the loop itself",
+        ),
+        (
+            BLOCK + "B[vi] = 0.0\n            with T.block('inner'):\n                B[0] = 1.0",
+            3,
+            "block B: expected stores, or loops and blocks in it (that store), found both",
+        ),
+        (
+            HEAD
+            + "    for o, i in T.grid(3, 4):\n        with T.block('B'):\n            v = T.axis.spatial(8, o * 4 + i)\n            B[v] = 0",
+            3,
+            "v of block B: expected 0 to 7, found 0 to 11 (T.where ends a block)",
         ),
         ("def main(A):\n    pass", 1, "A: expected an annotation such as T.Buffer((128,), 'float32'), found none"),
         (

@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from blocks.interpreter import run
 from blocks.kernels import KERNELS
@@ -107,6 +108,17 @@ def main(
                     E[vi, vax1] = T.max(D[vi, vax1] + bias[vax1], 0.0)
 """
     )
+
+
+def test_the_start_of_a_reduction_that_goes_on_outside_of_a_block() -> None:
+    kernel = KERNELS["product"]()
+    schedule = Schedule(kernel.mod)
+    i, _, k = schedule.get_loops("D")
+    outer, _ = schedule.split(k, [None, 2])
+    schedule.reorder(outer, i)
+    schedule.blockize(i)
+    text = check_round_trip(schedule.mod)
+    np.testing.assert_array_equal(*(run(mod, kernel.inputs, kernel.sizes)[0] for mod in (from_source(text), schedule.mod)))
 
 
 def test_names_that_collide_are_kept() -> None:

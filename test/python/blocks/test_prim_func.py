@@ -402,10 +402,9 @@ BLOCK = HEAD + "    for i in range(8):\n        with T.block('B'):\n            
             "block B: expected stores, or loops and blocks in it (that store), found both",
         ),
         (
-            HEAD
-            + "    for o, i in T.grid(3, 4):\n        with T.block('B'):\n            v = T.axis.spatial(8, o * 4 + i)\n            B[v] = 0",
+            HEAD + "    for o in range(3):\n        with T.block('B'):\n            v = T.axis.spatial(8, o * 4)\n            B[v] = 0",
             3,
-            "v of block B: expected 0 to 7, found 0 to 11 (T.where ends a block)",
+            "v of block B: expected 0 to 7, found 0 to 8 (T.where ends a block)",
         ),
         ("def main(A):\n    pass", 1, "A: expected an annotation such as T.Buffer((128,), 'float32'), found none"),
         (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relayc.bench.schedule_steps import STEPS, Step, decisions, product, schedule_after
+from relayc.bench.schedule_steps import STEPS, WIDE, Step, decisions, product, schedule_after
 from relayc.pipelines.compile_kernel import compile_kernel
 from relayc.tir import Schedule
 from relayc.tools import generated
@@ -38,11 +38,12 @@ def script_after(step: Step) -> str:
     found = list[str]()
 
     def schedule(s: Schedule) -> None:
-        schedule_after(step)(s)
+        schedule_after(step, WIDE)(s)
         found.append(s.script())
 
     weights = np.zeros((SIZE, SIZE), np.float32)
-    compile_kernel(product(SIZE, SIZE, SIZE), schedule=schedule, params={1: weights}, tuning=decisions(step, SIZE, SIZE), num_threads=1)
+    options = {"params": {1: weights}, "tuning": decisions(step, SIZE, SIZE, WIDE)}
+    compile_kernel(product(SIZE, SIZE, SIZE), schedule=schedule, num_threads=1, **options)
     return found[0]
 
 

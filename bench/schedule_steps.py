@@ -5,11 +5,30 @@ page quotes the code and the docstrings of this file, `bench schedules` measures
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from relayc import te
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.target import Target
 from relayc.tir import Schedule
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """How many rows and columns of sums are in registers at once."""
+
+    rows: int
+    columns: int
+
+
+WIDE = RegisterTile(8, 32)
+"""Of the page: of 32 registers of 16 elements, as AVX-512 has them."""
+
+
+def register_tile(target: Target) -> RegisterTile:
+    """The tile for a machine: two vectors of columns, and as many rows that half of the registers are sums."""
+    return RegisterTile(target.num_vector_registers // 4, 2 * target.lanes(32))
 
 
 def product(m: int, n: int, k: int) -> IRModule:
@@ -22,7 +41,7 @@ def product(m: int, n: int, k: int) -> IRModule:
     return te.create_prim_func([A, B, bias, D])
 
 
-def naive(s: Schedule) -> None:
+def naive(s: Schedule, tile: RegisterTile) -> None:
     """Nothing is said
 
     Three loops around a multiplication and an addition, then two around bias and relu, as the tensor expressions say. All additions to an
@@ -32,17 +51,17 @@ def naive(s: Schedule) -> None:
     """
 
 
-def split(s: Schedule) -> None:
+def split(s: Schedule, tile: RegisterTile) -> None:
     """split: loops for a tile
 
     Rows in groups of 8 and columns in groups of 32. The order in which elements are computed is the same, and so is the time. But there
     are loops now for what is to become a tile.
     """
-    s.split("i", [None, 8])
-    s.split("j", [None, 32])
+    s.split("i", [None, tile.rows])
+    s.split("j", [None, tile.columns])
 
 
-def reorder(s: Schedule) -> None:
+def reorder(s: Schedule, tile: RegisterTile) -> None:
     """reorder: the sums of a tile together
 
     `k` runs outside of the tile: a step of it adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The
@@ -52,7 +71,7 @@ def reorder(s: Schedule) -> None:
     s.reorder("i_0", "j_0", "k", "i_1", "j_1")
 
 
-def vectorize(s: Schedule) -> None:
+def vectorize(s: Schedule, tile: RegisterTile) -> None:
     """vectorize: a row of the tile as vectors
 
     The 32 columns are lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to
@@ -61,7 +80,7 @@ def vectorize(s: Schedule) -> None:
     s.vectorize("j_1")
 
 
-def unroll(s: Schedule) -> None:
+def unroll(s: Schedule, tile: RegisterTile) -> None:
     """unroll: the sums in registers
 
     The 8 rows are written out: 16 multiply-adds on vectors, between which there is no branch. All that a step of `k` adds to is at fixed
@@ -71,7 +90,7 @@ def unroll(s: Schedule) -> None:
     s.unroll("i_1")
 
 
-def epilogue(s: Schedule) -> None:
+def epilogue(s: Schedule, tile: RegisterTile) -> None:
     """reverse_compute_at: the epilogue in the tile
 
     Bias and relu are computed for a tile as soon as its sums are done, in the iteration of `j_0` that computes them, while they are in the
@@ -82,7 +101,7 @@ def epilogue(s: Schedule) -> None:
     s.vectorize(columns)
 
 
-def registers(s: Schedule) -> None:
+def registers(s: Schedule, tile: RegisterTile) -> None:
     """set_scope: no memory for the sums
 
     Only a tile of `C` is alive at once: it is a buffer of one thread. All accesses to it are at constant indices within the tile, so that
@@ -92,7 +111,7 @@ def registers(s: Schedule) -> None:
     s.set_scope("C", 0, "local")
 
 
-def pack(s: Schedule) -> None:
+def pack(s: Schedule, tile: RegisterTile) -> None:
     """transform_layout: packed weights
 
     A row of a tile is 128 bytes of `B`, and the next step of `k` reads 2 KiB further on: 512 places on 256 pages, which share a few sets
@@ -100,21 +119,21 @@ def pack(s: Schedule) -> None:
     end, which the hardware foresees. `B` is a parameter: it is packed once, when the kernel is compiled. (Of another argument `cache_read`
     makes a copy first, in every call.)
     """
-    s.transform_layout("C", ("read", "B"), lambda k, j: [j // 32, k, j % 32])
+    s.transform_layout("C", ("read", "B"), lambda k, j: [j // tile.columns, k, j % tile.columns])
 
 
-def block(s: Schedule) -> None:
+def block(s: Schedule, tile: RegisterTile) -> None:
     """split and reorder: blocks for the caches
 
     For each 8 rows all of `B` is read, from the second cache at best. Now 64 rows pass by a panel of `B` before it is the turn of the next
     panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` lies in
     the second cache anyway, and little changes; at 1024 and more a good part of the time goes.
     """
-    s.split("i_0", [None, 8])
+    s.split("i_0", [None, 64 // tile.rows])
     s.reorder("i_0_0", "j_0", "i_0_1")
 
 
-def parallel(s: Schedule) -> None:
+def parallel(s: Schedule, tile: RegisterTile) -> None:
     """parallel: threads
 
     Blocks of rows are shared among the threads. They write different rows of `D`, and each thread has a tile of `C` of its own. On one
@@ -123,18 +142,18 @@ def parallel(s: Schedule) -> None:
     s.parallel("i_0_0")
 
 
-def sampled(s: Schedule) -> None:
+def sampled(s: Schedule, tile: RegisterTile) -> None:
     """sample_perfect_tile: numbers that can be searched
 
     The whole schedule, with numbers that are knobs: how rows are blocked and how many are a tile, and how long a part of the sums is. The
     sums of a block of rows are in memory between the parts of `k`, so that a part of a panel (16 KiB where it is 128 long) stays in the
     first cache for all tiles of a block. Numbers that nobody decides are drawn at random.
     """
-    s.transform_layout("C", ("read", "B"), lambda k, j: [j // 32, k, j % 32])
+    s.transform_layout("C", ("read", "B"), lambda k, j: [j // tile.columns, k, j % tile.columns])
     i, j = s.get_loops("D")
     blocks, tiles, rows = s.sample_perfect_tile(i, 3, 16, name="rows")
     i0, i1, i2 = s.split(i, [blocks, tiles, rows])
-    j0, j1 = s.split(j, [None, 32])
+    j0, j1 = s.split(j, [None, tile.columns])
     s.reorder(i0, j0, i1, i2, j1)
     s.set_scope("C", 0, "local")
     s.compute_at("C", j0)
@@ -148,27 +167,27 @@ def sampled(s: Schedule) -> None:
     s.parallel(i0)
 
 
-Step = Callable[[Schedule], None]
+Step = Callable[[Schedule, RegisterTile], None]
 
 STEPS: tuple[Step, ...] = (naive, split, reorder, vectorize, unroll, epilogue, registers, pack, block, parallel, sampled)
 """The beginning and the ten steps, in the order of the page."""
 
 
-def schedule_after(step: Step) -> Step:
+def schedule_after(step: Step, tile: RegisterTile) -> Callable[[Schedule], None]:
     """The schedule that a step leaves: the lines of all steps up to it, or its own where it is the last one, a schedule by itself."""
     lines = (step,) if step is sampled else STEPS[: STEPS.index(step) + 1]
 
     def schedule(s: Schedule) -> None:
         for added in lines:
-            added(s)
+            added(s, tile)
 
     schedule.__name__ = step.__name__
     return schedule
 
 
-def decisions(step: Step, m: int, k: int) -> Mapping[str, Any]:
-    """The numbers of a step for a product of m rows of depth k: blocks of 64 rows, tiles of 8, parts of 128, as far as they divide."""
+def decisions(step: Step, m: int, k: int, tile: RegisterTile) -> Mapping[str, Any]:
+    """The numbers of a step for a product of m rows of depth k: blocks of 64 rows, parts of 128, as far as they divide."""
     if step is not sampled:
         return {}
     rows, depth = (next(d for d in sizes if size % d == 0) for size, sizes in ((m, (64, 32, 16, 8)), (k, (128, 64, 32, 16, 8))))
-    return {"rows": (m // rows, rows // 8, 8), "depth": (k // depth, depth)}
+    return {"rows": (m // rows, rows // tile.rows, tile.rows), "depth": (k // depth, depth)}

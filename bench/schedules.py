@@ -18,10 +18,11 @@ from relayc.bench.latency import threads_text
 from relayc.bench.measure import Progress, calls_by_round, job_of
 from relayc.bench.models import make_case
 from relayc.bench.ops import Gemm, find_operations, model_of
-from relayc.bench.schedule_steps import STEPS, decisions, product, schedule_after
+from relayc.bench.schedule_steps import STEPS, decisions, product, register_tile, schedule_after
 from relayc.bench.worker import EngineProcess, timed
 from relayc.pipelines.compile_kernel import compile_kernel
 from relayc.pipelines.cpu.peak import peak_kernel
+from relayc.pipelines.target import Target
 from relayc.runtime.threads import Team
 from relayc.tools.reference import compare
 from relayc.tools.tables import NUMBER, make_table
@@ -95,11 +96,12 @@ def measure_steps(size: Gemm, threads: int, rounds: int, seed: int, progress: Pr
     bias = rng.standard_normal(size.n, np.float32)
     wanted = np.maximum(a @ b + bias, 0)
     mod, results, turns = product(size.m, size.n, size.k), list[Timed](), list[Callable[[], list[float]]]()
+    tile = register_tile(Target("cpu"))
     for step in (*STEPS, None):
         name = "built-in schedule" if step is None else step.__name__
         progress(f"{size.name}: compiling {name}")
         start = time.perf_counter()
-        schedule, tuning = (None, None) if step is None else (schedule_after(step), decisions(step, size.m, size.k))
+        schedule, tuning = (None, None) if step is None else (schedule_after(step, tile), decisions(step, size.m, size.k, tile))
         kernel = compile_kernel(mod, params={1: b}, num_threads=threads, schedule=schedule, tuning=tuning)
         results.append(Timed(name, time.perf_counter() - start))
         if not compare({"D": np.asarray(kernel(a, bias))}, {"D": wanted}, "f32").agrees:

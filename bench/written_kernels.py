@@ -1,7 +1,7 @@
 """Kernels whose schedules are written with the primitives of relayc.tir: what `bench written` measures next to the built-in schedules.
 
 Each is a function of tensor expressions, its schedule, and what numpy computes. The numbers of a schedule (rows of a tile, length of a
-part) are those that the kernel wants on a core with vectors of 512 bits.
+part) are those that the kernel wants on a core with 32 vectors of 512 bits, or with 16 of 256.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 
 import relayc
 from relayc import te
-from relayc.bench.schedule_steps import product
+from relayc.bench.schedule_steps import RegisterTile, product, register_tile
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.blocks.references import LoopRV
 from relayc.pipelines.target import Target
@@ -51,9 +51,9 @@ class Written:
         """Of the first argument."""
         return self.dtypes[0] if self.dtypes else "float32"
 
-    def runs_here(self) -> bool:
-        """Whether this machine has what the schedule needs."""
-        return all(Target("cpu").has(feature) for feature in self.features)
+    def runs_on(self, target: Target) -> bool:
+        """Whether a target has what the schedule needs."""
+        return all(target.has(feature) for feature in self.features)
 
     def arrays(self, seed: int) -> list[np.ndarray]:
         """Inputs of about 1."""
@@ -170,20 +170,21 @@ def convolution(channels: int, filters: int, size: int) -> IRModule:
     return te.create_prim_func([x, w, te.compute(shape, lambda o, i, j, lane: te.max(y[o, i, j, lane], 0.0), name="relu")])
 
 
-def lines(pixels: int) -> Callable[[Schedule], None]:
-    """The schedule of a convolution: tiles of some pixels of a line by two blocks of channels, in registers."""
+def lines(pixels: int, blocks: int) -> Callable[[Schedule], None]:
+    """The schedule of a convolution: tiles of some pixels of a line by some blocks of 16 channels, in registers."""
+    channels = 16 * blocks
 
     def schedule(s: Schedule) -> None:
-        s.transform_layout("conv", ("read", "W"), lambda o, c, y, x: [o // 32, c, y, x, o % 32])
+        s.transform_layout("conv", ("read", "W"), lambda o, c, y, x: [o // channels, c, y, x, o % channels])
         o, i, j, lane = s.get_loops("relu")
-        o0, o1 = s.split(o, [None, 2])
+        o0, o1 = s.split(o, [None, blocks])
         j0, j1 = s.split(j, [None, pixels])
         s.reorder(o0, i, j0, j1, o1, lane)
         s.set_scope("conv", 0, "local")
-        s.compute_at("conv", j0)
-        *_, blocks, column, lanes, b, c, ky, kx = s.get_loops("conv")
-        s.reorder(b, ky, kx, c, column, blocks, lanes)
-        for loop in (column, blocks, j1, o1):
+        s.compute_at("conv", j0, preserve_unit_loops=True)
+        *_, block, line, column, lanes, b, c, ky, kx = s.get_loops("conv")
+        s.reorder(line, b, ky, kx, c, column, block, lanes)
+        for loop in (column, block, j1, o1):
             s.unroll(loop)
         for loop in (lanes, lane):
             s.vectorize(loop)
@@ -293,35 +294,36 @@ def attention(heads: int, queries: int, keys: int, depth: int) -> IRModule:
     return made
 
 
-def heads(queries: int) -> Callable[[Schedule], None]:
+def heads(queries: int, tile: RegisterTile) -> Callable[[Schedule], None]:
     """The schedule of an attention: a head on a thread, whose keys are transposed once, some queries at a time.
 
-    Their scores of all keys lie in memory of the thread; both products are register tiles.
+    Their scores of all keys lie in memory of the thread; both products are register tiles, of two vectors of columns.
     """
+    lanes = tile.columns // 2
 
     def product(s: Schedule, block: str, rows: LoopRV, columns: LoopRV, steps: LoopRV) -> None:
-        i0, i1 = s.split(rows, [None, 8])
-        j0, j1 = s.split(columns, [None, 32])
+        i0, i1 = s.split(rows, [None, tile.rows])
+        j0, j1 = s.split(columns, [None, tile.columns])
         s.reorder(j0, i0, i1, j1, steps)
-        s.tensorize(i1, "dot_f32_8x32")
+        s.tensorize(i1, f"dot_f32_{tile.rows}x{tile.columns}")
 
     def schedule(s: Schedule) -> None:
         scaled, scores, largest, weights, total, context, result, flat, y = (block.name for block in s.get_blocks())
         s.compute_inline(result)
         s.compute_inline(flat)
         _, head, i, _ = s.get_loops(y)
-        tile, _ = s.split(i, [None, queries])
+        part, _ = s.split(i, [None, queries])
         keys = s.cache_read(scores, "p1", "local")
-        s.transform_layout(scores, ("read", "p1_local"), lambda b, h, j, d: [b, h, j // 32, d, j % 32])
+        s.transform_layout(scores, ("read", "p1_local"), lambda b, h, j, d: [b, h, j // tile.columns, d, j % tile.columns])
         for block in (context, total, weights, largest, scores, scaled):
-            s.compute_at(block, tile)
+            s.compute_at(block, part)
             s.set_scope(block, 0, "local")
         s.compute_at(keys, head)
         *_, j, d = s.get_loops(keys)
-        *j0, j1 = s.split(j, [None, 2, 16])
-        d0, d1 = s.split(d, [None, 16])
+        *j0, j1 = s.split(j, [None, 2, lanes])
+        d0, d1 = s.split(d, [None, lanes])
         s.reorder(*j0, d0, d1, j1)
-        s.tensorize(d1, "transpose_f32_16")
+        s.tensorize(d1, f"transpose_f32_{lanes}")
         *_, i, j, d = s.get_loops(scores)
         product(s, scores, i, j, d)
         *_, i, j, e = s.get_loops(context)
@@ -342,32 +344,38 @@ def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
     return powers / powers.sum(-1, keepdims=True) @ v
 
 
-KERNELS = [
-    _product(512, 512, 512, tiles(8, 32, 128, 128)),
-    _product(128, 3072, 768, tiles(4, 96, 128, 128)),
-    _product(1500, 1536, 384, tiles(6, 48, 126, 128)),
-    _product_of_bf16(512, 512, 512, amx_tiles(32, 32, False)),
-    _product_of_bf16(128, 3072, 768, amx_tiles(32, 32, True)),
-    _product_of_bf16(1500, 1536, 384, amx_tiles(32, 32, False)),
-    Written(
+def kernels(target: Target) -> list[Written]:
+    """What is measured, with the numbers for a target. Products are named m x n x k, attention heads x queries x keys x elements of a
+    head."""
+    is_wide = target.lanes(32) >= 16
+    products = [
+        _product(512, 512, 512, tiles(8, 32, 128, 128) if is_wide else tiles(4, 24, 128, 128)),
+        _product(128, 3072, 768, tiles(4, 96, 128, 128) if is_wide else tiles(4, 24, 128, 128)),
+        _product(1500, 1536, 384, tiles(6, 48, 126, 128) if is_wide else tiles(4, 24, 100, 128)),
+        _product_of_bf16(512, 512, 512, amx_tiles(32, 32, False)),
+        _product_of_bf16(128, 3072, 768, amx_tiles(32, 32, True)),
+        _product_of_bf16(1500, 1536, 384, amx_tiles(32, 32, False)),
+    ]
+    convolved = Written(
         "convolution 64x64 3x3 56x56",
         lambda: convolution(64, 64, 56),
-        lines(14),
+        lines(14, 2) if is_wide else lines(4, 1),
         [(4, 58, 58, 16), (64, 64, 3, 3)],
         _convolved,
         (1,),
         2 * 64 * 64 * 9 * 56 * 56,
-    ),
-    Written(
+    )
+    attended = Written(
         "attention 12x128x128x64",
         lambda: attention(12, 128, 128, 64),
-        heads(32),
+        heads(32, register_tile(target)),
         [(1, 12, 128, 64)] * 3,
         _attention,
         (),
         4 * 12 * 128 * 128 * 64,
-    ),
-    Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], _softmax),
-    Written("layer_norm 128x768", lambda: layer_norm(128, 768), rowwise("square", "total"), [(128, 768), (768,), (768,)], _layer_norm),
-]
-"""What is measured. Products are named m x n x k, attention heads x queries x keys x elements of a head."""
+    )
+    rows = [
+        Written("softmax 128x768", lambda: softmax(128, 768), rowwise("total", "power", "most"), [(128, 768)], _softmax),
+        Written("layer_norm 128x768", lambda: layer_norm(128, 768), rowwise("square", "total"), [(128, 768), (768,), (768,)], _layer_norm),
+    ]
+    return [kernel for kernel in (*products, convolved, attended, *rows) if kernel.runs_on(target)]

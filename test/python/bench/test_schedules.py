@@ -5,16 +5,17 @@ import pytest
 
 import relayc
 from relayc.bench import __main__ as command
-from relayc.bench.schedule_steps import STEPS, decisions, product, schedule_after
+from relayc.bench.schedule_steps import STEPS, WIDE, RegisterTile, decisions, product, schedule_after
 
 M, N, K = 64, 96, 48
 
 
 @pytest.mark.parametrize("step", STEPS, ids=[step.__name__ for step in STEPS])
-def test_a_step_computes_the_product(step):
+@pytest.mark.parametrize("tile", [WIDE, RegisterTile(4, 16)], ids=["wide", "narrow"])
+def test_a_step_computes_the_product(step, tile):
     rng = np.random.default_rng(0)
     a, b, bias = (rng.standard_normal(shape, np.float32) for shape in ((M, K), (K, N), (N,)))
-    options = {"schedule": schedule_after(step), "tuning": decisions(step, M, K)}
+    options = {"schedule": schedule_after(step, tile), "tuning": decisions(step, M, K, tile)}
     kernel = relayc.compile_kernel(product(M, N, K), params={1: b}, **options)
     expected = np.maximum(a.astype(np.float64) @ b + bias, 0)
     # Sums of 48 products of the order of 1, in f32.

@@ -5,13 +5,14 @@ import pytest
 
 import relayc
 from relayc.bench import __main__ as command
-from relayc.bench.schedule_steps import product
+from relayc.bench.schedule_steps import RegisterTile, product
 from relayc.bench.written_kernels import attention, convolution, heads, layer_norm, lines, rowwise, softmax, tiles
 
 CASES = {
     "product": (product(20, 96, 40), tiles(4, 48, 8, 16), [(20, 40), (40, 96), (96,)], (1,)),
-    "convolution": (convolution(32, 64, 10), lines(7), [(2, 12, 12, 16), (64, 32, 3, 3)], (1,)),
-    "attention": (attention(2, 24, 96, 32), heads(8), [(1, 2, 24, 32), (1, 2, 96, 32), (1, 2, 96, 32)], ()),
+    "convolution": (convolution(32, 64, 10), lines(7, 2), [(2, 12, 12, 16), (64, 32, 3, 3)], (1,)),
+    "convolution by single blocks": (convolution(32, 64, 10), lines(4, 1), [(2, 12, 12, 16), (64, 32, 3, 3)], (1,)),
+    "attention": (attention(2, 24, 96, 32), heads(8, RegisterTile(4, 16)), [(1, 2, 24, 32), (1, 2, 96, 32), (1, 2, 96, 32)], ()),
     "softmax": (softmax(5, 128), rowwise("total", "power", "most"), [(5, 128)], ()),
     "layer_norm": (layer_norm(5, 128), rowwise("square", "total"), [(5, 128), (128,), (128,)], ()),
 }
@@ -33,3 +34,8 @@ def test_the_command(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPa
     assert command.main(["written", "--kernels", "softmax", "--rounds", "1"]) == 0
     out = capsys.readouterr().out
     assert "softmax 128x768" in out and "loops" in out and "product" not in out
+
+
+def test_a_kernel_that_is_not_known_is_an_error(capsys: pytest.CaptureFixture) -> None:
+    assert command.main(["written", "--kernels", "sofmax"]) == 1
+    assert "expected a part of a name of product 512x512x512" in capsys.readouterr().err

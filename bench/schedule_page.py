@@ -42,8 +42,8 @@ def script_after(step: Step) -> str:
         found.append(s.script())
 
     weights = np.zeros((SIZE, SIZE), np.float32)
-    options = {"params": {1: weights}, "tuning": decisions(step, SIZE, SIZE, WIDE)}
-    compile_kernel(product(SIZE, SIZE, SIZE), schedule=schedule, num_threads=1, **options)
+    tuning = decisions(step, SIZE, SIZE, WIDE)
+    compile_kernel(product(SIZE, SIZE, SIZE), schedule=schedule, params={1: weights}, tuning=tuning, num_threads=1)
     return found[0]
 
 

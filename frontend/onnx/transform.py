@@ -182,8 +182,21 @@ def Slice_10(data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor | None = N
     count = prod(starts.shape)
     along = axes_of(range(count) if chosen is None and isinstance(count, int) else chosen or (), data.rank)
     extents = [data.shape[a] for a in along]
-    first, last = (sizes(t, name, partial(_within, t, extents)) for t, name in ((starts, "starts"), (ends, "ends")))
-    return _slice(data, first, last, chosen, strides)
+    first = sizes(starts, "starts", partial(_within, starts, extents))
+    return _slice(data, first, _ends(ends, extents, strides or [1] * len(extents)), chosen, strides)
+
+
+def _ends(ends: Tensor, extents: Sequence[Size], strides: Sequence[int]) -> list[Size]:
+    """Ends of a slice. Those that only the program knows become symbols, which are not negative."""
+    before = None if ends.elements is None else list(ends.elements.reshape(-1))
+    found = sizes(ends, "ends", partial(_within, ends, extents, [int(s < 0) for s in strides]))
+    if ends.is_known or not len(found) == len(extents) == len(strides):
+        return list(found)
+    # Backwards a slice may end before the first element: the symbol is one more, and the end is counted from the back.
+    return [
+        minimum(end, extent) - extent - 1 if stride < 0 and (before is None or end != before[i]) else end
+        for i, (end, extent, stride) in enumerate(zip(found, extents, strides, strict=True))
+    ]
 
 
 def _bounds_of_all(
@@ -241,11 +254,14 @@ def _slice_by(data: Tensor, starts: Tensor, ends: Tensor, axes: Sequence[int] | 
     return data
 
 
-def _within(at: Tensor, extents: Sequence[Size]) -> Tensor:
-    """Bounds of a slice that only the program knows, counted from the front and no further than the axes reach."""
+def _within(at: Tensor, extents: Sequence[Size], more: Sequence[int] = ()) -> Tensor:
+    """Bounds of a slice that only the program knows, counted from the front, with what is added to each, and no further than the axes
+    reach."""
     size = shape_tensor(extents)
     wide = cast(reshape(at, (prod(at.shape),)), "int64")
     counted = emit("where", binary("less", wide, 0), emit("add", wide, size), wide)
+    if any(more):
+        counted = emit("add", emit("minimum", counted, size), constant(list(more), "int64"))  # the largest integer is an end too
     return emit("minimum", binary("maximum", counted, 0), size)
 
 

@@ -80,3 +80,26 @@ def test_resizing_by_factors_that_are_an_input():
         known.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(scales), "scales"))
         expected = relayc.compile(known, shapes={"x": X.shape})["main"](X)
         np.testing.assert_allclose(main(X, np.float32(scales)), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", ["n", 4])
+@pytest.mark.parametrize("step", [-1, -2])
+def test_a_slice_backwards_ends_before_the_first_element_where_the_program_says_so(size, step):
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]> main (int64[{size}] x, int64[1] end) => (int64[] y, int64[] z) {{
+            start = Constant <value_ints = [9]> ()
+            axis = Constant <value_ints = [0]> ()
+            step = Constant <value_ints = [{step}]> ()
+            size = Abs (end)
+            back = Neg (size)
+            y = Slice (x, start, end, axis, step)
+            z = Slice (x, start, back, axis, step)
+        }}"""
+    )
+    main = relayc.compile(model)["main"]
+    for n in (4,) if size == 4 else (0, 1, 7):
+        x = np.arange(n)
+        for end in (0, 1, -1, -n, -n - 1, -(2**40), 2**63 - 1):
+            y, z = main(x, np.array([end]))
+            np.testing.assert_array_equal(y, x[9:end:step])
+            np.testing.assert_array_equal(z, x[9 : -abs(end) : step])

@@ -113,11 +113,22 @@ def _flat(x: Tensor, shape: tuple[Size, ...]) -> Tensor:
     return reshape(broadcast_to(x, shape), (prod(shape),))
 
 
+def _fitting(x: Tensor, *vectors: Tensor) -> Tensor:
+    """x, whose last dimensions are those of its scale and bias where these say a number other than 1: they broadcast to x."""
+    shape = list(x.shape)
+    for vector in vectors:
+        for i in range(1, min(vector.rank, x.rank) + 1):
+            if isinstance(vector.shape[-i], int) and vector.shape[-i] != 1 and not isinstance(shape[-i], int):
+                shape[-i] = vector.shape[-i]
+    return assume(x, shape)
+
+
 @converter(since=17)
 def LayerNormalization(
     x: Tensor, scale: Tensor, bias: Tensor | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor | tuple[Tensor, ...]:
     axis = axis_of(axis, x.rank)
+    x = _fitting(x, scale, *([bias] if bias else []))
     normalised = x.shape[axis:]
     rows = reshape(x, (*x.shape[:axis], prod(normalised)))
     bias = bias or filled(normalised, 0, x.dtype)
@@ -135,6 +146,7 @@ def LayerNormalization(
 @converter(since=23)
 def RMSNormalization(x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Tensor:
     axis = axis_of(axis, x.rank)
+    x = _fitting(x, scale)
     normalised = x.shape[axis:]
     if scale.rank > len(normalised):
         raise OnnxError(f"input scale: expected a shape that broadcasts to {list(normalised)}, found {list(scale.shape)}")

@@ -335,3 +335,18 @@ def test_a_slice_that_begins_before_the_first_element_goes_backwards_from_there(
         start = max(shape[1] - 3, 0)
         np.testing.assert_array_equal(y, x[:, start::-2])
         assert (of_sizes.tolist(), of_numbers.tolist()) == ([shape[0]], [5])
+
+
+@pytest.mark.parametrize("op_type, inputs", [("LayerNormalization", ["x", "scale", "bias"]), ("RMSNormalization", ["x", "scale"])])
+def test_the_scale_of_a_normalisation_says_how_long_its_rows_are(op_type, inputs):
+    node = helper.make_node(op_type, inputs, ["y"], axis=-1)
+    scale = {name: np.array([1, 2, -1, 0.5], np.float32) for name in inputs[1:]}
+    model = model_of([node], {"x": ["n", "m"]}, initializers=scale, opset=23)
+    main = relayc.compile(model)["main"]
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    centred = x - x.mean(-1, keepdims=True) if op_type == "LayerNormalization" else x
+    expected = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale["scale"] + scale.get("bias", 0)
+    # Sums of four float32.
+    np.testing.assert_allclose(main(x), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="m is 5"):
+        main(np.zeros((3, 5), np.float32))

@@ -22,9 +22,12 @@ from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_function
-from relayc.symbolic import Ranges, Size, name_of, substitute, symbol, symbols_of
+from relayc.symbolic import FAR, Ranges, Size, bounds, name_of, substitute, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
+
+_ANY = (-(1 << 63), (1 << 63) - 1)
+"""The bounds of an integer of which nothing is known."""
 
 
 def lower_program(
@@ -225,6 +228,9 @@ class _Program:
         bound = self._bindings(op, callee.wanted)
         self._require_sizes(callee.function, op, [n for n in names if n not in bound])
         sizes = [size_value(bound.get(n, symbol(n))) for n in names]
+        for n, value in zip(names, sizes, strict=True) if self._has_own_symbols(op) else ():
+            if n in bound:
+                self._require_range(n, value, bounds(bound[n]), f"call of {name} at {source_of(op.operation.location)}", "")
         made = list(func.CallOp([*types, *[ir.IndexType.get()] * len(defined)], target, [*operands, *sizes]).results)
         self._enter(op.operation.results, made[: len(types)])
         if self._has_own_symbols(op):
@@ -292,24 +298,24 @@ class _Program:
 
     def _define(self, op: DefineSizes) -> None:
         """Symbols that have the values of a tensor's elements."""
-        data, ranges = self.values[op.data][0], Ranges.current()
+        data = self.values[op.data][0]
         for i, name in enumerate(op.names):
             element = tensor.ExtractOp(data, [core.index_constant(i)] if data.type.rank else []).result
             cast = arith.IndexCastOp(ir.IndexType.get(), element)
             cast.attributes[SYMBOL] = ir.StringAttr.get(name)
             value = cast.result
-            known, where = ranges.of(name), f"define_sizes at {op.source()}: {name}"
-            require(value, core.index_constant(known.low), "ge", f"{where}: expected {known.low} or more, found %lld")
-            require(core.index_constant(known.high), value, "ge", f"{where}: expected at most %lld, found %lld")
+            self._require_range(name, value, _ANY, f"define_sizes at {op.source()}", "")
             self.sizes.define(name, value)
 
     def _match(self, op: MatchShape) -> None:
         """Sizes that are stated of a tensor: new symbols have the values that these say, others are checked."""
         data = TensorType.of(op.data)
-        for found, stated in zip(data.sizes, op.shape, strict=True):
+        for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             name = name_of(stated)
             if name is not None and name not in self.sizes.symbols:
-                self._name(name, size_value(found))
+                value, where = size_value(found), f" in dimension {i} of {self._label(op.data)}"
+                self._name(name, value)
+                self._require_range(name, value, bounds(found), f"match_shape at {op.source()}", where)
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             if found != stated:
                 text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
@@ -331,6 +337,33 @@ class _Program:
         named.attributes[SYMBOL] = ir.StringAttr.get(name)
         self.sizes.define(name, named.result)
 
+    def _require_range(self, name: str, value: ir.Value, proved: tuple[int, int], what: str, where: str) -> None:
+        """Demands of the value of a symbol, of which the bounds `proved` are known, that it is in the symbol's range: proofs rely on that.
+
+        Args:
+          what: what gives the symbol its value, and `where` that value is from, for the message.
+        """
+        known = Ranges.current().of(name)
+        if proved[0] < known.low:
+            text = f"{what}: {name}: expected {known.low} or more, found %lld{where}"
+            require(value, core.index_constant(known.low), "ge", text)
+        if proved[1] > known.high:
+            require(core.index_constant(known.high), value, "ge", f"{what}: {name}: expected at most %lld, found %lld{where}")
+
+    def _require_ranges(self, names: Sequence[str], what: str) -> None:
+        """As `_require_range`, of symbols that a branch or loop gives, which are sizes."""
+        for name in names:
+            self._require_range(name, self.sizes.symbols[name], (0, FAR), what, "")
+
+    def _label(self, value: ir.Value) -> str:
+        """A tensor in words: the name of an argument of this function, or the type of any other."""
+        block = self.source.regions[0].blocks[0]
+        if isinstance(value.owner, ir.Block) and value.owner == block:
+            attributes = value_attributes(self.source)[ir.BlockArgument(value).arg_number]
+            if "relay.name" in attributes:
+                return ir.StringAttr(attributes["relay.name"]).value
+        return str(TensorType.of(value))
+
     def _new_symbols(self, types: Sequence[TensorType]) -> list[str]:
         """Names in types that have no value here."""
         return sorted({s for t in types for s in t.symbols} - self.sizes.symbols.keys())
@@ -351,6 +384,7 @@ class _Program:
                 scf.YieldOp(self._instances(op.yielded(i), wanted, types, names))
             self.sizes.symbols = before
         self._results(result, list(made.results), types, names)
+        self._require_ranges(names, f"if at {op.source()}")
 
     def _loop(self, op: While) -> None:
         init, argument = op.operation.operands[0], op.body(0).arguments[0]
@@ -362,6 +396,9 @@ class _Program:
         for i, region in enumerate((made.before, made.after)):
             block, before = region.blocks.append(*all_types), dict(self.sizes.symbols)
             self._results(op.body(i).arguments[0], list(block.arguments), types, names)
+            if i == 0:
+                with ir.InsertionPoint(block):
+                    self._require_ranges(names, f"while at {op.source()}")
             self._operations(op.body(i), block)
             with ir.InsertionPoint(block):
                 if i == 0:
@@ -376,6 +413,7 @@ class _Program:
         # The result may have other names for the sizes that the loop ends with.
         for name, size in match(given, wanted, "result of a loop", others).items():
             self._name(name, size_value(size))
+            self._require_range(name, size_value(size), bounds(size), f"while at {op.source()}", "")
 
     def _instances(self, value: ir.Value, wanted: Sequence[TensorType], types: Sequence[ir.Type], names: Sequence[str]) -> Values:
         """The tensors of a value as instances of types, and what these types' symbols are for it."""

@@ -395,6 +395,38 @@ def test_sizes_come_from_data_within_their_bounds():
             module["main"](ramp(6), np.array(sizes, np.int32))
 
 
+def test_a_symbol_is_within_its_bounds_wherever_it_is_defined():
+    """By a statement of a tensor's size, an argument of a function, and what a loop carries."""
+    made = relayc.Program(dict.fromkeys(("stated", "given", "carried"), (1, 8)))
+    op = made.op
+
+    @made.function(private=True, x=f32("given"))
+    def twice(x):
+        return op.cumsum(x, axis=0)
+
+    def grow(y):
+        return made.while_loop(lambda i, z: i < 2, lambda i, z: (i + 1, op.concatenate(z, y, axis=0)), (0, y), (COUNT, f32("carried")))[1]
+
+    @made.function(x=f32("a", "b"), y=f32("c"), z=f32("d"))
+    def main(x, y, z):
+        return op.match_shape(x, shape=("rows", "stated")) * 2.0, made.call("twice", op.concatenate(y, y, axis=0)), grow(z)
+
+    with relayc.PassContext(disabled_pass=["Inline"]):
+        module = relayc.compile(made.module())
+    found = module["main"](ramp(3, 8), ramp(4), ramp(2))
+    for one, expected in zip(found, (ramp(3, 8) * 2, np.cumsum(np.tile(ramp(4), 2)), np.tile(ramp(2), 3)), strict=True):
+        np.testing.assert_array_equal(one, expected)
+    for columns, half, third, message in (
+        (9, 4, 2, "stated: expected at most 8, found 9 in dimension 1 of x"),
+        (0, 4, 2, "stated: expected 1 or more, found 0 in dimension 1 of x"),
+        (8, 5, 2, "call of twice at .*: given: expected at most 8, found 10"),
+        (8, 4, 3, "while at .*: carried: expected at most 8, found 9"),
+        (8, 4, 0, "while at .*: carried: expected 1 or more, found 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            module["main"](ramp(3, columns), ramp(half), ramp(third))
+
+
 # ---- profiles, and the cache on disk
 
 

@@ -5,7 +5,7 @@ from relayc.dialects.relay.conditions import require_at_least, require_at_most
 from relayc.dialects.relay.kinds import COMPARED, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
-from relayc.symbolic import Dim
+from relayc.symbolic import Dim, minimum
 
 _RET_TYPES = ("both", "values", "indices")
 
@@ -68,8 +68,8 @@ class ArgSortRows(Op, name="argsort_rows"):
 class TopK(Op, name="topk"):
     """The k largest (smallest where `is_ascend`) elements of each line along `axis`, in order, and their indices (ONNX TopK).
 
-    `ret_type` says which: "both" (two results), "values" or "indices". A number k below 1 means all, an expression k is 1 or more. Among
-    equals the lower index comes first.
+    `ret_type` says which: "both" (two results), "values" or "indices". A number k below 1 means all; an expression k is 1 or more, or 0
+    where the axis has no elements. Among equals the lower index comes first.
     """
 
     data: Operand
@@ -90,7 +90,8 @@ class TopK(Op, name="topk"):
         size = op.data.shape[axis]
         require_at_most(size, op.k, "k", f"at most the size of axis {axis}, {size}", op.k)
         if isinstance(op.k, Dim):
-            require_at_least(1, op.k, "k", "1 or more", op.k)
+            least = 1 if size is None else minimum(1, size)
+            require_at_least(least, op.k, "k", f"{least} or more", op.k)
         shape = list(op.data.shape)
         shape[axis] = op.k if isinstance(op.k, Dim) or op.k >= 1 else size
         values = op.data.with_shape(shape)

@@ -328,7 +328,37 @@ def Split_13(data: Tensor, split: Tensor | None = None, *, axis: int = 0, num_ou
 
 @converter(since=8)
 def Expand(x: Tensor, shape: Tensor) -> Tensor:
-    return broadcast_to(x, broadcast_shape(x.shape, sizes(shape, "shape")))
+    target = list(sizes(shape, "shape"))
+    for back in range(1, min(x.rank, len(target)) + 1):
+        found, stated = x.shape[-back], target[-back]
+        if found != stated and 1 not in (found, stated) and (may_equal(found, stated) or _may_be_one(found) or _may_be_one(stated)):
+            x = _expand_axis(x, x.rank - back, stated)
+            target[-back] = x.shape[-back]
+    return broadcast_to(x, broadcast_shape(x.shape, target))
+
+
+def _may_be_one(size: Size) -> bool:
+    return not proves(lambda: size < 1) and not proves(lambda: size > 1)
+
+
+def _expand_axis(x: Tensor, axis: int, stated: Size) -> Tensor:
+    """x with an axis broadcast to a size, where only the program knows whether they are the same, or one of them is 1.
+
+    That it is so is checked when the program runs.
+    """
+    found = x.shape[axis]
+    unequal = minimum(1, maximum(found - stated, stated - found))
+    ones = [one for one in (found, stated) if _may_be_one(one)]
+    if not ones:
+        return assume(x, [stated if i == axis else d for i, d in enumerate(x.shape)])
+    # 0 where they broadcast, else 1: then the size that is stated should be the one found.
+    wrong = prod([unequal, *(minimum(1, maximum(one - 1, 1 - one)) for one in ones)])
+    assume(positions(stated), (stated + wrong * (found - stated),))
+    if found not in ones:
+        return x
+    # Of 1 and n it is n, also where n is 0.
+    result = stated if stated not in ones else maximum(found, stated) * minimum(found, 1) * minimum(stated, 1)
+    return emit("take", x, positions(result), axis=axis, mode="clip")
 
 
 @converter("Tile")

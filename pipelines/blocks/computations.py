@@ -2,11 +2,11 @@
 
 from collections.abc import Hashable
 
-from relayc.dialects.mlir import func, ir
+from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.views import COMPUTATIONS, operations_in
 
 
-def order_computations(function: func.FuncOp) -> None:
+def order_computations(function: ir.OpView | ir.Operation) -> None:
     """Lets what the function computes before its loops stand in the order in which it is used, each once: nothing says then in how many
     steps the function was written."""
     entry = function.regions[0].blocks[0]

@@ -99,7 +99,8 @@ class _Creation:
         end = ir.Operation.create("func.return", ip=ir.InsertionPoint(self.nest.entry))
         with self.nest.building() if kernel.symbols else nullcontext(), ir.InsertionPoint(end):
             for value, node in kernel.values.items():
-                if node not in self.buffers and (self.kept is None or node in self.kept) and _is_computed(value, node):
+                is_kept = not self._is_offset(value) if self.kept is None else node in self.kept
+                if node not in self.buffers and is_kept and _is_computed(value, node):
                     op = value.owner.operation
                     with op.location:
                         self._block(op, node)
@@ -128,6 +129,15 @@ class _Creation:
 
     def _where(self, op: ir.Operation) -> str:
         return f"@{self.kernel.name}: {self._name_of(op)}"
+
+    def _is_offset(self, value: ir.Value) -> bool:
+        """Whether a tensor is a slice that belongs to the computations that read it, which have its location, and its name: that of indices
+        with an offset. They read the elements where those are."""
+        op = value.owner
+        if isinstance(op, ir.Block) or op.name != "tensor.extract_slice" or not label_of(op.location):
+            return False
+        readers = [use.owner.operation for use in value.uses]
+        return all(reader.name.startswith("linalg.") and reader.location.attr == op.location.attr for reader in readers)
 
     # ---- blocks
 

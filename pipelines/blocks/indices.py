@@ -4,7 +4,9 @@
 index and divisor, and is rebuilt where what it is made of is substituted.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -196,7 +198,7 @@ class Reader:
         if op.name == "affine.apply":
             amap = ir.AffineMapAttr(op.attributes["map"]).value
             operands = [self.read(v) for v in op.operands]
-            return folded(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
+            return canonical(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
         made = computed(op.name, list(map(self.read, op.operands))) if op.name in _RULES else None
         return self._opaque(value) if made is None else made
 
@@ -263,26 +265,53 @@ def write(index: Index) -> ir.Value:
     return Writer()(index)
 
 
-def as_read(index: Index) -> Index:
-    """A linear index as what `emit.materialize` makes of it is read: from its last term on, where MLIR leaves it so."""
-    if len(index.terms) < 2:
+def canonical(index: Index) -> Index:
+    """An index in the form in which all that are equal to it are written and read: nothing says then how it was come by.
+
+    Divisions that add up to what they divide are that. Terms are in the order of their factors, the smallest first, and those of the same
+    factor in that of their variables' names, the last first; the text has them from the last one on.
+    """
+    terms = index.terms
+    if not terms:
         return index
-    return of_terms(index.const, dict(reversed(_swapped(index.const, list(index.terms.items())))))
+    if any(isinstance(var, (Divided, Extremal)) for var in terms):
+        index = folded(of_terms(index.const, {_canonical(var): factor for var, factor in terms.items()}))
+        terms = index.terms
+    return index if len(terms) < 2 else of_terms(index.const, dict(sorted(terms.items(), key=_rank, reverse=True)))
 
 
-def as_written(index: Index) -> Index:
-    """The index of which `as_read` gives this one."""
-    if len(index.terms) < 2:
-        return index
-    return of_terms(index.const, dict(_swapped(index.const, list(index.terms.items())[::-1])))
+def _canonical(var: Var) -> Var:
+    if isinstance(var, Divided):
+        return Divided(var.kind, canonical(var.index), var.divisor)
+    if isinstance(var, Extremal):
+        return Extremal(var.kind, *sorted((canonical(var.a), canonical(var.b)), key=_order))
+    return var
 
 
-def _swapped(const: Size, terms: list[tuple[Var, Size]]) -> list[tuple[Var, Size]]:
-    """Terms in the order in which MLIR has their sum."""
-    is_bare = isinstance(const, Dim) or const == 0
-    if is_bare and all(isinstance(c, Dim) or c == 1 for _, c in terms[:2]):
-        terms[:2] = terms[1::-1]
-    return terms
+def _rank(term: tuple[Var, Size]) -> tuple:
+    """What terms of an index are ordered by."""
+    var, factor = term
+    size = (0, 0, str(factor)) if isinstance(factor, Dim) else (1, -abs(factor), "")
+    return size, _name(var)
+
+
+def _name(var: Var) -> tuple:
+    if isinstance(var, Divided):
+        return 1, var.kind, _order(var.index), str(var.divisor)
+    if isinstance(var, Extremal):
+        return 2, var.kind, _order(var.a), _order(var.b)
+    return 0, *_parts(var.name)
+
+
+def _order(index: Index) -> tuple:
+    """What indices in their canonical form are ordered by."""
+    return tuple(map(_rank, index.terms.items())), str(index.const)
+
+
+@lru_cache(maxsize=4096)
+def _parts(name: str) -> tuple[tuple[int, str], ...]:
+    """What names are ordered by: numbers in them as such."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))
 
 
 class Writer:
@@ -299,7 +328,7 @@ class Writer:
         """See `write`."""
         found = self._written.get(index.key)
         if found is None:
-            found = self._written[index.key] = self._write(index)
+            found = self._written[index.key] = self._write(canonical(index))
         return found[1]
 
     def as_read(self, index: Index) -> Index | None:
@@ -307,10 +336,11 @@ class Writer:
         return self._written[index.key][0]
 
     def _write(self, index: Index) -> tuple[Index | None, ir.Value]:
-        if any(isinstance(v, (Divided, Extremal)) for v in index.terms):
-            terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in index.terms.items()}
-            return None, emit.materialize(Index(index.const, terms))
-        return as_read(index), emit.materialize(index)
+        terms = dict(reversed(index.terms.items()))
+        if any(isinstance(v, (Divided, Extremal)) for v in terms):
+            terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in terms.items()}
+            return None, emit.materialize(of_terms(index.const, terms))
+        return index, emit.materialize(of_terms(index.const, terms))
 
     def _variable(self, var: Var) -> ir.Value:
         if isinstance(var, Divided):

@@ -11,6 +11,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Chosen, Knob
+from relayc.pipelines.blocks.computations import order_computations
 from relayc.pipelines.blocks.contents import check_stores
 from relayc.pipelines.blocks.create import begin_nest
 from relayc.pipelines.blocks.layouts import IndexMap, affine_map
@@ -69,7 +70,7 @@ class Schedule(LoopMethods, BlockMethods):
 
     def _written(self) -> IRModule:
         for nest in self._nests.values():
-            nest.write()
+            nest.order()
         return self._mod
 
     @property
@@ -271,7 +272,7 @@ def blocks_module(
             if names.FORM in op.attributes:
                 check_stores(op.operation)
                 with ir.InsertionPoint(out.module.body):
-                    op.operation.clone()
+                    order_computations(op.operation.clone())
             elif names.WRITTEN in op.attributes:
                 with ir.InsertionPoint(out.module.body):
                     copy_written(op)

@@ -187,7 +187,7 @@ def run_sequence(payload: ir.Module, script: ir.Module) -> None:
     finally:
         _NESTS.reset(token)
         for nest in nests:
-            nest.write()
+            nest.order()
 
 
 def _parsed(text: str) -> ir.Module:

@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.indices import Reader, Writer, as_read, as_written, equal, substitute
+from relayc.pipelines.blocks.indices import Reader, Writer, canonical, equal, substitute
 from relayc.pipelines.kernel.body import Constant
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.tir import emit
@@ -124,13 +124,13 @@ class Recorder:
 
     def store(self, value: Any, buffer: ir.Value, indices: Sequence[Index]) -> None:
         """Stores an operand."""
-        step = Step("memref.store", (as_read(value) if isinstance(value, Index) else value,))
+        step = Step("memref.store", (canonical(value) if isinstance(value, Index) else value,))
         step.access = self._access(step, buffer, indices, True)
         self._add(step)
 
     def make(self, name: str, type_: ir.Type, operands: Sequence[Any], attributes: dict[str, ir.Attribute] | None = None) -> Any:
         """The result of an operation, as an operand."""
-        return self._result(Step(name, tuple(as_read(v) if isinstance(v, Index) else v for v in operands), type_, attributes or {}))
+        return self._result(Step(name, tuple(canonical(v) if isinstance(v, Index) else v for v in operands), type_, attributes or {}))
 
     def _result(self, step: Step, buffer: ir.Value | None = None, indices: Sequence[Index] = ()) -> Any:
         if buffer is not None:
@@ -142,7 +142,7 @@ class Recorder:
         return Index.of(step.var)
 
     def _access(self, step: Step, buffer: ir.Value, indices: Sequence[Index], is_store: bool) -> Access:
-        return Access(lambda: self.made(step), buffer, tuple(map(as_read, indices)), is_store, self.is_init)
+        return Access(lambda: self.made(step), buffer, tuple(map(canonical, indices)), is_store, self.is_init)
 
 
 def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step] | None:
@@ -210,7 +210,7 @@ def write_steps(steps: Sequence[Step], point: Mapping[Var, Index]) -> None:
             return results[operand]
         if isinstance(operand, Constant):
             return emit.constant(operand.attribute, operand.type)
-        return writer(as_written(substitute(operand, point)))
+        return writer(substitute(operand, point))
 
     for step in steps:
         operands = [written(v) for v in step.operands]

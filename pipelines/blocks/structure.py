@@ -60,6 +60,8 @@ class Nest:
         self._is_building = False
         self._constants: emit.Constants | None = None
         """Those at the start of the function, where nothing else is computed there."""
+        self._is_ordered = not is_empty
+        """Whether what the function computes before its loops stands in order, as far as this nest wrote it (see order)."""
         self.origins: dict[Node, str] = {}
         """The block that computes each tensor of the kernel that this function was made of."""
         self._unwritten: dict[int, Block | None] = {}
@@ -129,7 +131,7 @@ class Nest:
         if self._is_building:
             yield
             return
-        self._is_building = True
+        self._is_building, self._is_ordered = True, False
         try:
             yield from self._built()
         finally:
@@ -220,7 +222,18 @@ class Nest:
                         self._write(region, members)
         self._contents, self._is_current, self._constants = Contents(), False, None
         if None in scopes:
-            order_computations(self._function)
+            self._order()
+
+    def order(self) -> None:
+        """Writes the function for somebody who compares its text: what it computes before its loops stands as it is used, whatever was
+        asked for first."""
+        self.write()
+        if not self._is_ordered:
+            self._order()
+
+    def _order(self) -> None:
+        order_computations(self._function)
+        self._contents, self._is_current, self._constants, self._is_ordered = Contents(), False, None, True
 
     def _write(self, region: ir.Block, members: "Sequence[Member]") -> None:
         """Writes what is in the function, or in a block."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
-from relayc.pipelines.blocks.indices import Reader, Writer, as_read, as_written, variables
+from relayc.pipelines.blocks.indices import Reader, Writer, canonical, variables
 from relayc.pipelines.blocks.steps import Access, Contents, Step, read_steps, write_steps
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
@@ -301,7 +301,9 @@ class Block:
             if draft.init is not None:
                 target = self.operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(self.extents))
                 with ir.InsertionPoint(target):
-                    write_steps(draft.init, {v: Index.of(Var(0, v.high, a)) for v, a in zip(self.vars, target.arguments, strict=True)})
+                    write_steps(
+                        draft.init, {v: Index.of(Place(a, v.extent, v.name)) for v, a in zip(self.vars, target.arguments, strict=True)}
+                    )
             with ir.InsertionPoint(self.body):
                 write_steps(draft.body or [], {})
         self._facts.contents(self.name, lambda: draft)
@@ -424,8 +426,8 @@ class Block:
 
     def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
         """Says where the block is, which is to be written. Guards that need not stand are left out."""
-        self._points = [as_read(i) for i in points]
-        self._guards = [Guard(as_read(g.index), g.limit) for g in needed(guards)]
+        self._points = [canonical(i) for i in points]
+        self._guards = [Guard(canonical(g.index), g.limit) for g in needed(guards)]
 
     def written(self) -> ir.Operation:
         """Its operation anew at the ambient insertion point, with what was in it; the view is of that one then, the old one is empty."""
@@ -435,8 +437,8 @@ class Block:
         assert guards is not None
         old, writer = self.operation, Writer()
         with old.location:
-            pairs = [(writer(as_written(g.index)), emit.index_constant(g.limit)) for g in guards]
-            values = [*(writer(as_written(i)) for i in points), *(v for pair in pairs for v in pair)]
+            pairs = [(writer(g.index), emit.index_constant(g.limit)) for g in guards]
+            values = [*map(writer, points), *(v for pair in pairs for v in pair)]
             made = ir.Operation.create("tir.block", operands=values, attributes=dict(old.attributes.items()), regions=2)
         for source, target in zip(old.regions, made.regions, strict=True):
             for block in list(source.blocks):

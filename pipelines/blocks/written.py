@@ -11,6 +11,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import ranked_type
 from relayc.dialects.tir import names
+from relayc.pipelines.blocks.computations import order_computations
 from relayc.pipelines.blocks.contents import check_stores
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript.rendering import type_name
@@ -59,6 +60,7 @@ def copy_written(function: ir.OpView) -> None:
     (source,) = [op for op in found.module.body.operations if names.FORM in op.attributes]
     check_stores(source.operation)
     made = source.operation.clone()
+    order_computations(made)
     made.attributes["sym_name"] = ir.StringAttr.get(symbol_name(function))
 
 

@@ -37,7 +37,7 @@ module attributes {transform.with_named_sequence} {
 // CHECK: "tir.block"(%[[VI]]) ({
 // CHECK: name = "S_init"
 // CHECK: scf.for %[[T:.*]] = %c0 to %c4
-// CHECK: affine.apply #{{.*}}(%[[T]], %
+// CHECK: affine.apply #{{.*}}(%{{.*}}, %[[T]])
 // CHECK: name = "S"
 // CHECK: extents = [6, 2], iterators = ["parallel", "reduction"], name = "S_o"
 // CHECK: {tir.loop = "k_0"}

@@ -1,0 +1,65 @@
+"""The text of what is scheduled says what it is, not how it came about: looked at in between or not, and replayed, it is the same."""
+
+from collections.abc import Callable
+
+import pytest
+
+from relayc import te
+from relayc.dialects.relay import IRModule
+from relayc.tir import Schedule, replay
+
+Look = Callable[[], object]
+
+
+def _chain(rows: "int | te.Var", columns: "int | te.Var") -> IRModule:
+    """Blocks B, which adds 1 to a matrix, and C, which adds 2 to that."""
+    a = te.placeholder((rows, columns), name="A")
+    b = te.compute((rows, columns), lambda i, j: a[i, j] + 1.0, name="B")
+    c = te.compute((rows, columns), lambda p, q: b[p, q] + 2.0, name="C")
+    return te.create_prim_func([a, c])
+
+
+def _parts_fused_again(s: Schedule, look: Look) -> None:
+    """The quotient and the remainder that a fused loop is taken apart into are put together again by its parts."""
+    outer, inner = s.split("q", [8, None])
+    look()
+    s.fuse(outer, inner)
+    look()
+    s.compute_inline("B")
+
+
+def _loops_in_a_block(s: Schedule, look: Look) -> None:
+    """Loops in a block ask for constants of the function."""
+    s.split("q", [3, None])
+    s.blockize("q_0")
+    look()
+    _, inner = s.split("q_0", [None, 2])
+    look()
+    s.cache_read("C", 0, "local")
+    look()
+    s.split(inner, [5, None])
+    s.split("p", [None, 7])
+
+
+def _sizes_of_buffers(s: Schedule, look: Look) -> None:
+    """Buffers and loops compute sizes at the start of the function."""
+    fused = s.fuse("p", "q")
+    s.cache_write("C", 0, "local")
+    look()
+    s.split(fused, [None, 4])
+    look()
+    s.transform_layout("C", ("write", 0), lambda i, j: [i // 4, j, i % 4])
+    look()
+    s.reindex("C_local", ("write", 0))
+
+
+@pytest.mark.parametrize("steps", [_parts_fused_again, _loops_in_a_block, _sizes_of_buffers])
+@pytest.mark.parametrize("is_symbolic", [False, True])
+def test_text_says_nothing_of_what_was_looked_at(steps: Callable[[Schedule, Look], None], is_symbolic: bool) -> None:
+    mod = _chain(te.var("m"), te.var("n")) if is_symbolic else _chain(7, 12)
+    quiet, watched = Schedule(mod), Schedule(mod)
+    steps(quiet, lambda: None)
+    steps(watched, lambda: str(watched.mod))
+    text = str(quiet.mod)
+    assert str(watched.mod) == text
+    assert str(replay(quiet.trace, mod)) == text

@@ -397,6 +397,10 @@ class ModelBuilder:
             return None
         return min(names)
 
+    def bound(self, name: str, low: int) -> None:
+        """States the least value of a symbol that is not defined yet: checked where it is."""
+        self._set_range(name, Range(low))
+
     def _set_range(self, name: str, found: Range) -> None:
         self.module.set_ranges({**Ranges.current(), name: found})
         self._entered.enter_context(self.module.ranges)

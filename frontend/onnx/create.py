@@ -5,14 +5,15 @@ from math import ceil, prod
 
 import numpy as np
 
+from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.converter import Tensor, constant, emit, scalar
+from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import Ratio, known_elements, positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import add, binary, cast, check_constant, filled, multiply, reshape, subtract
-from relayc.symbolic import ceil_div, maximum, proves
+from relayc.symbolic import Dim, ceil_div, maximum, proves
 
 
 @converter(foldable=False)
@@ -92,11 +93,48 @@ def _range_of_sizes(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     elif isinstance(first, Ratio) and isinstance(last, Ratio) and isinstance(step, Ratio) and step.is_number and float(step) > 0:
         count = maximum(((last - first) / step).ceil().num, 0)
     else:
-        steps = emit("divide", cast(subtract(limit, start), "float64"), cast(delta, "float64"))
-        (count,) = sizes(reshape(cast(binary("maximum", emit("ceil", steps), 0.0), "int64"), (1,)), "limit")
+        count = _counted(start, limit, delta)
     wide = "float32" if start.dtype in ("float16", "bfloat16") else start.dtype
     whole = positions(count) if start.is_float else positions(count, start.dtype)
     return cast(add(multiply(cast(whole, wide), cast(delta, wide)), cast(start, wide)), start.dtype)
+
+
+_FAR = float(1 << 62)
+"""Beyond all sizes, and within int64."""
+
+
+def _counted(start: Tensor, limit: Tensor, delta: Tensor) -> Dim | int:
+    """How many numbers a range of data has, as a symbol. What has no such number is an error when the program runs."""
+    given = (start, limit, delta)
+    if start.is_float:
+        rows = emit("stack", *(cast(t, "float64") for t in given), axis=0)
+        _at_least(3, emit("sum", cast(emit("isfinite", rows), "int64"), axis=(0,)), "finite_ones_of_start_limit_delta")
+    if not delta.is_known:
+        # A step between 0 and 1 counts as 1.
+        magnitude = emit("ceil", emit("abs", cast(delta, "float64")))
+        _at_least(1, cast(binary("minimum", magnitude, _FAR), "int64"), "magnitude_of_delta")
+    elif float(delta.array.reshape(-1)[0]) == 0:
+        raise OnnxError("input delta: expected a value other than 0, found 0")
+    if start.is_float:
+        span = cast(subtract(limit, start), "float64")
+    else:
+        # In float64 the difference of large numbers is not exact, in int64 it may be too large.
+        first, last = (cast(t, "int64") for t in (start, limit))
+        span = subtract(cast(last, "float64"), cast(first, "float64"))
+        exact = cast(subtract(last, first), "float64")
+        span = emit("where", binary("less", emit("abs", span), _FAR), exact, span)
+    steps = emit("ceil", emit("divide", span, cast(delta, "float64")))
+    within = binary("minimum", binary("maximum", steps, 0.0), _FAR)
+    (count,) = sizes(reshape(cast(within, "int64"), (1,)), "limit")
+    return count
+
+
+def _at_least(least: int, number: Tensor, name: str) -> None:
+    """Demands when the program runs that an integer is `least` or more; an error says what was found, under a name like `name`."""
+    builder = ModelBuilder.current()
+    called = builder.fresh(name)
+    builder.bound(called, least)
+    build("define_sizes", number.value, names=(called,))
 
 
 @converter(foldable=False)  # the reference implementation counts an end before the first dimension from the end again

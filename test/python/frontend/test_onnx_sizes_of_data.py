@@ -71,3 +71,42 @@ def test_no_more_of_the_largest_than_there_are():
     model = model_of(nodes, {"x": ["n", "m"]}, ["y", "i"], {"five": np.array([5])})
     assert "strided_slice" not in str(from_onnx(model))
     check(model, [({"x": ramp(*s)}, None) for s in ((2, 7), (2, 3), (2, 0), (0, 3))])
+
+
+def counted(element):
+    return model_of([node("Range", ["a", "b", "c"], ["y"])], dict.fromkeys("abc", (element, [])))
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype", "good", "wrong"),
+    [
+        (
+            INT,
+            np.int64,
+            [(2, 9, 3), (9, 2, -2), (3, 3, 1), (9, 2, 1), (2**62, 2**62 + 3, 2), (-(2**62), -(2**62) + 2, 1)],
+            [
+                (-(2**62), 2**62, 1, f"limit: expected at most 2147483647, found {2**62}"),
+                (2, 9, 0, "magnitude_of_delta: expected 1 or more, found 0"),
+            ],
+        ),
+        (
+            TensorProto.FLOAT,
+            np.float32,
+            [(0, 2, 0.5), (2, 0, -0.75)],
+            [
+                (0, 2, 0, "magnitude_of_delta: expected 1 or more, found 0"),
+                (0, np.inf, 1, "finite_ones_of_start_limit_delta: expected 3 or more, found 2"),
+                (np.nan, 2, 1, "finite_ones_of_start_limit_delta: expected 3 or more, found 2"),
+            ],
+        ),
+    ],
+    ids=["int64", "float32"],
+)
+def test_a_range_that_has_no_length_says_why(element, dtype, good, wrong):
+    """ONNX Runtime is asked only for those that have one."""
+    model = counted(element)
+    check(model, [(dict(zip("abc", map(np.asarray, values, [dtype] * 3), strict=True)), None) for values in good])
+    main = relayc.compile(from_onnx(model))["main"]
+    for *values, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            main(*map(np.asarray, values, [dtype] * 3))

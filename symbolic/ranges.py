@@ -1,6 +1,7 @@
 """What is known of symbols, and the bounds of expressions that follow from it."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -150,7 +151,10 @@ def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
     found = _polynomial_bounds(dim, ranges)[upper]
     if (found <= 0) if upper else (found >= 0):
         return found  # what is asked for is the sign, as a rule
-    for least, most, scale in _relaxed(dim):
+    product = _product_bound(dim, ranges, upper)
+    if product is not None:
+        found = min(found, product) if upper else max(found, product)
+    for least, most, scale in _relaxed(dim, upper):
         found = min(found, bound(most, True) // scale) if upper else max(found, -(-bound(least, False) // scale))
     return found
 
@@ -180,6 +184,27 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
     return _sum_of_monomials(shifted, {atom: high - low for atom, (low, high) in ends.items()})
 
 
+def _product_bound(dim: Dim, ranges: Ranges, upper: bool) -> int | None:
+    """A bound of a product: of the factors that all terms have, whose sign is known, and of what these factors leave."""
+    first, *others = dim.terms
+    common = Counter(first)
+    for m in others:
+        common &= Counter(m)
+    if not common or all(len(m) < 2 for m in dim.terms):
+        return None
+    low = high = 1
+    for atom in common.elements():
+        ends = [end * other for end in (low, high) for other in ranges.atom_bounds(atom)]
+        low, high = min(ends), max(ends)
+    left: Terms = {tuple(sorted((Counter(m) - common).elements(), key=str)): c for m, c in dim.terms.items()}
+    if high <= 0:
+        low, high, left = -high, -low, {m: -c for m, c in left.items()}
+    if low < 0:
+        return None
+    rest = bound(Dim.make(left), upper)
+    return rest * (high if (rest > 0) == upper else low)
+
+
 def _sum_of_monomials(terms: Terms, spans: Mapping[Atom, int]) -> tuple[int, int]:
     """Bounds of a polynomial of atoms that are 0 or more, and at most what `spans` says."""
     low = high = 0
@@ -206,7 +231,7 @@ def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
     return min(low // least, low // most), max(high // least, high // most)
 
 
-def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
+def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, Size, int]]:
     """Expressions that are at most, and at least, `dim` times a number: without one of its divisions, minima or maxima.
 
     A division is within what is divided, which may cancel with other terms.
@@ -218,12 +243,12 @@ def _relaxed(dim: Dim) -> Iterator[tuple[Size, Size, int]]:
             ends = (rest + m[0].num * factor, rest + (m[0].num - (m[0].den - 1)) * factor)
             yield (*ends, scale) if factor < 0 else (*ends[::-1], scale)
             return
-        if len(m) == 1 and isinstance(m[0], Extreme):
-            # max is at least each of its arguments, min at most each: one side only.
+        # max is at least each of its arguments, min at most each: one side only.
+        if len(m) == 1 and isinstance(m[0], Extreme) and ((m[0].kind == "max") == (c > 0)) != upper:
             rest = dim - Dim({m: c})
             for arg in m[0].args:
                 one = rest + arg * c
-                yield (one, FAR_SIZE, 1) if (m[0].kind == "max") == (c > 0) else (-FAR_SIZE, one, 1)
+                yield (-FAR_SIZE, one, 1) if upper else (one, FAR_SIZE, 1)
             return
     yield _coarser(dim, False), _coarser(dim, True), 1
 

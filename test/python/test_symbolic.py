@@ -227,6 +227,24 @@ def test_what_divides_a_size(text: str, number: int) -> None:
     assert divisor(parse(text)) == number
 
 
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("min(5, n)*min(5, n) - min(5, n)*(min(5, n)//3)", 0, 25),
+        ("-((min(12, n) - n)//2)*n", 0, 44 * 100),
+        ("n*m - n*min(n, m)", 0, 100 * 100),
+        ("n*min(n, m) - n*m", -100 * 100, 0),
+    ],
+)
+def test_the_sign_of_a_product_is_that_of_its_factors(text: str, low: int, high: int) -> None:
+    with Ranges({"n": Range(0, 100), "m": Range(0, 100)}):
+        least, most = bounds(parse(text))
+        # The bound that is 0 is exact; the other one holds.
+        assert low == 0 == least or high == 0 == most
+        assert least <= low
+        assert high <= most
+
+
 def test_ranges_hold_inside_only() -> None:
     n = symbol("n")
     with Ranges({"n": Range(4, 4)}):

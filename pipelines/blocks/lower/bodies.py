@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.tir import names
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
 from relayc.pipelines.blocks.intrinsics import Lines
 from relayc.pipelines.blocks.lower.programs import Place, Step, placed_steps
@@ -134,6 +135,13 @@ class State:
         return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.parts, self.mask)
 
 
+def _buffer_name(buffer: ir.Value) -> str:
+    """What an allocation is called, for a message."""
+    owner = buffer.owner
+    known = not isinstance(owner, ir.Block) and names.BUFFER in owner.operation.attributes
+    return ir.StringAttr(owner.operation.attributes[names.BUFFER]).value if known else "?"
+
+
 class Bodies:
     """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
 
@@ -254,13 +262,19 @@ class Bodies:
             value = state.point[storage.along]
             assert isinstance(value, Index) and isinstance(value.const, int)  # of a vectorized loop
             return *storage.slot(value.const, self.evaluator.width if value.terms else 1), 1
+        number: Size
         if place.moving is None:
-            raise ScheduleError(f"a buffer in registers: expected indices that are linear in the loops, found {list(place.indices)}")
-        base, number, stride = self._offset(place, state)
-        if storage.memory is not None:
+            local = [self.over(i - low, state.point) for i, low in zip(place.indices, storage.lows, strict=True)]
+            base, number, stride = weighted(local, strides_of(storage.shape)), 0, 0
+        else:
+            base, number, stride = self._offset(place, state)
+        if storage.memory is not None and place.moving is not None:
             base = Index()  # the same all the time
         if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
-            raise ScheduleError(f"a buffer in registers: expected elements at numbers, found one at {base + number}")
+            raise ScheduleError(
+                f"buffer {_buffer_name(place.access.buffer)} in registers: expected elements at numbers where what is unrolled and "
+                f"vectorized has its values, found one at {list(place.indices)}"
+            )
         return base.const + number, self.evaluator.width if stride else 1, stride
 
     def combination(self, use: Use) -> tuple[Step, Place] | None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute, variables
+from relayc.pipelines.blocks.indices import Divided, Extremal, equal, folded, substitute, variables
 from relayc.pipelines.blocks.steps import Access
 from relayc.pipelines.blocks.views import Block, Guard, Loop
-from relayc.pipelines.kernel.index import Index, Var
+from relayc.pipelines.kernel.index import Index, Var, strides_of, weighted
 from relayc.symbolic import Size, proves
 
 if TYPE_CHECKING:
@@ -147,9 +147,12 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
         else:
             lows.append(outers[0] + first)
             extents.append(kept)
-    fixed = all(_is_fixed(use, i - low) for use, at in indices for i, low in zip(at, lows, strict=True))
+    local = [(use, [i - low for i, low in zip(at, lows, strict=True)]) for use, at in indices]
     most = 16 * MOST_REGISTERS
-    in_registers = fixed and proves(lambda: prod(extents) <= most)
+    in_registers = all(_is_fixed(use, i) for use, at in local for i in at) and proves(lambda: prod(extents) <= most)
+    if in_registers:
+        strides = strides_of(extents)
+        in_registers = all(_is_along_lanes(use, folded(weighted(at, strides))) for use, at in local)
     return Region(tuple(around), tuple(lows), tuple(extents), in_registers)
 
 
@@ -226,6 +229,12 @@ def _largest(sizes: Sequence[Size]) -> Size | None:
         if all(proves(lambda: one >= other) for other in sizes):  # noqa: B023
             return one
     return None
+
+
+def _is_along_lanes(use: Use, offset: Index) -> bool:
+    """Whether the elements at a flat offset are equally far apart in a vector."""
+    inside = set[Var]().union(*(variables(Index.of(v)) for v in offset.terms if v not in use.loop_of))
+    return not any(use.loop_of[v].kind == Kind.VECTORIZED for v in inside)
 
 
 def _is_fixed(use: Use, index: Index) -> bool:

@@ -332,3 +332,22 @@ def _parallel_steps(A: T.Buffer((16, 7), "float32"), C: T.Buffer((16,), "float32
 def test_parallel_loops_that_are_written_are_independent() -> None:
     with pytest.raises(ScheduleError, match="loop k: expected iterations that are independent, found a reduction of block C"):
         relayc.compile_kernel(_parallel_steps)
+
+
+@pytest.mark.parametrize("kind", ["unroll", "vectorize"])
+def test_registers_at_indices_that_are_not_linear(kind: str) -> None:
+    """Elements that lie in no regular order in a vector are in memory; those at numbers, where a loop is unrolled, in registers."""
+    a = te.placeholder((7,), name="A", dtype="int64")
+    mod = te.create_prim_func([a, te.compute((7,), lambda q: te.min(a[q], te.const(3, "int64")), name="C")])
+
+    def schedule(s: Schedule) -> None:
+        _, outer, inner = s.split("q", [None, 3, 4])
+        first, _ = s.split(inner, [8, None])
+        fused = s.fuse(outer, first)
+        getattr(s, kind)(fused)
+        stored = s.reindex("C", ("write", 0))
+        s.set_scope("C", 0, "local")
+        s.reverse_compute_at(stored, fused)
+
+    x = np.arange(7)
+    np.testing.assert_array_equal(relayc.compile_kernel(mod, schedule=schedule)(x), np.minimum(x, 3))

@@ -186,11 +186,13 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
 
 def _product_bound(dim: Dim, ranges: Ranges, upper: bool) -> int | None:
     """A bound of a product: of the factors that all terms have, whose sign is known, and of what these factors leave."""
+    if all(len(m) < 2 for m in dim.terms):
+        return None
     first, *others = dim.terms
     common = Counter(first)
     for m in others:
         common &= Counter(m)
-    if not common or all(len(m) < 2 for m in dim.terms):
+    if not common:
         return None
     low = high = 1
     for atom in common.elements():

@@ -24,6 +24,11 @@ def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str =
     return emit.create("memref.alloc", [type_], dynamic, attributes)
 
 
+def allocation_name(op: ir.OpView | ir.Operation) -> str:
+    """What the buffer of an allocation is called."""
+    return ir.StringAttr(op.attributes[names.BUFFER]).value
+
+
 def memref_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
     """The type of a buffer of a shape, whose sizes may be expressions."""
     dynamic = ir.ShapedType.get_dynamic_size()

@@ -75,6 +75,16 @@ def set_around(members: "Sequence[Member]", around: tuple[Loop, ...]) -> None:
             set_around(member.inside, (*around, member))
 
 
+STORES = "stores, or loops and blocks in it (that store)"
+"""What a block has, for a message."""
+
+
+def stores_beside_loops(region: ir.Block) -> bool:
+    """Whether a block stores, and loops or blocks are in it too."""
+    found = {op.name for op in operations_in(region)}
+    return "memref.store" in found and not found.isdisjoint(("scf.for", "tir.block"))
+
+
 def check_stores(function: ir.Operation) -> None:
     """Raises ScheduleError where a function of blocks and loops stores outside of blocks, or in a block beside loops or blocks in it.
 
@@ -88,5 +98,5 @@ def check_stores(function: ir.Operation) -> None:
             around = around.parent.operation
         if around.name != "tir.block":
             raise ScheduleError(f"expected stores in blocks (tir.block), found one in {around.name}")
-        if any(other.name in ("scf.for", "tir.block") for other in operations_in(op.block)):
-            raise ScheduleError(f"block {block_name(around)}: expected stores, or loops and blocks in it (that store), found both")
+        if stores_beside_loops(op.block):
+            raise ScheduleError(f"block {block_name(around)}: expected {STORES}, found both")

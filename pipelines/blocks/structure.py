@@ -10,7 +10,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import block_name
-from relayc.pipelines.blocks.buffers import make_buffer
+from relayc.pipelines.blocks.buffers import allocation_name, make_buffer
 from relayc.pipelines.blocks.computations import order_computations
 from relayc.pipelines.blocks.contents import Contents, blocks_of, position, set_around
 from relayc.pipelines.blocks.indices import Reader, substitute
@@ -180,7 +180,7 @@ class Nest:
             if scope is not None and scope.operation == outer and scope.init is not None and op.block == scope.init:
                 beside = scope.starts
             if name == "memref.alloc":
-                found.allocations[ir.StringAttr(op.attributes[names.BUFFER]).value] = op.results[0]
+                found.allocations[allocation_name(op)] = op.results[0]
                 beside.append(op)
                 return ir.WalkResult.ADVANCE
             if name == "tir.block":
@@ -378,7 +378,7 @@ class Nest:
         self._take_out(block)
         alloc = buffer.owner.operation
         found.inside.remove(next(m for m in found.inside if not isinstance(m, (Loop, Block)) and m == alloc))
-        del found.allocations[ir.StringAttr(alloc.attributes[names.BUFFER]).value]
+        del found.allocations[allocation_name(alloc)]
         block.operation.erase()
         alloc.erase()
         self._unwritten[id(None)] = None
@@ -491,7 +491,7 @@ class Nest:
         """The name of a buffer."""
         owner = buffer.owner
         if not isinstance(owner, ir.Block):
-            return ir.StringAttr(owner.operation.attributes[names.BUFFER]).value
+            return allocation_name(owner.operation)
         return next((name for name, value in self._arguments.items() if value == buffer), "?")
 
     def shape(self, buffer: ir.Value) -> tuple[Size, ...]:

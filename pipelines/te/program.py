@@ -412,8 +412,9 @@ class _Program:
         self._results(result, list(made.results), types, names)
         # The result may have other names for the sizes that the loop ends with.
         for name, size in match(given, wanted, "result of a loop", others).items():
-            self._name(name, size_value(size))
-            self._require_range(name, size_value(size), bounds(size), f"while at {op.source()}", "")
+            value = size_value(size)
+            self._name(name, value)
+            self._require_range(name, value, bounds(size), f"while at {op.source()}", "")
 
     def _instances(self, value: ir.Value, wanted: Sequence[TensorType], types: Sequence[ir.Type], names: Sequence[str]) -> Values:
         """The tensors of a value as instances of types, and what these types' symbols are for it."""

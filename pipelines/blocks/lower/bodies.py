@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.tir import names
+from relayc.pipelines.blocks.buffers import allocation_name
 from relayc.pipelines.blocks.indices import Divided, Extremal, equal, substitute
 from relayc.pipelines.blocks.intrinsics import Lines
 from relayc.pipelines.blocks.lower.programs import Place, Step, placed_steps
@@ -133,13 +133,6 @@ class State:
         """Where a loop variable has a value, as `is_fixed` of a loop that is unrolled or vectorized, along lanes."""
         run = self.run if is_fixed else object()
         return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.parts, self.mask)
-
-
-def _buffer_name(buffer: ir.Value) -> str:
-    """What an allocation is called, for a message."""
-    owner = buffer.owner
-    known = not isinstance(owner, ir.Block) and names.BUFFER in owner.operation.attributes
-    return ir.StringAttr(owner.operation.attributes[names.BUFFER]).value if known else "?"
 
 
 class Bodies:
@@ -271,8 +264,9 @@ class Bodies:
         if storage.memory is not None and place.moving is not None:
             base = Index()  # the same all the time
         if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
+            name = allocation_name(place.access.buffer.owner.operation)
             raise ScheduleError(
-                f"buffer {_buffer_name(place.access.buffer)} in registers: expected elements at numbers where what is unrolled and "
+                f"buffer {name} in registers: expected elements at numbers where what is unrolled and "
                 f"vectorized has its values, found one at {list(place.indices)}"
             )
         return base.const + number, self.evaluator.width if stride else 1, stride

@@ -10,6 +10,7 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import OPAQUE, make_block
 from relayc.pipelines.blocks.arguments import encode
+from relayc.pipelines.blocks.contents import STORES, stores_beside_loops
 from relayc.pipelines.blocks.indices import Divided, Extremal, largest, smallest, substitute, variables, write
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Guard, Loop, Place, body_point
@@ -206,9 +207,8 @@ class Building:
         with ir.InsertionPoint(block):
             yield
         frame.region = ""
-        found = {view.operation.name for view in block.operations}
-        if "memref.store" in found and not found.isdisjoint(("scf.for", "tir.block")):
-            raise RelayError(f"block {frame.name}: expected stores, or loops and blocks in it (that store), found both")
+        if stores_beside_loops(block):
+            raise RelayError(f"block {frame.name}: expected {STORES}, found both")
 
     @contextmanager
     def implicit_block(self, name: str) -> Iterator[None]:

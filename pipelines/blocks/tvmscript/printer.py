@@ -14,6 +14,7 @@ from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.blocks.arguments import decode
+from relayc.pipelines.blocks.buffers import allocation_name
 from relayc.pipelines.blocks.indices import Reader, variables
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.tvmscript.rendering import Renderer, Text, type_name
@@ -144,7 +145,7 @@ class _Printer:
 
     def _allocation(self, op: ir.Operation) -> None:
         value = op.results[0]
-        name = ir.StringAttr(op.attributes[names.BUFFER]).value
+        name = allocation_name(op)
         dtype = ir.StringAttr(op.attributes[DTYPE]).value if DTYPE in op.attributes else type_name(value.type.element_type)
         shown = self._buffer(value, name, dtype)
         scope = self.nest.scope(value)

@@ -188,7 +188,8 @@ class Microkernel:
             end = emit.arith("subi", high, left)
         until, step, starts = end, sets, [Index(n) for n in range(sets)]
         if sweep.ahead is not None and sweep.ahead.parts >= sets:
-            until, step, starts = self._parts(var, low, end, sets)
+            until, starts = self._parts(var, low, end, sets)
+            step = 1
             sweep = replace(sweep, ahead=None)
         rows = len(points)
         # The sums of a set are those of rows of their own, as far as loops carry them.
@@ -211,15 +212,15 @@ class Microkernel:
             emit.yield_values([found[k] for k in total])
         return dict(zip(total, rest.results, strict=True))
 
-    def _parts(self, var: Var, low: ir.Value | Size, end: ir.Value | Size, count: int) -> tuple[ir.Value | Size, int, list[Index]]:
-        """The end and the step of a loop over `count` parts of the steps from `low` to `end` at once, and where each part begins."""
+    def _parts(self, var: Var, low: ir.Value | Size, end: ir.Value | Size, count: int) -> tuple[ir.Value | Size, list[Index]]:
+        """The end of a loop over `count` parts of the steps from `low` to `end` at once, and where each part begins."""
         if isinstance(low, int) and isinstance(end, int):
             length = (end - low) // count
-            return low + length, 1, [Index(n * length) for n in range(count)]
+            return low + length, [Index(n * length) for n in range(count)]
         first, last = (b if isinstance(b, ir.Value) else emit.index_constant(b) for b in (low, end))
         of_part = emit.arith("divui", emit.arith("subi", last, first), emit.index_constant(count))
         starts = [emit.arith("muli", of_part, emit.index_constant(n)) for n in range(1, count)]
-        return emit.arith("addi", first, of_part), 1, [Index(), *(Index.of(Var(0, var.high, value, name="part")) for value in starts)]
+        return emit.arith("addi", first, of_part), [Index(), *(Index.of(Var(0, var.high, value, name="part")) for value in starts)]
 
     def _unrolled(
         self,

@@ -173,13 +173,12 @@ def is_far(kernel: Kernel, contraction: Contraction, target: Target) -> bool:
     return is_param(kernel, c.b.node) and not is_repeated(kernel) and share > target.l2_bytes // 2
 
 
-def waits_for_panel(contraction: Contraction, tile: Tile, b: Source, target: Target, is_far: bool) -> tuple[float, ...]:
+def waits_for_panel(contraction: Contraction, tile: Tile, b: Source, share: int, target: Target, is_far: bool) -> tuple[float, ...]:
     """Cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element: of a parameter,
-    which comes from beyond the first-level cache, where a thread's share of it does not stay."""
+    which comes from beyond the first-level cache, where a thread's share of it, so many bytes, does not stay."""
     num_bytes = tile.width * element_bytes(contraction.b.node)
     if is_far:
         return stream_waits(num_bytes)
-    share = guess(packed_bytes(contraction, tile)) // target.num_threads
     return (NEAR_LINE * num_bytes / LINE,) * MOST_SETS if b is Source.PARAMETER and share > target.l1_bytes // 2 else NO_WAITS
 
 

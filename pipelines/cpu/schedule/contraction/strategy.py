@@ -109,7 +109,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     turns = whole and b is Source.PARAMETER and _turns(kernel, share, target)
     if turns:
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
-    waits = waits_for_panel(contraction, tile, b, target, far)
+    waits = waits_for_panel(contraction, tile, b, share, target, far)
     return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns, far, waits), blocks
 
 

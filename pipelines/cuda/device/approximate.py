@@ -1,7 +1,12 @@
 """Mathematical functions that may be approximate (`fastmath<afn>`) as the instructions of the special function units.
 
-Relative errors of about 2**-22, results below the smallest normal number as 0 (PTX ISA, "ex2", "lg2", "tanh", "rsqrt"). Schedules ask for
-them where that is enough: in softmax, for one. Without the flag functions become arithmetic (codegen.expand_math).
+Errors of the instructions (PTX ISA, "ex2", "lg2", "rsqrt", "sqrt" with `.approx`) are about 2**-22: relative for exp2, rsqrt and sqrt; for
+log2 relative outside of [0.5, 2] and absolute inside, where the result is near 0. exp multiplies its argument by log2(e) first, which adds
+a relative error of |x| * 2**-24. Results below the smallest normal number are 0. Schedules use these functions where such errors are small
+beside the tolerance of the result, for example in softmax.
+
+tanh, sin and cos always become arithmetic (codegen.expand_math), as all functions without the flag do: tanh.approx has a relative error of
+2**-11, and sin.approx and cos.approx have absolute errors that grow with the argument. Results of f32 would show these errors.
 """
 
 import math as pymath
@@ -73,9 +78,6 @@ _INSTRUCTIONS: dict[str, Callable[[ir.Value], ir.Value]] = {
     "math.log2": _lg2,
     "math.log": lambda x: _times(_lg2(x), _LN2),
     "math.log10": lambda x: _times(_lg2(x), _LOG10_2),
-    "math.tanh": _instruction("llvm.nvvm.tanh.approx.f32"),
     "math.rsqrt": _instruction("llvm.nvvm.rsqrt.approx.ftz.f"),
     "math.sqrt": _instruction("llvm.nvvm.sqrt.approx.ftz.f"),
-    "math.sin": _instruction("llvm.nvvm.sin.approx.ftz.f"),
-    "math.cos": _instruction("llvm.nvvm.cos.approx.ftz.f"),
 }

@@ -1,7 +1,7 @@
 """The launch of a product by warp groups: one warp brings tiles of the operands, the other groups multiply and store.
 
 Blocks are as many as there are multiprocessors, and go from tile to tile of the result. Shared memory has a ring of stages. Two barriers
-of each stage tell the groups that its tiles are there ("full"), and the warp that brings them that all groups have read them ("free"). The
+of each stage tell the groups that its tiles are there ("full"), and the warp that brings them that all warps have read them ("free"). The
 ring goes on from one tile of the result to the next: the first operands of a tile come while the one before is stored.
 """
 
@@ -134,7 +134,7 @@ class GroupNest:
     def _init_barriers(self) -> None:
         for stage in range(self.tile.stages):
             bulk.init_barrier(self._barrier(bulk.i32(stage), False), 1)
-            bulk.init_barrier(self._barrier(bulk.i32(stage), True), self.tile.groups)
+            bulk.init_barrier(self._barrier(bulk.i32(stage), True), self.tile.groups * hopper.GROUP_THREADS // WARP)
         bulk.fence_barriers()
 
     def _barrier(self, stage: ir.Value, is_free: bool) -> ir.Value:
@@ -192,8 +192,8 @@ class GroupNest:
 
     def _multiply(self, group: Index, warp: Index, lane: Index) -> None:
         self.group, self.warp, self.lane = group, warp, lane
-        place = emit.arith("addi", emit.materialize(warp * WARP), emit.materialize(lane))
-        self.leads = emit.compare("eq", place, emit.index_constant(0))
+        # A wait for products covers those of the executing threads alone (PTX ISA, "wgmma.wait_group"): each warp frees a stage by itself.
+        self.leads = emit.compare("eq", emit.materialize(lane), emit.index_constant(0))
         number = Var(0, self.tiles - 1, name="tile")
         step = emit.index_constant(minimum(self.tiles, self.blocks))
         with emit.for_loop(self.first.value, self.tiles, step, number, self._start()) as tiles, self.evaluator.scope():
@@ -229,7 +229,7 @@ class GroupNest:
         return sums, _Ring(stage, phase)
 
     def _free(self, stage: ir.Value, condition: ir.Value) -> None:
-        """The group has read a stage."""
+        """The warp has read a stage."""
         nest.when(condition, self.evaluator, lambda: bulk.arrive(self._barrier(stage, True)))
 
     # ---- results

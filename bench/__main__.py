@@ -47,7 +47,6 @@ from relayc.bench.gpu import (
     copy_bandwidth,
     gpu_table,
     measure_kernels,
-    native_arch,
     require_gpu,
 )
 from relayc.bench.gpu import measure_compilation as measure_gpu_compilation
@@ -296,7 +295,7 @@ def gpu(arguments: argparse.Namespace, console: Console) -> int:
         print(f"relayc.bench: {error}", file=sys.stderr)
         return 1
     facts = device.facts
-    target = arguments.target or Target("cuda", arch=native_arch(facts.architecture), num_multiprocessors=facts.cores)
+    target = arguments.target or Target("cuda")
     settings = GpuSettings(target, arguments.device, arguments.rounds, arguments.runs or 5, arguments.seed)
     if arguments.copy_bytes:
         settings = replace(settings, copy_bytes=arguments.copy_bytes)

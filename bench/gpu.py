@@ -28,7 +28,6 @@ from relayc.bench.measure import Progress
 from relayc.bench.models import Source, load_graph, make_case
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend.relay.builder import Program
-from relayc.pipelines.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.driver import compile
 from relayc.pipelines.target import Target
 from relayc.runtime import Device
@@ -96,15 +95,6 @@ def require_gpu(index: int) -> Device:
     device = Device("cuda", index)
     _ = device.facts  # which says what is missing
     return device
-
-
-def native_arch(architecture: str) -> str:
-    """The architecture to compile for on a device: with the instructions that it alone has, else the nearest before it."""
-    if f"{architecture}a" in ARCHITECTURES:
-        return f"{architecture}a"
-    number = int(architecture.removeprefix("sm_"))
-    fitting = [a for a in ARCHITECTURES.values() if not a.name[-1].isalpha() and int(a.name.removeprefix("sm_")) <= number]
-    return max(fitting, key=lambda a: a.capability).name
 
 
 def take_turns(result: GpuResult, calls: Mapping[str, tuple[Call, int]], settings: GpuSettings) -> None:

@@ -1,6 +1,6 @@
 """What ptxas says of every kernel of models: `python -m relayc.tools.ptxas_report MODEL.onnx ... [--arch sm_80] [--precision f16] [--all]`.
 
-Each model is compiled for each architecture (by default sm_80, sm_90a and sm_100a), and a line is printed of each kernel that ptxas warns
+Each model is compiled for each architecture (by default sm_80, sm_90a and sm_100), and a line is printed of each kernel that ptxas warns
 of, that does not fit a multiprocessor, or that spills registers though it uses tensor cores; with --all of every kernel. The exit code is
 1 where there is such a kernel, or a model without code.
 """
@@ -24,7 +24,7 @@ from relayc.pipelines.target import Target
 from relayc.tools.device_code import figures_table
 from relayc.tools.tables import NUMBER, make_table
 
-ARCHS = ("sm_80", "sm_90a", "sm_100a")
+ARCHS = ("sm_80", "sm_90a", "sm_100")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,12 @@ class Architecture:
     features: frozenset[str]
     ptx: int
 
+    @property
+    def number(self) -> int:
+        """Of the name: 90 of sm_90a."""
+        major, minor = self.capability
+        return 10 * major + minor
+
 
 _SM_75 = frozenset({"mma-f16", "ldmatrix"})
 _SM_80 = _SM_75 | {"mma-bf16", "mma-tf32", "mma-s8", "cp-async"}
@@ -42,10 +48,11 @@ ARCHITECTURES = {
         Architecture("sm_89", (8, 9), 128, 72 << 20, 99 << 10, 100 << 10, 1536, 24, _SM_80, 78),
         Architecture("sm_90", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90, 80),
         Architecture("sm_90a", (9, 0), 132, 50 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90 | {"wgmma"}, 80),
-        Architecture("sm_100a", (10, 0), 148, 126 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90, 86),
-        Architecture("sm_120a", (12, 0), 170, 96 << 20, 99 << 10, 100 << 10, 1536, 24, _SM_90, 87),
+        Architecture("sm_100", (10, 0), 148, 126 << 20, 227 << 10, 228 << 10, 2048, 32, _SM_90, 86),
+        Architecture("sm_120", (12, 0), 170, 96 << 20, 99 << 10, 100 << 10, 1536, 24, _SM_90, 87),
     )
 }
+
 
 WARP = 32
 """Threads of a warp."""
@@ -56,3 +63,11 @@ REGISTERS = 65536
 MOST_REGISTERS = 255
 STATIC_SHARED_BYTES = 48 << 10
 """Shared memory of a block that needs no permission of the driver; more is dynamic."""
+
+
+def native_architecture(name: str) -> Architecture | None:
+    """The architecture to compile for on devices of an architecture ("sm_103"): of those with the same number the one with the most
+    instructions, else the nearest older one whose code runs on others; None for a device that is older than all of them."""
+    number = int(name.removeprefix("sm_"))
+    fitting = [a for a in ARCHITECTURES.values() if a.number == number or (a.number < number and a.name[-1].isdigit())]
+    return max(fitting, key=lambda a: (a.number, len(a.features)), default=None)

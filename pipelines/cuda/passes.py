@@ -1,7 +1,7 @@
 """Passes on kernels of NVIDIA GPUs, under their command-line names, and what can be set for their code."""
 
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.cuda.target import CudaTarget
+from relayc.pipelines.cuda.target import DEFAULT_ARCH, CudaTarget
 from relayc.pipelines.passes import PassContext, config_option, module_pass
 from relayc.pipelines.target import Target
 
@@ -16,7 +16,7 @@ def lower_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
 
     target = ctx.get("target")
     if not isinstance(target, CudaTarget):
-        target = Target("cuda")
+        target = Target("cuda", arch=DEFAULT_ARCH)
     assert isinstance(target, CudaTarget)
     lower(mod.module, target)
     return mod

@@ -16,7 +16,7 @@ def show(tensors, write):
         with ir.InsertionPoint(made.body):
             try:
                 write(s)
-                lower_function(s.nest, Target("cuda"))
+                lower_function(s.nest, Target("cuda", arch="sm_80"))
             except ScheduleError as error:
                 print("error:", error)
                 return

@@ -38,4 +38,4 @@ for shape in ((4, 300), (1, 20000)):
             main = func.FuncOp("main", ([lines], [lines]))
         with ir.InsertionPoint(main.add_entry_block()):
             func.ReturnOp([build("cumsum", main.arguments[0], axis=1)])
-    print(compile(mod, target=Target("cuda"), stop_after="tir").module)
+    print(compile(mod, target=Target("cuda", arch="sm_80"), stop_after="tir").module)

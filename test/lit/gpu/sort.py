@@ -17,7 +17,7 @@ def show(shape, name, **attributes):
             result = build(name, main.arguments[0], **attributes)
             func.ReturnOp([result])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([lines], [result.type]))
-    print(compile(mod, target=Target("cuda"), stop_after="tir").module)
+    print(compile(mod, target=Target("cuda", arch="sm_80"), stop_after="tir").module)
 
 
 # A warp has 16 lines of 20: two threads sort 11 elements each, and merge both runs.

@@ -6,7 +6,7 @@ import pytest
 from fake_cuda import fake_cuda
 
 from relayc.bench.__main__ import main, make_parser
-from relayc.bench.gpu import GpuResult, gpu_table, native_arch, repetitions, summarize
+from relayc.bench.gpu import GpuResult, gpu_table, repetitions, summarize
 from relayc.bench.gpu_cases import Attention, Product, Stream, default_cases, find_cases
 from relayc.runtime.device import Device
 
@@ -57,10 +57,6 @@ def test_tables():
         ["50%", "12%", ""],
         ["2.00", "0.50", ""],
     ]
-
-
-def test_architectures():
-    assert [native_arch(name) for name in ("sm_75", "sm_87", "sm_90", "sm_103")] == ["sm_75", "sm_86", "sm_90a", "sm_90"]
 
 
 def test_a_run(tmp_path, capsys, monkeypatch):

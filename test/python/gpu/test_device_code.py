@@ -72,7 +72,7 @@ def test_barriers_shuffles_and_shared_memory() -> None:
 
 
 @needs_ptxas
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120a"])
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a", "sm_100", "sm_120"])
 def test_ptxas_takes_the_code(arch: str) -> None:
     (figures,) = device_code(launched(ROWS, REDUCE, workgroup=f"%s : memref<128xf32, {WG}>"), arch).figures()
     assert figures.report is not None

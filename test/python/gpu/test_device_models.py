@@ -16,7 +16,7 @@ MODELS = Path(__file__).parent.parent.parent / "models"
 
 @pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
 @pytest.mark.parametrize(
-    ("model", "arch", "precision"), [("vit", "sm_90a", "f16"), ("resnet18", "sm_80", "f32"), ("dynamic/bert", "sm_100a", "f32")]
+    ("model", "arch", "precision"), [("vit", "sm_90a", "f16"), ("resnet18", "sm_80", "f32"), ("dynamic/bert", "sm_100", "f32")]
 )
 def test_every_kernel_has_code(model: str, arch: str, precision: str) -> None:
     report = report_model(MODELS / f"{model}.onnx", arch, precision)

@@ -149,7 +149,7 @@ def with_part(change):
     ("schedule", "options", "message"),
     [
         (one_group(), {"arch": "sm_80"}, "loop .*: annotation tensor_copy: expected a target with tma, found cuda -arch=sm_80"),
-        (one_group(), {"arch": "sm_100a"}, "wgmma_f16_64x24x64: expected a target with wgmma, found cuda -arch=sm_100a"),
+        (one_group(), {"arch": "sm_100"}, "wgmma_f16_64x24x64: expected a target with wgmma, found cuda -arch=sm_100"),
         (one_group(copies=False), {}, "buffer A_shared: expected it in shared memory by a loop with the annotation tensor_copy"),
         (one_group(hints=False), {}, "tensor_copy: expected it in stage 0 of a loop with the annotation software_pipeline_stage"),
         (one_group(), {"shape": (64, 24, 100)}, "of lines at multiples of 16 bytes, found them 200 bytes apart"),

@@ -48,7 +48,7 @@ def check_figures(ptx: str, figures: KernelFigures) -> None:
         assert figures.blocks
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100"])
 def test_tensor_cores_are_fed(arch):
     """Copies of 16 bytes, matrix loads, and two products or more for each of them."""
     ptx, figures = product_of("bfloat16", arch)

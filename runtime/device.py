@@ -114,6 +114,18 @@ class DeviceKind(ABC):
     def to_numpy(self, tensor: tvm_ffi.Tensor) -> np.ndarray:
         """A copy of a tensor in the host's memory."""
 
+    def send(self, array: np.ndarray, tensor: tvm_ffi.Tensor) -> None:
+        """Writes a tensor as `from_numpy` does, in the order of the thread's stream: the array must not change before `wait`."""
+        self.from_numpy(array, tensor)
+
+    def fetch(self, tensor: tvm_ffi.Tensor) -> np.ndarray:
+        """Copies a tensor as `to_numpy` does, in the order of the thread's stream: the array has the contents after `wait`."""
+        return self.to_numpy(tensor)
+
+    def wait(self, index: int) -> None:
+        """Waits until the thread's stream of a device has done all that it was given to do."""
+        return  # `send` and `fetch` have waited
+
     @abstractmethod
     def copy(self, source: tvm_ffi.Tensor, destination: tvm_ffi.Tensor) -> None:
         """Copies between tensors of one shape and dtype on devices of this kind."""
@@ -156,9 +168,21 @@ class DeviceKind(ABC):
         """The tensor at an address that a program gave (see runtime.late); its memory is given back with it."""
         raise DeviceError(f"device {self.name}: expected a kind whose programs give memory, found one that does not")
 
-    def hand_over(self, index: int, stream: int, to: int) -> None:
-        """Lets another stream wait for what a stream was given so far."""
+    def hand_over(self, tensor: tvm_ffi.Tensor, stream: int, to: int, is_exported: bool = False) -> None:
+        """Lets another stream, which is about to use a tensor, wait for the work of a stream so far.
+
+        Args:
+          is_exported: a framework may use the tensor on the other stream as long as it holds the tensor, and keeps the stream as long.
+            Otherwise all uses are within the current `within`.
+        """
         return  # one that has no streams has nothing to wait for
+
+    def done(self, index: int, stream: int, values: Sequence[Any]) -> None:
+        """Lets the streams of the frameworks that own some tensors wait for the work of `stream` on the tensors.
+
+        A framework may reuse memory as soon as its own stream is done with the memory.
+        """
+        return
 
     def program(self, owner: object, index: int) -> LoadedProgram:
         """The code of a program on a device, loaded there when it is first asked for.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,6 +33,12 @@ Value: TypeAlias = np.ndarray | tvm_ffi.Tensor
 
 MOST_RECORDINGS = 32
 """Of a function: of those beyond, the one not used for longest goes."""
+CALLS_BEFORE_RECORDING = 2
+"""Of a size, without a recording: the next call is recorded."""
+MOST_SIZES_COUNTED = 8
+"""Sizes whose calls a function counts: the most recent ones. A cache that grows with each call has more sizes before one comes again."""
+MOST_COPIED_BYTES = 16 << 20
+"""Of the inputs and outputs of a call that is recorded, as each replay copies them."""
 
 
 class DeviceFunction(Function):
@@ -44,8 +51,9 @@ class DeviceFunction(Function):
 
     Attributes:
       packed: the tvm-ffi function underneath. It takes one argument more: the address of the context of the call (LoadedProgram.context).
-      records: whether the first call of a size is recorded, and later ones on the same stream replay it (CUDA graphs). Recordings keep
-        memory of their own for inputs, outputs and intermediate tensors. Only functions that `can_record` do.
+      records: whether the third call of a size on a stream is recorded, and later ones replay it (CUDA graphs), where inputs and outputs
+        take MOST_COPIED_BYTES at most. Recordings keep memory of their own for inputs, outputs and intermediate tensors. Only functions
+        that `can_record` do.
     """
 
     def __init__(
@@ -73,6 +81,8 @@ class DeviceFunction(Function):
         self._kind, self._memory, self._owner, self._is_kernel = device_kind(device.kind), arenas, owner, is_kernel
         self.can_record = self.records = can_record
         self._recordings: OrderedDict[tuple, _Recorded] = OrderedDict()
+        self._calls: OrderedDict[tuple, int] = OrderedDict()
+        """Of sizes that are not recorded, those of the last calls."""
         self._lock = threading.Lock()
 
     def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[Any], Any] | None = None) -> Any:
@@ -95,14 +105,18 @@ class DeviceFunction(Function):
             given = self._check_on(index, stream, inputs)
             made, sizes, arena_bytes = self.call_shapes(given)  # type: ignore[arg-type] # it asks for shapes only
             targets = None if out is None else self._targets(index, out, made)
-            results = self._results(index, stream, given, targets, made, sizes, arena_bytes)
+            to_host = wrap is None and not on_device
+            results = self._results(index, stream, given, targets, made, sizes, arena_bytes, to_host)
+            self._kind.done(index, stream, inputs)
+            if any(isinstance(value, np.ndarray) for value in (*given, *results)):
+                self._kind.wait(index)
             if out is not None:
+                for target, result in zip(targets or (), results, strict=True):
+                    if isinstance(target, np.ndarray):
+                        target[...] = result.view(target.dtype)
                 return out
-            if wrap is None and not on_device:
-                found: list[Any] = [self._kind.to_numpy(t).view(self._dtype(i)) for i, t in enumerate(results)]
-            else:
-                tensors = [Tensor(t, stream) for t in results]
-                found = tensors if wrap is None else list(map(wrap, tensors))
+            tensors = [r.view(self._dtype(i)) if isinstance(r, np.ndarray) else Tensor(r, stream) for i, r in enumerate(results)]
+            found = tensors if wrap is None else list(map(wrap, tensors))
         return found[0] if len(found) == 1 else tuple(found)
 
     def _dtype(self, output: int) -> np.dtype:
@@ -134,6 +148,7 @@ class DeviceFunction(Function):
         if not wanted:
             with self._lock:
                 self._recordings.clear()
+                self._calls.clear()
 
     # ---- arguments
 
@@ -164,7 +179,7 @@ class DeviceFunction(Function):
             if self._is_on_device(value):
                 where = self._argument(i, spec)
                 if isinstance(value, Tensor):
-                    self._kind.hand_over(index, value.stream, stream)
+                    self._kind.hand_over(value.data, value.stream, stream)
                 tensor = self._kind.taken(index, self._contiguous(value, where))
                 self._check_tensor(tensor, where, spec, shape)
                 found.append(self._aligned(index, tensor, spec))
@@ -236,13 +251,18 @@ class DeviceFunction(Function):
         made: Sequence[_Made],
         sizes: Mapping[str, int],
         arena_bytes: int,
-    ) -> list[tvm_ffi.Tensor]:
-        """Runs the function; gives the tensors that it wrote. Arrays to write to have the outputs then."""
+        to_host: bool,
+    ) -> list[Value]:
+        """Runs the function; gives the outputs: tensors, or arrays where a target is an array or, without targets, with `to_host`.
+
+        Arrays of the arguments must not change, and arrays of the results have no contents, until the stream is done.
+        """
         program = self._kind.program(self._owner, index)
         if self.records and self.can_record:
             recorded = self._recorded(index, stream, program, given, made, sizes, arena_bytes)
-            with recorded.lock:
-                return self._replay(index, recorded, given, targets)
+            if recorded is not None:
+                with recorded.lock:
+                    return self._replay(index, recorded, given, targets, to_host)
         arguments = [self._kind_tensor(index, value) for value in given]
         into = [None] * len(made) if targets is None else [t if isinstance(t, tvm_ffi.Tensor) else None for t in targets]
         outputs = [
@@ -260,9 +280,9 @@ class DeviceFunction(Function):
             finally:
                 self._memory.release(index, stream, arena)
         if self._late is not None and place is not None:
-            return self._late.among(outputs, place, sizes, partial(self._kind.at, index))
-        self._copy_out(outputs, targets)
-        return outputs
+            outputs = self._late.among(outputs, place, sizes, partial(self._kind.at, index))
+        arrays = [to_host] * len(outputs) if targets is None else [isinstance(target, np.ndarray) for target in targets]
+        return [self._kind.fetch(output) if is_array else output for output, is_array in zip(outputs, arrays, strict=True)]
 
     def _run_packed(self, context: Any, *arguments: Any) -> None:
         try:
@@ -276,14 +296,8 @@ class DeviceFunction(Function):
         if isinstance(value, tvm_ffi.Tensor):
             return value
         made = self._kind.empty(index, value.shape, value.dtype.name)
-        self._kind.from_numpy(value, made)
+        self._kind.send(value, made)
         return made
-
-    def _copy_out(self, outputs: Sequence[tvm_ffi.Tensor], targets: Sequence[Value] | None) -> None:
-        """Writes outputs to the arrays among the targets."""
-        for output, target in zip(outputs, targets or (), strict=False):
-            if isinstance(target, np.ndarray):
-                target[...] = self._kind.to_numpy(output).view(target.dtype)
 
     # ---- recordings
 
@@ -296,13 +310,19 @@ class DeviceFunction(Function):
         made: Sequence[_Made],
         sizes: Mapping[str, int],
         arena_bytes: int,
-    ) -> "_Recorded":
-        """What replays calls of these sizes on a stream: recorded where that is not done yet."""
+    ) -> "_Recorded | None":
+        """What replays calls of these sizes on a stream, recorded now if the sizes have come often enough; None to run the call itself."""
         key = index, stream, tuple(sizes.values()), self._memory.version
         with self._lock:
             if key in self._recordings:
                 self._recordings.move_to_end(key)
                 return self._recordings[key]
+            calls = self._calls.pop(key, 0)
+            if calls < CALLS_BEFORE_RECORDING or self._copied_bytes(given, made) > MOST_COPIED_BYTES:
+                self._calls[key] = calls + 1
+                while len(self._calls) > MOST_SIZES_COUNTED:
+                    self._calls.popitem(last=False)
+                return None
         empty = partial(self._kind.empty, index)
         inputs = [empty(tuple(value.shape), spec.dtype) for value, spec in zip(given, self.inputs, strict=True)]
         outputs = [empty(shape, self._known[i].dtype) for i, (shape, _, _) in enumerate(made)]
@@ -311,23 +331,34 @@ class DeviceFunction(Function):
         recorded = _Recorded(recording, inputs, outputs, (arena, params))
         with self._lock:
             found = self._recordings.setdefault(key, recorded)
+            for old in [old for old in self._recordings if old[-1] != self._memory.version]:
+                del self._recordings[old]
             while len(self._recordings) > MOST_RECORDINGS:
                 self._recordings.popitem(last=False)
         return found
 
-    def _replay(self, index: int, recorded: "_Recorded", given: Sequence[Value], targets: Sequence[Value] | None) -> list[tvm_ffi.Tensor]:
+    def _copied_bytes(self, given: Sequence[Value], made: Sequence[_Made]) -> int:
+        """Bytes of the inputs and outputs of a call."""
+        shapes = [(value.shape, spec) for value, spec in zip(given, self.inputs, strict=True)]
+        shapes += [(shape, self._known[i]) for i, (shape, _, _) in enumerate(made)]
+        return sum(prod(shape) * numpy_dtype(spec.dtype).itemsize for shape, spec in shapes)
+
+    def _replay(
+        self, index: int, recorded: "_Recorded", given: Sequence[Value], targets: Sequence[Value] | None, to_host: bool
+    ) -> list[Value]:
+        """Runs a call by its recording; the rest is that of `_results`."""
         kind = self._kind
         for value, place in zip(given, recorded.inputs, strict=True):
             if isinstance(value, tvm_ffi.Tensor):
                 kind.copy(value, place)
             else:
-                kind.from_numpy(value, place)
+                kind.send(value, place)
         recorded.recording.launch()
-        results = []
+        results: list[Value] = []
         for i, output in enumerate(recorded.outputs):
             target = None if targets is None else targets[i]
-            if isinstance(target, np.ndarray):
-                target[...] = kind.to_numpy(output).view(target.dtype)
+            if isinstance(target, np.ndarray) or (targets is None and to_host):
+                results.append(kind.fetch(output))
                 continue
             if target is None:
                 target = kind.empty(index, tuple(output.shape), self._known[i].dtype)

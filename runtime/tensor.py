@@ -182,8 +182,8 @@ class Tensor:
 
     def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
         """The capsule; `stream` of the device, in DLPack's numbers, waits for the contents."""
-        if stream is not None and stream != _NO_WAIT:
-            device_kind(self.device.kind).hand_over(self.device.index, self.stream, 0 if stream == _LEGACY_STREAM else stream)
+        to = {None: 0, _NO_WAIT: self.stream, _LEGACY_STREAM: 0}.get(stream, stream)
+        device_kind(self.device.kind).hand_over(self.data, self.stream, to, is_exported=True)
         return self.data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -2,10 +2,16 @@
 
 What a thread does with a device is done in the order of its stream: tvm-ffi's environment stream, the device's default stream unless
 something else is set (`tvm_ffi.use_raw_stream`). Nothing waits for the device but what the host has to know.
+
+Memory is freed after all work that may use it, on every stream: the calls and copies of relayc, after which a stream gets an event
+(Driver.mark), and the work of frameworks to which the memory was exported. The owner of a stream may have destroyed the stream since, so
+a free uses only handles of streams that exist: the default stream, the thread's stream, and streams to which the memory was exported, which
+their frameworks keep as long as the memory.
 """
 
 import ctypes
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,10 +22,10 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.artifact import ObjectCode, numpy_dtype
-from relayc.runtime.cuda.driver import driver
+from relayc.runtime.cuda.driver import Driver, driver, is_forked
 from relayc.runtime.cuda.images import ARGUMENT_ALIGNMENT
 from relayc.runtime.cuda.program import CudaProgram, LoadedCudaProgram
-from relayc.runtime.device import DeviceError, DeviceFacts, DeviceKind, device_kind, register_device_kind
+from relayc.runtime.device import DeviceError, DeviceFacts, DeviceKind, DeviceMemoryError, device_kind, register_device_kind
 from relayc.runtime.dlpack import tensor_at
 
 _DLPACK_TYPE = 2  # kDLCUDA
@@ -27,6 +33,8 @@ _VECTOR_BYTES = 16
 """What a thread loads at once at most."""
 _LEGACY_STREAM, _NO_WAIT = 1, -1
 """What DLPack's producers are told for the default stream, and for a stream that needs no waiting."""
+_LASTING_STREAMS = 0, _LEGACY_STREAM
+"""The default stream, which exists as long as the process; others are destroyed when their owner wants it."""
 
 
 class Cuda(DeviceKind):
@@ -35,6 +43,11 @@ class Cuda(DeviceKind):
     name = "cuda"
     dlpack_type = _DLPACK_TYPE
     alignment = ARGUMENT_ALIGNMENT
+
+    def __init__(self) -> None:
+        self._allocations: dict[tuple[int, int], _Allocation] = {}
+        """By device and address."""
+        self._thread = threading.local()
 
     # ---- devices
 
@@ -63,14 +76,23 @@ class Cuda(DeviceKind):
 
     @contextmanager
     def _current(self, index: int) -> Iterator[None]:
-        """The device is the thread's current one. Raises DeviceError for one that is too old."""
-        found = driver()
+        """The device is the thread's current one, and work is given to the thread's stream. Raises DeviceError for one that is too old."""
+        found, where, outer = driver(), (index, _stream(index)), getattr(self._thread, "where", None)
+        if where == outer:
+            yield
+            return
         found.usable(index)
         found.push(found.context(index))
+        self._thread.where = where
         try:
             yield
         finally:
-            found.pop()
+            self._thread.where = outer
+            try:
+                if where[1] not in _LASTING_STREAMS:
+                    found.mark(*where)
+            finally:
+                found.pop()
 
     # ---- streams
 
@@ -80,50 +102,82 @@ class Cuda(DeviceKind):
 
     @contextmanager
     def within(self, index: int, stream: int) -> Iterator[None]:
-        with self._current(index), tvm_ffi.use_raw_stream(tvm_ffi.device(f"cuda:{index}"), stream):
+        with tvm_ffi.use_raw_stream(tvm_ffi.device(f"cuda:{index}"), stream), self._current(index):
             yield
 
-    def hand_over(self, index: int, stream: int, to: int) -> None:
-        if stream == to:
-            return
-        found = driver()
+    def hand_over(self, tensor: tvm_ffi.Tensor, stream: int, to: int, is_exported: bool = False) -> None:
+        index = tensor.device.index
+        self._use(tensor, to, is_exported)
+        if stream != to:
+            with self._current(index):
+                _follow(driver(), to, stream)
+
+    def done(self, index: int, stream: int, values: Sequence[Any]) -> None:
+        others = {_framework_stream(index, value) for value in values} - {None, stream}
+        if others:
+            with self._current(index):
+                for other in others:
+                    _follow(driver(), other, stream)
+
+    def wait(self, index: int) -> None:
         with self._current(index):
-            event = found.make_event()
-            try:
-                found.record(event, stream)
-                found.follow(to, event)
-            finally:
-                found.destroy_event(event)
+            driver().wait(_stream(index))
 
     # ---- memory
 
     def empty(self, index: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
-        element, stream = numpy_dtype(dtype), _stream(index)
+        num_bytes = prod(shape) * numpy_dtype(dtype).itemsize
         with self._current(index):
-            address = driver().allocate(prod(shape) * element.itemsize, stream)
-        return self._owned(index, address, shape, dtype, stream)
-
-    def _owned(self, index: int, address: int, shape: Sequence[int], dtype: str, stream: int) -> tvm_ffi.Tensor:
-        release = partial(_free, driver(), index, address, stream)
-        return tensor_at(address, shape, dtype, (_DLPACK_TYPE, index), release)
+            found = driver()
+            try:
+                address = found.allocate(num_bytes, _stream(index))
+            except DeviceMemoryError:
+                found.trim(index)
+                try:
+                    address = found.allocate(num_bytes, _stream(index))
+                except DeviceMemoryError as error:
+                    free, all_of_it = found.free_bytes(), found.usable(index).memory_bytes
+                    raise DeviceMemoryError(
+                        f"device cuda:{index}: expected {num_bytes} bytes for a tensor {dtype}{list(shape)}, "
+                        f"found {free} free of {all_of_it} ({error})"
+                    ) from None
+        return self.at(index, address, shape, dtype)
 
     def at(self, index: int, address: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
-        return self._owned(index, address, shape, dtype, _stream(index))
+        self._allocations[index, address] = _Allocation(driver(), index, address, _stream(index))
+        return tensor_at(address, shape, dtype, (_DLPACK_TYPE, index), partial(self._release, index, address))
+
+    def _release(self, index: int, address: int) -> None:
+        self._allocations.pop((index, address)).free()
+
+    def _use(self, tensor: tvm_ffi.Tensor, stream: int, is_exported: bool = False) -> None:
+        """Notes that a stream is given work on memory, if the memory is relayc's own."""
+        found = self._allocations.get((tensor.device.index, tensor.data_ptr()))
+        if found is not None:
+            found.users[stream] = is_exported or found.users.get(stream, False)
 
     def part(self, memory: tvm_ffi.Tensor, offset: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
         device = _DLPACK_TYPE, memory.device.index
         return tensor_at(memory.data_ptr() + offset, shape, dtype, device, partial(_let_go, [memory]))
 
-    def from_numpy(self, array: np.ndarray, tensor: tvm_ffi.Tensor) -> None:
+    def send(self, array: np.ndarray, tensor: tvm_ffi.Tensor) -> None:
         index = tensor.device.index
         with self._current(index):
             driver().copy_in(tensor.data_ptr(), array.ctypes.data, array.nbytes, _stream(index))
 
-    def to_numpy(self, tensor: tvm_ffi.Tensor) -> np.ndarray:
+    def from_numpy(self, array: np.ndarray, tensor: tvm_ffi.Tensor) -> None:
+        self.send(array, tensor)
+        self.wait(tensor.device.index)  # of locked memory the driver takes the bytes later
+
+    def fetch(self, tensor: tvm_ffi.Tensor) -> np.ndarray:
         index, array = tensor.device.index, np.empty(tuple(tensor.shape), numpy_dtype(str(tensor.dtype)))
         with self._current(index):
             driver().copy_out(array.ctypes.data, tensor.data_ptr(), array.nbytes, _stream(index))
-            driver().wait(_stream(index))
+        return array
+
+    def to_numpy(self, tensor: tvm_ffi.Tensor) -> np.ndarray:
+        array = self.fetch(tensor)
+        self.wait(tensor.device.index)
         return array
 
     def copy(self, source: tvm_ffi.Tensor, destination: tvm_ffi.Tensor) -> None:
@@ -132,15 +186,18 @@ class Cuda(DeviceKind):
         if source.device.index != index:
             # What the other device was given before has to be done.
             self.synchronize(source.device.index)
+        for tensor in (source, destination):
+            self._use(tensor, _stream(index))
         with self._current(index):
             driver().copy(destination.data_ptr(), source.data_ptr(), num_bytes, _stream(index))
             if source.device.index != index:
                 driver().wait(_stream(index))
 
     def taken(self, index: int, value: Any) -> tvm_ffi.Tensor:
-        if isinstance(value, tvm_ffi.Tensor):
-            return value
         stream = _stream(index)
+        if isinstance(value, tvm_ffi.Tensor):
+            self._use(value, stream)
+            return value
         # The producer lets its own stream be waited for, unless it is this one.
         wanted = _NO_WAIT if _framework_stream(index, value) == stream else stream or _LEGACY_STREAM
         try:
@@ -198,16 +255,45 @@ def _stream(index: int) -> int:
     return int(tvm_ffi.get_raw_stream(tvm_ffi.device(f"cuda:{index}")))
 
 
-def _free(of: Any, index: int, address: int, stream: int) -> None:
-    """Gives memory back on the stream that it was taken on; on the default one where that stream is gone."""
-    of.push(of.context(index))
+def _follow(of: Driver, stream: int, other: int) -> None:
+    """Lets a stream wait for what another one was given so far."""
+    event = of.make_event()
     try:
-        try:
-            of.free(address, stream)
-        except RuntimeError:
-            of.free(address, 0)
+        of.record(event, other)
+        of.follow(stream, event)
     finally:
-        of.pop()
+        of.destroy_event(event)
+
+
+class _Allocation:
+    """Memory of a device.
+
+    Attributes:
+      users: the streams that are given work on it, the one that it was taken on first; of each whether a framework does so too.
+    """
+
+    def __init__(self, of: Driver, index: int, address: int, stream: int) -> None:
+        self._driver, self._index, self._address = of, index, address
+        self.users = {stream: False}
+
+    def free(self) -> None:
+        """Gives the memory back behind the work of all its users."""
+        if is_forked():
+            return
+        of, index = self._driver, self._index
+        of.push(of.context(index))
+        try:
+            exists = {stream: is_exported or stream in (*_LASTING_STREAMS, _stream(index)) for stream, is_exported in self.users.items()}
+            first = next(iter(self.users))
+            home = first if exists[first] else of.release_stream(index)
+            for stream in self.users:
+                if stream != home and exists[stream]:
+                    _follow(of, home, stream)
+                elif stream != home:
+                    of.follow_mark(index, home, stream)
+            of.free(self._address, home)
+        finally:
+            of.pop()
 
 
 def _let_go(held: list[Any]) -> None:

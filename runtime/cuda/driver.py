@@ -5,6 +5,7 @@ Errors of the driver become one exception each, which names the call; after an e
 it must not) every later call on the device fails, in this process, until it ends.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,21 @@ OLDEST = (7, 5)
 
 _CUDA_VERSION = 12000
 """Of the entry points that are asked for: with that of the first release that has all of them, older drivers do too."""
+
+
+class ImageRefused(RuntimeError):
+    """The driver does not load a cubin or PTX, where it may load another image of the same kernel."""
+
+
+IMAGE_REFUSALS = {
+    200: "CUDA_ERROR_INVALID_IMAGE",
+    209: "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    218: "CUDA_ERROR_INVALID_PTX",
+    221: "CUDA_ERROR_JIT_COMPILER_NOT_FOUND",
+    222: "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    223: "CUDA_ERROR_JIT_COMPILATION_DISABLED",
+}
+"""Statuses of a driver that refuses an image: cubins of CUDA 13 need the driver 580 or later, PTX one that knows its version."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,33 @@ class Driver(ABC):
     @cached_property
     def _usable(self) -> dict[int, DeviceAttributes]:
         return {}
+
+    @cached_property
+    def _marks(self) -> dict[tuple[int, int], int]:
+        """By device and stream the event behind the last work that relayc gave to the stream."""
+        return {}
+
+    @cached_property
+    def _release_streams(self) -> dict[int, int]:
+        return {}
+
+    def mark(self, index: int, stream: int) -> None:
+        """Notes that relayc gave work to a stream, which is one that exists; see `follow_mark`."""
+        key = index, stream
+        if key not in self._marks:
+            self._marks[key] = self.make_event()
+        self.record(self._marks[key], stream)
+
+    def follow_mark(self, index: int, stream: int, marked: int) -> None:
+        """Lets a stream wait for the work that relayc gave to another one, which need not exist any more."""
+        if (index, marked) in self._marks:
+            self.follow(stream, self._marks[index, marked])
+
+    def release_stream(self, index: int) -> int:
+        """The stream of a device on which memory is given back whose own stream may not exist any more."""
+        if index not in self._release_streams:
+            self._release_streams[index] = self.make_stream()
+        return self._release_streams[index]
 
     def usable(self, index: int) -> DeviceAttributes:
         """What a device is. Raises DeviceError for one whose architecture is older than OLDEST."""
@@ -99,12 +142,20 @@ class Driver(ABC):
         """Gives memory back once the work given to `stream` so far is done."""
 
     @abstractmethod
+    def trim(self, index: int) -> None:
+        """Waits for a device, and gives the memory of its pool that nobody has back to the system."""
+
+    @abstractmethod
+    def free_bytes(self) -> int:
+        """Bytes of the current context's device that nobody has."""
+
+    @abstractmethod
     def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         """Copies between devices, or within one."""
 
     @abstractmethod
     def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
-        """Copies from the host's memory, which may change when this returns."""
+        """Copies from the host's memory, which may change once the stream is done."""
 
     @abstractmethod
     def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
@@ -146,7 +197,7 @@ class Driver(ABC):
 
     @abstractmethod
     def load_module(self, image: bytes) -> int:
-        """Loads a cubin, or PTX closed by a zero byte, which the driver compiles."""
+        """Loads a cubin, or PTX closed by a zero byte, which the driver compiles. Raises ImageRefused (see IMAGE_REFUSALS)."""
 
     @abstractmethod
     def unload_module(self, module: int) -> None: ...
@@ -211,7 +262,8 @@ class CudaDriver(Driver):
         if result != self._cuda.CUresult.CUDA_SUCCESS:
             if result == self._cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
                 raise DeviceMemoryError(f"device cuda: {name}: expected free memory, found none left ({_name(result)})")
-            raise RuntimeError(f"device cuda: {name}: the driver says {_name(result)}")
+            kind = ImageRefused if int(result) in IMAGE_REFUSALS else RuntimeError
+            raise kind(f"device cuda: {name}: the driver says {_name(result)}")
         return found[0] if len(found) == 1 else found
 
     def count(self) -> int:
@@ -246,7 +298,7 @@ class CudaDriver(Driver):
         if index not in self._contexts:
             device = self._call("cuDeviceGet", index)
             self._contexts[index] = int(self._call("cuDevicePrimaryCtxRetain", device))
-            # Memory that is given back stays with the pool: the next call takes it without asking the system.
+            # Memory that is given back stays with the pool, until `trim`: the next call takes it without asking the system.
             pool = self._call("cuDeviceGetDefaultMemPool", device)
             threshold = self._cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
             self._call("cuMemPoolSetAttribute", pool, threshold, self._cuda.cuuint64_t((1 << 64) - 1))
@@ -264,12 +316,18 @@ class CudaDriver(Driver):
     def free(self, address: int, stream: int) -> None:
         self._call("cuMemFreeAsync", address, stream)
 
+    def trim(self, index: int) -> None:
+        self.synchronize()
+        self._call("cuMemPoolTrimTo", self._call("cuDeviceGetDefaultMemPool", self._call("cuDeviceGet", index)), 0)
+
+    def free_bytes(self) -> int:
+        return int(self._call("cuMemGetInfo")[0])
+
     def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         self._call("cuMemcpyAsync", destination, source, num_bytes, stream)
 
     def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         self._call("cuMemcpyHtoDAsync", destination, source, num_bytes, stream)
-        self.wait(stream)  # of locked memory the driver takes the bytes later
 
     def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         self._call("cuMemcpyDtoHAsync", destination, source, num_bytes, stream)
@@ -343,16 +401,31 @@ def _name(result: Any) -> str:
 
 # ---- the driver of the process ------------------------------------------------------------------------------------------------------
 
-_found: list[Driver] = []
+_found: list[tuple[Driver, int]] = []
+"""The driver, and the number of the process that uses it."""
 
 
 def driver() -> Driver:
-    """The driver. Raises DeviceError where there is none, each time that it is asked for."""
+    """The driver.
+
+    Raises:
+      DeviceError: there is none, each time that it is asked for; or this process was forked from one that has used it.
+    """
     if not _found:
-        _found.append(CudaDriver())
-    return _found[0]
+        replace_driver(CudaDriver())
+    if is_forked():
+        raise DeviceError(
+            f"device cuda: expected the process that began to use the driver ({_found[0][1]}), found one that was forked from it: "
+            "the driver does not work there; start processes by the method spawn or forkserver of multiprocessing"
+        )
+    return _found[0][0]
+
+
+def is_forked() -> bool:
+    """Whether this process was forked from one that has used the driver: what that one has on devices is not this one's to give back."""
+    return bool(_found) and _found[0][1] != os.getpid()
 
 
 def replace_driver(other: Driver | None) -> None:
     """Lets another driver be that of the process, or with None the machine's own again; what was loaded before stays as it is."""
-    _found[:] = [] if other is None else [other]
+    _found[:] = [] if other is None else [(other, os.getpid())]

@@ -81,10 +81,10 @@ class KernelImages:
                 return image
         raise NoImage(f"kernel {self.name}: expected an architecture out of {self._archs()}, found {arch}")
 
-    def best(self, capability: tuple[int, int]) -> tuple[Image, bytes]:
-        """What a device of a compute capability loads: the image, and its cubin or PTX (with a zero behind, as the driver takes it).
-
-        The cubin of the nearest architecture, else the PTX of it.
+    def for_device(self, capability: tuple[int, int]) -> dict[str, bytes]:
+        """What a device of a compute capability can load, by name, best first: the cubin of the nearest architecture, then the PTX of the
+        nearest one ("cubin of sm_90a"; PTX is closed by a zero byte, as the driver takes it). A driver that is older than a cubin refuses
+        the cubin, and compiles the PTX.
 
         Raises:
           NoImage: nothing runs on such devices.
@@ -93,14 +93,15 @@ class KernelImages:
         def nearness(image: Image) -> tuple[tuple[int, int], bool]:
             return image.capability, image.is_specific
 
-        cubins = [image for image in self.images if image.has_cubin_for(capability)]
-        if cubins:
-            image = max(cubins, key=nearness)
-            return image, image.cubin
-        texts = [image for image in self.images if image.has_ptx_for(capability)]
-        if texts:
-            image = max(texts, key=nearness)
-            return image, image.ptx.encode() + b"\0"
+        candidates: dict[str, bytes] = {}
+        if cubins := [image for image in self.images if image.has_cubin_for(capability)]:
+            nearest = max(cubins, key=nearness)
+            candidates[f"cubin of {nearest.arch}"] = nearest.cubin
+        if texts := [image for image in self.images if image.has_ptx_for(capability)]:
+            nearest = max(texts, key=nearness)
+            candidates[f"PTX of {nearest.arch}"] = nearest.ptx.encode() + b"\0"
+        if candidates:
+            return candidates
         found = ".".join(map(str, capability))
         raise NoImage(f"kernel {self.name}: expected a device that runs code for {self._archs()}, found one of compute capability {found}")
 

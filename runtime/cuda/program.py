@@ -1,8 +1,9 @@
 """Programs on devices: their kernels, loaded when they are first called on a device, and calls that are recorded as CUDA graphs."""
 
 import ctypes
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,11 +13,12 @@ import tvm_ffi
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cuda.context import ENTRY_POINTS as FIRST_ENTRY_POINT
 from relayc.runtime.cuda.context import FUNCTIONS, GIVEN, LENGTH, STREAM
-from relayc.runtime.cuda.driver import ENTRY_POINTS, DeviceAttributes, Driver, driver
+from relayc.runtime.cuda.driver import ENTRY_POINTS, DeviceAttributes, Driver, ImageRefused, driver, is_forked
 from relayc.runtime.cuda.images import Images, NoImage
 from relayc.runtime.device import DeviceError, LoadedProgram, Recording
 
 _Context = ctypes.c_int64 * LENGTH
+_LOG = logging.getLogger(__name__)
 
 
 class CudaProgram:
@@ -42,16 +44,43 @@ class CudaProgram:
         found = driver()
         images = Images.from_bytes(self._images).kernels if self._kernels else {}
         modules: list[int] = []
-        rows = []
-        for name in self._kernels:
-            kernel = images[name]
-            try:
-                _, code = kernel.best(attributes.capability)
-            except NoImage as error:
-                raise DeviceError(f"device cuda:{index}: {error}") from None
-            modules.append(found.load_module(code))
-            rows.append((found.function(modules[-1], name, kernel.dynamic_shared_bytes), kernel.dynamic_shared_bytes))
-        return LoadedCudaProgram(found, index, modules, rows)
+        rows, taken = [], {}
+        try:
+            for name in self._kernels:
+                kernel = images[name]
+                try:
+                    taken[name], module = _load_module(found, kernel.for_device(attributes.capability))
+                except NoImage as error:
+                    raise DeviceError(f"device cuda:{index}: {error}") from None
+                except ImageRefused as error:
+                    raise DeviceError(
+                        f"device cuda:{index}: kernel {name}: expected an image that the driver loads, found {error}"
+                    ) from None
+                modules.append(module)
+                rows.append((found.function(module, name, kernel.dynamic_shared_bytes), kernel.dynamic_shared_bytes))
+        except BaseException:
+            for module in modules:
+                found.unload_module(module)
+            raise
+        return LoadedCudaProgram(found, index, modules, rows, taken)
+
+
+def _load_module(of: Driver, candidates: Mapping[str, bytes]) -> tuple[str, int]:
+    """Loads the first candidate (KernelImages.for_device) that the driver takes; gives its name and the module.
+
+    Raises ImageRefused, with a reason for each candidate, where the driver takes none.
+    """
+    refused: list[str] = []
+    for name, code in candidates.items():
+        try:
+            module = of.load_module(code)
+        except ImageRefused as error:
+            refused.append(f"{name}: {error}")
+            continue
+        if refused:
+            _LOG.warning("device cuda: loading %s: the driver refused %s", name, "; ".join(refused))
+        return name, module
+    raise ImageRefused("; ".join(refused))
 
 
 class LoadedCudaProgram(LoadedProgram):
@@ -59,10 +88,11 @@ class LoadedCudaProgram(LoadedProgram):
 
     Attributes:
       table: handle and bytes of dynamic shared memory of each kernel, by number.
+      images: by name of the kernel the image that the driver took: "cubin of sm_90a", "PTX of sm_80".
     """
 
-    def __init__(self, of: Driver, index: int, modules: list[int], rows: list[tuple[int, int]]) -> None:
-        self._driver, self._index, self._modules = of, index, modules
+    def __init__(self, of: Driver, index: int, modules: list[int], rows: list[tuple[int, int]], images: Mapping[str, str]) -> None:
+        self._driver, self._index, self._modules, self.images = of, index, modules, images
         self.table = (ctypes.c_int64 * (2 * len(rows)))(*[number for row in rows for number in row])
         words = [0] * LENGTH
         words[FUNCTIONS] = ctypes.addressof(self.table)
@@ -114,7 +144,7 @@ class _Event:
         self._driver, self.handle = of, of.make_event()
 
     def __del__(self) -> None:
-        if getattr(self, "handle", 0):
+        if getattr(self, "handle", 0) and not is_forked():
             self._driver.destroy_event(self.handle)
 
 
@@ -134,6 +164,8 @@ class _Graph(Recording):
 
 def _quietly(of: Driver, index: int, act: Callable[[], None]) -> None:
     """Does what the end of an object asks for; a driver that is shutting down, or in error, has done it already."""
+    if is_forked():
+        return
     try:
         of.push(of.context(index))
         try:

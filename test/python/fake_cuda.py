@@ -2,7 +2,8 @@
 emulation runs.
 
 An image is the text of a `gpu.module`: `device_code` stands for the compiler of devices, and `load_module` compiles such text for the CPU.
-Memory that was given back is overwritten, so that what still reads it is seen; work of a stream that nobody waits for is never done.
+A cubin is the same text behind CUBIN. Memory that was given back is overwritten, so that what still reads it is seen; work of a stream that
+nobody waits for is never done. Memory goes back to a pool, which gives it to requests of the same size alone, until the pool is trimmed.
 """
 
 import ctypes
@@ -23,12 +24,13 @@ from relayc.pipelines.cpu.jit import jit
 from relayc.pipelines.cuda.backend import CudaBackend
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import aligned_empty
-from relayc.runtime.cuda.driver import DeviceAttributes, Driver, replace_driver
+from relayc.runtime.cuda.driver import IMAGE_REFUSALS, DeviceAttributes, Driver, ImageRefused, replace_driver
 from relayc.runtime.cuda.images import Image, Images, KernelImages
 from relayc.runtime.device import DeviceError, DeviceMemoryError
 
 POISON = 0xCD
 """What bytes of memory are that was given back."""
+CUBIN = b"cubin "
 _SUCCESS, INVALID_VALUE, OUT_OF_MEMORY = 0, 1, 2
 _ERRORS = {INVALID_VALUE: b"CUDA_ERROR_INVALID_VALUE", OUT_OF_MEMORY: b"CUDA_ERROR_OUT_OF_MEMORY"}
 _FIRST_CONTEXT = 1000
@@ -77,10 +79,20 @@ class FakeDriver(Driver):
       captured: how many launches were captured.
       fails: by name of an entry point, the status that its next call gives.
       allocated: bytes that are taken of each device.
+      refuses: by "cubin" and "PTX", the status with which the driver refuses images of the kind.
+      dead: streams that were destroyed; `misused` those of them that were given something since.
+      trims: how often a pool was trimmed.
     """
 
-    def __init__(self, devices: int = 1, capability: tuple[int, int] = (8, 0), memory_bytes: int = 1 << 30) -> None:
-        self._devices, self._capability, self._memory_bytes = devices, capability, memory_bytes
+    def __init__(
+        self, devices: int = 1, capability: tuple[int, int] = (8, 0), memory_bytes: int = 1 << 30, multiprocessors: int = 4
+    ) -> None:
+        self._devices, self._capability, self._memory_bytes, self._multiprocessors = devices, capability, memory_bytes, multiprocessors
+        self.refuses: dict[str, int] = {}
+        self.dead: set[int] = set()
+        self.misused: list[int] = []
+        self.trims = 0
+        self._pool: list[list[int]] = [[] for _ in range(devices)]
         self.launches: list[Launch] = []
         self.waits = self.captured = 0
         self.fails: dict[str, int] = {}
@@ -105,7 +117,9 @@ class FakeDriver(Driver):
         return self._devices
 
     def attributes(self, index: int) -> DeviceAttributes:
-        return DeviceAttributes(f"Fake {index}", self._capability, 4, self._memory_bytes, 1 << 22, 99 << 10, 10**9, 10**9, 256)
+        return DeviceAttributes(
+            f"Fake {index}", self._capability, self._multiprocessors, self._memory_bytes, 1 << 22, 99 << 10, 10**9, 10**9, 256
+        )
 
     def context(self, index: int) -> int:
         return _FIRST_CONTEXT + index
@@ -131,6 +145,9 @@ class FakeDriver(Driver):
 
     def give(self, stream: int, work: Callable[[], None]) -> None:
         """Lets a stream do something after all that it was given before."""
+        if stream in self.dead:
+            self.misused.append(stream)
+            raise RuntimeError("device cuda: the driver says CUDA_ERROR_INVALID_HANDLE")
         with self._lock:
             if stream in self._captures:
                 self._captures[stream].work.append(work)
@@ -148,6 +165,7 @@ class FakeDriver(Driver):
 
     def destroy_stream(self, stream: int) -> None:
         self._drain((self.device(), stream))
+        self.dead.add(stream)
 
     def wait(self, stream: int) -> None:
         if stream in self._captures:
@@ -196,7 +214,9 @@ class FakeDriver(Driver):
     def allocate(self, num_bytes: int, stream: int) -> int:
         index = self.device()
         with self._lock:
-            if self.allocated[index] + num_bytes > self._memory_bytes:
+            if num_bytes in self._pool[index]:
+                self._pool[index].remove(num_bytes)
+            elif self.allocated[index] + sum(self._pool[index]) + num_bytes > self._memory_bytes:
                 raise DeviceMemoryError("device cuda: cuMemAllocAsync: expected free memory, found none left (CUDA_ERROR_OUT_OF_MEMORY)")
             array = aligned_empty(max(num_bytes, 1))
             array.fill(POISON)
@@ -209,18 +229,26 @@ class FakeDriver(Driver):
         with self._lock:
             index, array = self._memory[address]
             self.allocated[index] -= array.nbytes
+            self._pool[index].append(array.nbytes)
 
         def free() -> None:
             self._memory.pop(address)[1].fill(POISON)
 
         self.give(stream, free)
 
+    def trim(self, index: int) -> None:
+        self.synchronize()
+        self.trims += 1
+        self._pool[index].clear()
+
+    def free_bytes(self) -> int:
+        return self._memory_bytes - self.allocated[self.device()]
+
     def copy(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         self.give(stream, lambda: _move(destination, source, num_bytes))
 
     def copy_in(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         self.give(stream, lambda: _move(destination, source, num_bytes))
-        self.wait(stream)
 
     def copy_out(self, destination: int, source: int, num_bytes: int, stream: int) -> None:
         self.give(stream, lambda: _move(destination, source, num_bytes))
@@ -228,8 +256,11 @@ class FakeDriver(Driver):
     # ---- code
 
     def load_module(self, image: bytes) -> int:
+        kind = "cubin" if image.startswith(CUBIN) else "PTX"
+        if status := self.refuses.get(kind):
+            raise ImageRefused(f"device cuda: cuModuleLoadData: the driver says {IMAGE_REFUSALS[status]}")
         handle = next(self._handles)
-        self._modules[handle] = _compiled(image.rstrip(b"\0").decode())
+        self._modules[handle] = _compiled(image.removeprefix(CUBIN).rstrip(b"\0").decode())
         return handle
 
     def unload_module(self, module: int) -> None:
@@ -354,7 +385,7 @@ def device_code(self: CudaBackend, module: ir.Module, target: Target) -> bytes:
     """Stands for CudaBackend.images: what a FakeDriver loads, of kernels that are not lowered."""
     text = str(walk(module.operation, gpu.GPUModuleOp)[0])
     names = [symbol_name(f) for f in walk(module.operation, gpu.GPUFuncOp)]
-    image = Image(target.attributes["arch"], text)
+    image = Image(target.attributes["arch"], text, CUBIN + text.encode())
     return Images.of(KernelImages(name, 1024, 0, 0, (image,)) for name in names).to_bytes()
 
 

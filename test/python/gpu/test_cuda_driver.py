@@ -13,6 +13,8 @@ CALLS = {
     "pop": (),
     "allocate": (16, 0),
     "free": (1, 0),
+    "trim": (0,),
+    "free_bytes": (),
     "copy": (1, 2, 3, 0),
     "copy_in": (1, 2, 3, 0),
     "copy_out": (1, 2, 3, 0),

@@ -1,10 +1,15 @@
 """Programs on NVIDIA's GPUs from the caller's side, over a driver that tests have: see fake_cuda."""
 
+import json
+import logging
+import os
+import re
 import threading
 
 import numpy as np
 import pytest
 import tvm_ffi
+from cuda_programs import TARGET, Producer, chain, one_thread_an_element, two_kernels, unfused
 from fake_cuda import fake_cuda
 from gpu_kernels import strategy
 from oracle import values
@@ -15,11 +20,9 @@ import relayc
 from relayc.dialects.relay import build
 from relayc.pipelines.cuda.peak import quick_peak
 from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.launch import launch
-from relayc.pipelines.kernel.index import Index, linearize
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.target import Target
 from relayc.runtime.cache import Cache, Origin
+from relayc.runtime.cuda.driver import IMAGE_REFUSALS
 from relayc.runtime.cuda.images import Images
 from relayc.runtime.device import Device, DeviceError, DeviceMemoryError, device_kind
 from relayc.runtime.module import Module
@@ -27,41 +30,9 @@ from relayc.runtime.tensor import Tensor
 from relayc.symbolic import Range
 
 
-def one_thread_an_element(kernel, target, tuning):
-    """Blocks of one thread, one for each element of a result of at most three dimensions; a launch for each result."""
-    with kernel_body(kernel) as body:
-        for node, output in zip(kernel.results, body.outputs, strict=True):
-            with launch(node.shape or (1,), 1) as made, body.evaluator.scope():
-                place = [Index.of(block) for block in made.block[: len(node.shape)]]
-                body.evaluator.store(body.evaluator.at(node, place), output, linearize(place, node.shape))
-    return Scheduled(body.function)
-
-
-@pytest.fixture
-def driver():
-    with fake_cuda() as found, strategy(one_thread_an_element):
-        yield found
-
-
-TARGET = Target("cuda")
-
-
-def _chain(a, b):
-    return [build("multiply", build("add", a, b), a)]
-
-
-def _two_kernels(a):
-    """Two kernels where nothing is fused."""
-    return [build("multiply", build("exp", a), a)]
-
-
-def unfused(mod):
-    return compile(mod, target=TARGET, opt_level=0)
-
-
 def test_arrays_go_in_and_come_out(driver):
     x, y = values((3, 5)), values((3, 5), seed=1)
-    module = compile(program(_chain, [x, y]), target=TARGET)
+    module = compile(program(chain, [x, y]), target=TARGET)
     assert str(module.device) == "cuda:0" and module.records
     for _ in range(2):
         found = module["main"](x, y)
@@ -71,7 +42,7 @@ def test_arrays_go_in_and_come_out(driver):
 
 def test_tensors_of_the_device_stay_there_and_nothing_is_waited_for(driver):
     x, y = values((3, 5)), values((3, 5), seed=1)
-    module = compile(program(_chain, [x, y]), target=TARGET)
+    module = compile(program(chain, [x, y]), target=TARGET)
     module.records = False
     given = [Device("cuda").tensor(array) for array in (x, y)]
     main = module["main"]
@@ -84,31 +55,9 @@ def test_tensors_of_the_device_stay_there_and_nothing_is_waited_for(driver):
     assert len(driver.launches) == launches + 2  # of both calls, when somebody waits
 
 
-def test_calls_of_a_size_are_recorded_once_and_replayed(driver):
-    mod = symbolic_program(_two_kernels, [tensor("float32[n, 8]")], {"n": Range(1)})
-    module = unfused(mod)
-    arrays = [values((n, 8), seed=n) for n in (3, 5, 3, 3, 5)]
-    for array in arrays:
-        np.testing.assert_allclose(module["main"](array), np.exp(array) * array, rtol=1e-5)
-    kernels = len(module.kernels)
-    assert driver.captured == 2 * kernels and len(driver.launches) == 5 * kernels
-    module.records = False
-    np.testing.assert_allclose(module["main"](arrays[0]), np.exp(arrays[0]) * arrays[0], rtol=1e-5)
-    assert driver.captured == 2 * kernels and not module.records
-
-
-def test_recordings_follow_parameters(driver):
-    x, w = values((2, 4)), values((2, 4), seed=1)
-    module = compile(program(lambda a, b: [build("add", a, b)], [x, Const(w)]), target=TARGET)
-    np.testing.assert_allclose(module["main"](x), x + w)
-    (name,) = module.params
-    module.load_params({name: w * 2})
-    np.testing.assert_allclose(module["main"](x), x + 2 * w)
-
-
 def test_out_and_wrap(driver):
     x, y = values((3, 5)), values((3, 5), seed=1)
-    main = compile(program(_chain, [x, y]), target=TARGET)["main"]
+    main = compile(program(chain, [x, y]), target=TARGET)["main"]
     out = np.empty((3, 5), np.float32)
     assert main(x, y, out=out) is out
     np.testing.assert_allclose(out, (x + y) * x, rtol=1e-6)
@@ -119,20 +68,6 @@ def test_out_and_wrap(driver):
     assert seen == (Tensor, "cuda:0")
     with pytest.raises(ValueError, match=r"output 0 'output0': expected a contiguous tensor float32\[3, 5\], found float32\[5, 3\]"):
         main(x, y, out=Device("cuda").empty((5, 3)))
-
-
-class Producer:
-    """A tensor of another framework: it notes which stream it was asked for."""
-
-    def __init__(self, data):
-        self.data, self.asked = data, []
-
-    def __dlpack__(self, *, stream=None, max_version=None):
-        self.asked.append(stream)
-        return self.data.__dlpack__()
-
-    def __dlpack_device__(self):
-        return self.data.__dlpack_device__()
 
 
 def test_tensors_of_others_go_in_without_a_copy_on_the_stream_of_the_thread(driver):
@@ -239,7 +174,7 @@ def test_values_of_the_host_are_refused(driver):
 
 def test_a_launch_that_fails_raises_and_the_next_call_runs(driver):
     x = values((3, 5))
-    module = unfused(program(_two_kernels, [x]))
+    module = unfused(program(two_kernels, [x]))
     module.records = False
     module["main"](x)
     launches = len(driver.launches)
@@ -271,7 +206,7 @@ def test_no_memory_left():
     with fake_cuda(memory_bytes=1 << 12), strategy(one_thread_an_element):
         x = values((64, 8))
         module = compile(program(lambda a: [build("exp", a)], [x]), target=TARGET)
-        with pytest.raises(DeviceMemoryError, match="cuMemAllocAsync: expected free memory, found none left"):
+        with pytest.raises(DeviceMemoryError, match=r"expected \d+ bytes for a tensor .*, found \d+ free of 4096 \(.*cuMemAllocAsync"):
             module["main"](values((64, 8)))
         with pytest.raises(MemoryError):
             Device("cuda").empty((1 << 20,))
@@ -286,6 +221,71 @@ def test_without_a_driver():
         device.empty((3,))
     with pytest.raises(DeviceError, match="device cuda:0: expected"):
         _ = device.name
+
+
+def test_a_forked_process_cannot_use_the_driver(driver):
+    x = values((3, 5))
+    module = compile(program(two_kernels, [x]), target=TARGET)
+    held = module["main"](Device("cuda").tensor(x))
+    given, taken = Device("cuda").tensor(x), driver.allocated[0]
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        for act in (lambda: module["main"](x), lambda: module["main"](given), lambda: Device("cuda").empty((1,))):
+            try:
+                act()
+            except DeviceError as error:
+                said.append(str(error))
+        del held, given
+        os.write(write_end, json.dumps([said, driver.allocated[0]]).encode())
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        said, left = json.load(pipe)
+    os.waitpid(child, 0)
+    expected = rf"device cuda:0: expected the process that began to use the driver \({os.getpid()}\), found one that was forked from it"
+    assert len(said) == 3 and all(re.match(expected, text) for text in said)
+    assert left == taken  # what the parent has is not the child's to free
+    np.testing.assert_allclose(held.numpy(), np.exp(x) * x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("status", [200, 209, 218, 222])
+def test_a_driver_that_refuses_cubins_compiles_ptx(driver, status, caplog):
+    x = values((3, 5))
+    module = unfused(program(two_kernels, [x]))
+    driver.refuses["cubin"] = status
+    with caplog.at_level(logging.WARNING):
+        np.testing.assert_allclose(module["main"](x), np.exp(x) * x, rtol=1e-5)
+    names = [kernel.name for kernel in module.kernels]
+    loaded = device_kind("cuda").program(module._artifact.keep_alive, 0)
+    assert loaded.images == dict.fromkeys(names, "PTX of sm_80")
+    assert f"loading PTX of sm_80: the driver refused cubin of sm_80: device cuda: cuModuleLoadData: {IMAGE_REFUSALS[status]}" in (
+        caplog.text.replace("the driver says ", "")
+    )
+
+
+def test_the_driver_takes_cubins_where_it_can(driver):
+    x = values((3, 5))
+    module = unfused(program(two_kernels, [x]))
+    module["main"](x)
+    loaded = device_kind("cuda").program(module._artifact.keep_alive, 0)
+    assert set(loaded.images.values()) == {"cubin of sm_80"}
+
+
+def test_a_driver_that_refuses_all_images_says_why(driver):
+    x = values((3, 5))
+    module = unfused(program(two_kernels, [x]))
+    driver.refuses.update(cubin=200, PTX=222)
+    expected = (
+        r"device cuda:0: kernel \w+: expected an image that the driver loads, "
+        r"found cubin of sm_80: .*INVALID_IMAGE; PTX of sm_80: .*UNSUPPORTED_PTX_VERSION"
+    )
+    with pytest.raises(DeviceError, match=expected):
+        module["main"](x)
+    driver.refuses.clear()
+    np.testing.assert_allclose(module["main"](x), np.exp(x) * x, rtol=1e-5)
+    assert len(driver._modules) == len(module.kernels)
 
 
 def test_a_device_that_is_too_old_or_has_no_code():
@@ -326,14 +326,14 @@ def test_devices():
         assert (device.name, device.architecture, device.multiprocessors) == ("Fake 1", "sm_80", 4)
         assert device.facts.cache_bytes[-1] == 1 << 22 and device.memory_bytes == 1 << 30
         x = values((3, 5))
-        module = unfused(program(_two_kernels, [x]))
+        module = unfused(program(two_kernels, [x]))
         for index in (0, 1):
             found = module["main"](Device("cuda", index).tensor(x))
             assert found.device == Device("cuda", index)
             np.testing.assert_allclose(found.numpy(), np.exp(x) * x, rtol=1e-5)
         moved = Device("cuda:0").tensor(x).to("cuda:1")
         np.testing.assert_array_equal(moved.to("cpu").numpy(), x)
-        two = compile(program(_chain, [x, x]), target=TARGET)["main"]
+        two = compile(program(chain, [x, x]), target=TARGET)["main"]
         with pytest.raises(ValueError, match=r"expected tensors of one device, found cuda:0 \(argument 0\) and cuda:1 \(argument 1\)"):
             two(Device("cuda:0").tensor(x), moved)
         with pytest.raises(DeviceError, match="cuda:2: expected an index below 2"):
@@ -343,7 +343,7 @@ def test_devices():
 
 @pytest.mark.parametrize("records", [True, False])
 def test_calls_of_several_threads(driver, records):
-    module = unfused(program(_two_kernels, [values((3, 5))]))
+    module = unfused(program(two_kernels, [values((3, 5))]))
     module.records = records
     wrong = []
 
@@ -397,7 +397,7 @@ def test_a_profile_by_events(driver):
 
 def test_programs_come_from_the_cache(driver, tmp_path):
     x = values((3, 5))
-    made = unfused(program(_two_kernels, [x]))
+    made = unfused(program(two_kernels, [x]))
     cache = Cache(tmp_path / "cache")
     assert cache.store("key", made._artifact, Origin("test"))
     found = Module(cache.load("key"))
@@ -424,7 +424,7 @@ def test_exported_programs_run_on_devices(driver, tmp_path):
 def test_exported_programs_have_the_code_of_their_architectures(tmp_path):
     x = values((3, 5))
     path = tmp_path / "model.so"
-    compile(program(_chain, [x, x]), target=TARGET).export_library(path)
+    compile(program(chain, [x, x]), target=TARGET).export_library(path)
     module = relayc.load_module(path)
     assert list(Images.from_bytes(module._artifact.keep_alive._images).kernels) == [k.name for k in module.kernels]
 

@@ -42,22 +42,27 @@ def kernel_for(*archs: str, cubins: bool = True) -> KernelImages:
     ],
 )
 def test_a_device_loads_the_nearest_image(capability: tuple[int, int], expected: bytes) -> None:
-    _, found = kernel_for("sm_80", "sm_89", "sm_90a").best(capability)
-    assert found == expected
+    found = kernel_for("sm_80", "sm_89", "sm_90a").for_device(capability)
+    assert next(iter(found.values())) == expected
+
+
+def test_behind_a_cubin_comes_ptx_for_drivers_that_are_older() -> None:
+    found = kernel_for("sm_80", "sm_89", "sm_90").for_device((9, 0))
+    assert found == {"cubin of sm_90": b"cubin of sm_90", "PTX of sm_90": b"ptx of sm_90\0"}
+    assert list(kernel_for("sm_80", "sm_86").for_device((9, 0))) == ["PTX of sm_86"]
 
 
 def test_without_cubins_the_driver_compiles_ptx() -> None:
-    image, found = kernel_for("sm_80", "sm_90a", cubins=False).best((9, 0))
-    assert (image.arch, found) == ("sm_90a", b"ptx of sm_90a\0")
+    assert kernel_for("sm_80", "sm_90a", cubins=False).for_device((9, 0)) == {"PTX of sm_90a": b"ptx of sm_90a\0"}
 
 
-@pytest.mark.parametrize(("archs", "capability"), [(("sm_80",), (7, 5)), (("sm_90a",), (10, 0)), (("sm_100a",), (9, 0))])
+@pytest.mark.parametrize(("archs", "capability"), [(("sm_80",), (7, 5)), (("sm_90a",), (10, 0)), (("sm_100",), (9, 0))])
 def test_a_device_without_image_is_an_error(archs: tuple[str, ...], capability: tuple[int, int]) -> None:
     found = ".".join(map(str, capability))
     with pytest.raises(
         NoImage, match=rf"kernel k: expected a device that runs code for {archs[0]}, found one of compute capability {found}"
     ):
-        kernel_for(*archs).best(capability)
+        kernel_for(*archs).for_device(capability)
 
 
 def test_images_go_to_bytes_and_back() -> None:

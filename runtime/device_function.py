@@ -112,7 +112,7 @@ class DeviceFunction(Function):
                 self._kind.wait(index)
             if out is not None:
                 for target, result in zip(targets or (), results, strict=True):
-                    if isinstance(target, np.ndarray):
+                    if isinstance(target, np.ndarray) and isinstance(result, np.ndarray):
                         target[...] = result.view(target.dtype)
                 return out
             tensors = [r.view(self._dtype(i)) if isinstance(r, np.ndarray) else Tensor(r, stream) for i, r in enumerate(results)]

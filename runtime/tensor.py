@@ -182,7 +182,8 @@ class Tensor:
 
     def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
         """The capsule; `stream` of the device, in DLPack's numbers, waits for the contents."""
-        to = {None: 0, _NO_WAIT: self.stream, _LEGACY_STREAM: 0}.get(stream, stream)
+        stream = _LEGACY_STREAM if stream is None else stream  # DLPack: without a stream the consumer works on the default one
+        to = {_LEGACY_STREAM: 0, _NO_WAIT: self.stream}.get(stream, stream)
         device_kind(self.device.kind).hand_over(self.data, self.stream, to, is_exported=True)
         return self.data.__dlpack__(**options)
 

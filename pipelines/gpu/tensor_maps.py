@@ -23,6 +23,10 @@ MAP = "relay.tensor_map"
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 MOST_RANK = 5
 SWIZZLE_BYTES = 128
+_SWIZZLES, _LINE_UNIT = (0, 32, 64, 128), 16
+"""In bytes."""
+_MOST_BOX, _MOST_PIXELS = 256, 1024
+"""Elements of a box along a dimension, and pixels of a copy."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class TensorMap:
     window: Window | None = None
 
     def emit(self) -> ir.Value:
-        """The map, at the ambient insertion point in the code of the host."""
+        """The map, at the ambient insertion point in the code of the host. Raises ValueError for a map that the driver would refuse."""
+        self._check()
         attributes = {
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
             "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), MAP_ALIGNMENT),
@@ -91,6 +96,24 @@ class TensorMap:
         }
         emit.create(TensorMapOp.OPERATION_NAME, [], [memory, self.buffer, *numbers], facts)
         return memory
+
+    def _check(self) -> None:
+        """The limits of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that are known before sizes and strides are."""
+        line = self.box[0] * self.element.width // 8
+        limits = [
+            ("dimensions", len(self.sizes), 1 if self.window is None else 3, MOST_RANK),
+            *(("box", extent, 1, _MOST_BOX) for extent in (self.box if self.window is None else self.box[:1])),
+        ]
+        if self.window is not None:
+            limits.append(("pixels of a copy", self.box[1], 1, _MOST_PIXELS))
+            limits += [("corner", corner, -128, 127) for corner in (*self.window.lower, *self.window.upper)]
+            limits += [("step", step, 1, 8) for step in self.window.steps]
+        for what, found, least, most in limits:
+            if not least <= found <= most:
+                raise ValueError(f"tensor map: {what}: expected {least} to {most}, found {found}")
+        if self.swizzle not in _SWIZZLES or line % _LINE_UNIT or (self.swizzle and line > self.swizzle):
+            expected = f"a swizzle of {', '.join(map(str, _SWIZZLES))} bytes and lines of a multiple of {_LINE_UNIT} bytes that fit"
+            raise ValueError(f"tensor map: expected {expected}, found a swizzle of {self.swizzle} and lines of {line} bytes")
 
     @staticmethod
     def of(op: ir.OpView) -> "TensorMap":
@@ -148,7 +171,10 @@ def emulate_tensor_maps(module: ir.Module) -> None:
     with module.context:
         for op in walk(module.operation, TensorMapOp):
             with ir.InsertionPoint(op), op.operation.location:
-                _store_words(op.operation.operands[0], TensorMap.of(op))
+                found = TensorMap.of(op)
+                if found.swizzle != SWIZZLE_BYTES:  # as copies permute on the CPU
+                    raise ValueError(f"tensor map on the CPU: expected a swizzle of {SWIZZLE_BYTES} bytes, found {found.swizzle}")
+                _store_words(op.operation.operands[0], found)
             op.operation.erase()
 
 

@@ -113,10 +113,9 @@ class Cuda(DeviceKind):
                 _follow(driver(), to, stream)
 
     def done(self, index: int, stream: int, values: Sequence[Any]) -> None:
-        others = {_framework_stream(index, value) for value in values} - {None, stream}
-        if others:
-            with self._current(index):
-                for other in others:
+        for other in {_framework_stream(index, value) for value in values}:
+            if other is not None and other != stream:
+                with self._current(index):
                     _follow(driver(), other, stream)
 
     def wait(self, index: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.cuda.emulate.mbarriers import poll_until
-from relayc.pipelines.cuda.emulate.tensor_copies import COPIES, PERMUTED, PERMUTED_TEXT
+from relayc.pipelines.cuda.emulate.tensor_copies import COPIES
 from relayc.pipelines.gpu.emulate.pointers import call, load, load_word, store, to_word, word
 from relayc.pipelines.gpu.emulate.registry import instruction
 from relayc.pipelines.gpu.emulate.thread import WaitingThread
@@ -43,15 +43,34 @@ _BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "s8": 1, "u8": 1}
 _ELEMENTS = {"bf16": "bf16", "f16": "f16", "tf32": "f32", "s8": "i8", "u8": "i8", "f32": "f32", "s32": "i32"}
 _EXTENSIONS = {"bf16": "extf", "f16": "extf", "s8": "extsi", "u8": "extui"}
 
+_PERMUTED_BITS = 0x1370
+"""For each permutation that descriptors name, four bits: which bits of the number of a line count."""
+
 _PLACE_TEXT = f"""
-// The address of a byte that is `offset` behind the start that a descriptor names, permuted; `base` is where shared memory begins.
+// The address of a byte that is `offset` behind the start that a descriptor names; `base` is where shared memory begins. Bits 62-63 of the
+// descriptor give the permutation (0: none; 1, 2, 3: by lines of 128, 64 and 32 bytes), bits 49-51 the line that the pattern begins with:
+// the lowest 0, 3, 2 or 1 bits from bit 4 on of an address are exclusive-or'ed with those from bit 7 on.
 func.func private @{_PLACE}(%base: i64, %descriptor: i64, %offset: i64) -> !llvm.ptr {{
   %mask = arith.constant 16383 : i64
   %c4 = arith.constant 4 : i64
   %start0 = arith.andi %descriptor, %mask : i64
   %start = arith.shli %start0, %c4 : i64
   %plain = arith.addi %start, %offset : i64
-  %permuted = func.call @{PERMUTED}(%plain) : (i64) -> i64
+  %c7 = arith.constant 7 : i64
+  %c49 = arith.constant 49 : i64
+  %c60 = arith.constant 60 : i64
+  %c12 = arith.constant 12 : i64
+  %masks = arith.constant {_PERMUTED_BITS} : i64
+  %high = arith.shrui %descriptor, %c60 : i64
+  %mode = arith.andi %high, %c12 : i64
+  %bits = arith.shrui %masks, %mode : i64
+  %skipped = arith.shrui %descriptor, %c49 : i64
+  %line0 = arith.shrui %plain, %c7 : i64
+  %line1 = arith.subi %line0, %skipped : i64
+  %line2 = arith.andi %line1, %bits : i64
+  %line = arith.andi %line2, %c7 : i64
+  %chunk = arith.shli %line, %c4 : i64
+  %permuted = arith.xori %plain, %chunk : i64
   %address = arith.addi %base, %permuted : i64
   %pointer = llvm.inttoptr %address : i64 to !llvm.ptr
   return %pointer : !llvm.ptr
@@ -130,7 +149,7 @@ func.func private @{_LINE}.1(%base: i64, %descriptor: i64, %line: i64) -> vector
 """,
 }
 """Functions that read a line, by whether it lies across the depth (PTX ISA, "Strides" of the matrices in shared memory, and "Canonical
-Layouts"; all permuted by 128 bytes)."""
+Layouts" of tiles that are permuted by 128 bytes)."""
 
 
 _Function = tuple[str, list[str]]
@@ -139,7 +158,7 @@ _Function = tuple[str, list[str]]
 
 def _line(is_across: bool) -> _Function:
     """Reads a line of an operand."""
-    return f"{_LINE}.{int(is_across)}", [_LINE_TEXTS[is_across], _PLACE_TEXT, PERMUTED_TEXT]
+    return f"{_LINE}.{int(is_across)}", [_LINE_TEXTS[is_across], _PLACE_TEXT]
 
 
 def _hash(is_across: bool) -> _Function:

@@ -1,5 +1,6 @@
 """Products by warp groups of Hopper, emulated, against numpy; what goes wrong without a wait; and what ptxas says of them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from relayc.pipelines.cuda.target import CudaTarget
 from relayc.pipelines.gpu import bulk_copies
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
+from relayc.pipelines.tir import emit
 
 SMALL = {"rows": 64, "columns": 64, "stages": 2, "splits": 1}
 
@@ -206,7 +208,41 @@ def test_bytes_that_do_not_come_are_an_error(monkeypatch: pytest.MonkeyPatch) ->
         compiled(mod)(a, b)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "transposed"),
+    [(1 << 62, False), (3 << 62, True), (3 << 49, False)],
+    ids=["no permutation", "lines of 64 bytes", "a pattern that begins later"],
+)
+def test_descriptors_of_another_permutation_give_wrong_products(wrong: int, transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = values((64, 64), "bfloat16"), values((64, 64), "bfloat16", seed=1)
+    original = instructions.descriptor
+
+    def descriptor(address: ir.Value, leading_bytes: int = 0) -> ir.Value:
+        made = original(address, leading_bytes)
+        return emit.arith("xori", made, emit.number(wrong - (wrong >> 63 << 64), made.type))
+
+    def product(x: Any, w: Any) -> list[Any]:
+        return [build("nn.matmul", x, w, transpose_b=True, transpose_a=transposed, out_dtype="float32")]
+
+    expected = (a.T if transposed else a).astype(np.float32) @ b.astype(np.float32).T
+    monkeypatch.setattr(instructions, "descriptor", descriptor)
+    found = compiled(program(product, [a, b]))(a, b)
+    assert np.abs(found - expected).max() > 0.1
+
+
 # ---- device code
+
+
+@pytest.mark.parametrize(("transposed", "leading"), [(False, 1), (True, 8192 >> 4)], ids=["along the depth", "across the depth"])
+def test_descriptors_in_ptx(transposed: bool, leading: int) -> None:
+    """Bits 62-63: 1, a permutation by 128 bytes; 49-51: 0; 32-45: 1024 bytes from eight lines to the next; 16-29: the leading distance.
+    Bits 0-13 have the steps of an instruction."""
+    case = matrix_product(256, 256, 512, transpose_a=transposed, transpose_b=True, dtype="bfloat16")
+    with PassContext(config=numbers({"rows": 128, "columns": 256, "splits": 1})):
+        code = code_of(program(lambda *v: [case.body(*v)], case.arrays), target(2))
+    (kernel,) = code.images.kernels.values()
+    found = {int(n) & ~0x3FFF for n in re.findall(r"\bor\.b64 .*, (\d+);", kernel.of("sm_90a").ptx) if int(n) >= 1 << 62}
+    assert found == {1 << 62 | (1024 >> 4) << 32 | n << 16 for n in {leading, 1}}
 
 
 @pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed")
@@ -236,6 +272,12 @@ def test_sums_stay_in_registers(case: Case, found: dict[str, int]) -> None:
 
 def figures_of(mod: IRModule, target: Target) -> list[Any]:
     """Of all kernels of a program."""
+    figures: list[Any] = code_of(mod, target).figures()
+    return figures
+
+
+def code_of(mod: IRModule, target: Target) -> Any:
+    """The device code of a program."""
     from relayc.pipelines.cuda.device.code import lower_device
     from relayc.pipelines.cuda.target import CudaTarget
     from relayc.pipelines.gpu.outline import outline_launches
@@ -246,4 +288,4 @@ def figures_of(mod: IRModule, target: Target) -> list[Any]:
     with tir.context, ir.Location.unknown():
         outline_launches(tir.module)
         mark_tensor_maps(tir.module)
-        return lower_device(tir.module, target).figures()
+        return lower_device(tir.module, target)

@@ -1,12 +1,14 @@
 """Tensor maps that the host makes: what the driver is told, and that kernels get them by value."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fake_cuda import fake_cuda
 from gpu_kernels import strategy
 from support import program
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import build
 from relayc.pipelines.driver import compile
 from relayc.pipelines.gpu.launch import launch
@@ -74,6 +76,37 @@ def test_the_driver_is_told_of_windows_of_pixels():
     # No interleave, no swizzle; sizes, strides in bytes, both corners, channels and pixels, steps: all innermost first.
     assert (kind, rank, rest[:4]) == (6, 4, [0, 0, 2, 0])
     assert rest[4:] == [8, 5, 4, 2, 16, 80, 320, -1, 0, 1, -2, 8, 16, 1, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"box": (16, 257)}, "box: expected 1 to 256, found 257"),
+        ({"box": (16, 0)}, "box: expected 1 to 256, found 0"),
+        ({"box": (32, 4)}, "found a swizzle of 32 and lines of 64 bytes"),
+        ({"box": (12, 4)}, "lines of a multiple of 16 bytes that fit, found a swizzle of 32 and lines of 24 bytes"),
+        ({"swizzle": 48}, "expected a swizzle of 0, 32, 64, 128 bytes"),
+        ({"sizes": 6 * (None,)}, "dimensions: expected 1 to 5, found 6"),
+        ({"window": Window((-129, 0), (0, 0), (1, 1))}, "dimensions: expected 3 to 5, found 2"),
+        ({"window": Window((-129, 0), (0, 0), (1, 1)), "sizes": 4 * (None,)}, "corner: expected -128 to 127, found -129"),
+        ({"window": Window((0, 0), (0, 0), (9, 1)), "sizes": 4 * (None,)}, "step: expected 1 to 8, found 9"),
+        (
+            {"window": Window((0, 0), (0, 0), (1, 1)), "sizes": 4 * (None,), "box": (16, 1025)},
+            "pixels of a copy: expected 1 to 1024, found 1025",
+        ),
+    ],
+)
+def test_maps_beyond_the_limits_of_the_driver_are_errors(changes, message):
+    with make_context():
+        found = TensorMap(ir.F16Type.get(), None, None, (None, None), (None,), (16, 4), 32)
+        with pytest.raises(ValueError, match=f"tensor map: .*{message}"):
+            replace(found, **changes).emit()
+
+
+def test_the_emulation_takes_lines_of_128_bytes_alone():
+    x = np.ones((ROWS, COLUMNS), np.float16)
+    with strategy(map_of_the_argument), pytest.raises(ValueError, match="tensor map on the CPU: expected a swizzle of 128 bytes, found 32"):
+        compile(program(main, [x]), target=Target("cuda", arch="sm_90a", emulate=True))
 
 
 def test_a_map_that_the_driver_refuses_is_an_error():

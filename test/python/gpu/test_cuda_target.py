@@ -100,7 +100,7 @@ def test_programs_of_devices_that_differ_are_kept_apart(tmp_path, monkeypatch):
     x, y = values((3, 5)), values((3, 5), seed=1)
     for multiprocessors, count in ((114, 1), (132, 2), (114, 2)):
         with fake_cuda(capability=(9, 0), multiprocessors=multiprocessors):
-            module = compile(program(chain, [x, y]), target="cuda")
+            module = compile(program(chain, [x, y]), target="cuda", cache=True)
             np.testing.assert_allclose(module["main"](x, y), (x + y) * x, rtol=1e-6)
             assert Target(module.target).num_multiprocessors == multiprocessors
         assert len(list(tmp_path.glob("*.relayc"))) == count

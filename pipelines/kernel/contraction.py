@@ -14,7 +14,8 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import Accesses, Analysis, MergedLoop, collapse, split_exactly
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, same_order
+from relayc.pipelines.kernel.body import LoopIndex
+from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, Structured, indices_at, memory_of, same_order
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.kernel.reduction import multiply_add_casts
 from relayc.symbolic import Size
@@ -202,6 +203,32 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
         if contraction is not None:
             found.append(contraction)
     return found
+
+
+def is_contiguous_along(operand: Operand, var: Var) -> bool:
+    """Whether neighbours along a loop are neighbours in memory: of an operand that lies there, or whose rows are gathered from there."""
+    if memory_of(operand.node) is not None:
+        return operand.offset.coefficient(var) == 1
+    place = _gathered(operand)
+    return place is not None and [index.coefficient(var) for index in place] == [0] * (len(place) - 1) + [1]
+
+
+def _gathered(operand: Operand) -> list[Index] | None:
+    """Where in a tensor in memory an operand reads, if that is all that it computes: an index for each dimension, of those that it computes
+    itself one that stands for the loops that they depend on. None for any other operand."""
+    node = operand.node
+    if node.kind != "generic" or node.is_reduction:
+        return None
+    structured, body = node.structured, node.structured.body
+    read = body.makes(body.yielded[node.position])
+    if read is None or read.name != "tensor.extract" or memory_of(read.operands[0]) is None:
+        return None
+    point = structured.loop_point(node.position, operand.indices)
+    computed = Index()
+    for expressions in structured.results[: len(structured.inputs)]:
+        for index in indices_at(expressions, point, split_exactly):
+            computed += index
+    return [point[i.dim] if isinstance(i, LoopIndex) else computed for i in read.operands[1:]]
 
 
 def operand_of(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool = False) -> Operand:

@@ -87,6 +87,36 @@ def store_across(rows: Sequence[ir.Value], buffer: ir.Value, base: Index, stride
                 store(part, buffer, base + k * stride + first + begin)
 
 
+def add(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sums of two scalars or vectors."""
+    return emit.arith("addf" if isinstance(emit.element_of(a.type), ir.FloatType) else "addi", a, b)
+
+
+def sums_across(values: Sequence[ir.Value]) -> ir.Value:
+    """The sum of the lanes of each of several vectors, no more than they have lanes, in the lanes of one; lanes beyond their number repeat
+    the last sum. Vectors have a power of two of lanes.
+
+    Two vectors become one by an addition: each half of its lanes, or of the lanes of each part, has the sums of two halves of one of them.
+    """
+    width = values[0].type.shape[0]
+    count = 1 << (len(values) - 1).bit_length()
+    some = [*values, *[values[-1]] * (count - len(values))]
+    part = width
+    while part > 1:
+        half, distance = part // 2, len(some) // 2
+        pairs = list(zip(some[:distance], some[distance:], strict=True)) if distance else [(some[0], None)]
+        some = []
+        for a, b in pairs:
+            lanes = [[k + i for k in range(0, width, part) for i in (range(h, h + half))] for h in (0, half)]
+            if b is not None:
+                lanes = [[n for k in range(0, width, part) for o in (0, width) for n in range(o + k + h, o + k + h + half)] for h in (0, half)]
+            low, high = (shuffle(a, a if b is None else b, chosen) for chosen in lanes)
+            some.append(add(low, high))
+        width = some[0].type.shape[0]
+        part = half
+    return some[0]
+
+
 def pairwise(values: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
     """Values combined with their neighbours until one is left; a last one without a neighbour waits."""
     values = list(values)

@@ -10,7 +10,7 @@ from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
 from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
 from relayc.pipelines.cpu.schedule.bf16 import amx, dot
 from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
-from relayc.pipelines.cpu.schedule.contraction import products
+from relayc.pipelines.cpu.schedule.contraction import inner_products, products
 from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
@@ -28,6 +28,7 @@ _TILES = (
     Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
     Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
 )
+_TASKS = Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have")
 _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
 _WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
 
@@ -107,15 +108,26 @@ TABLE = (
         ("avx512bf16",),
     ),
     Entry(
+        "inner_products",
+        inner_products.schedule_inner_products,
+        "dense, matmul, batch_matmul and what follows elementwise",
+        f"an operand of up to {inner_products.MOST_ROWS} rows and one that is no parameter, contiguous along the depth, or gathered so",
+        "all of 16 bits or more (sums)",
+        (
+            Parameter("sums", "half the registers", "vectors of sums of a tile", 64),
+            Parameter("columns", str(inner_products.TILE_COLUMNS), "columns of a tile, at most", inner_products.TILE_COLUMNS),
+            Parameter("block", inner_products.BLOCK, "columns of a task", inner_products.MOST_BLOCK),
+            *_TILES,
+            _TASKS,
+        ),
+    ),
+    Entry(
         "contraction",
         contraction.schedule_contraction,
         "dense, matmul, batch_matmul, conv and what follows elementwise",
         "2 columns or more",
         "all of 16 bits or more (sums)",
-        (
-            *_TILES,
-            Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have"),
-        ),
+        (*_TILES, _TASKS),
     ),
     Entry(
         "products",

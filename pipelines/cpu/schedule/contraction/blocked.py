@@ -573,7 +573,7 @@ class BlockedNest(ContractionNest):
         return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
 
     def _each_chunk(self, task: _Task) -> None:
-        """Adds every chunk of the reduction to the sums; panels count as full ones here."""
+        """Adds every chunk of the reduction to the sums. The last panel of a known number of columns counts as a full one here."""
         var = self.c.reduction[0]
         extent, size = var.extent, self.blocks.chunk
         inner_steps = self.c.depth // extent
@@ -589,8 +589,8 @@ class BlockedNest(ContractionNest):
             sweep = Sweep(columns, steps=bounds, multiple=gcd(size, extent) if isinstance(size, int) and isinstance(extent, int) else 1)
             self._pack_panels(task, task.point, low * inner_steps, sweep.steps)
 
-            def panel_code(panel: Index) -> None:
-                of_panel = replace(sweep, panel=self._panel(task, panel, task.point, low * inner_steps))
+            def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
+                of_panel = replace(sweep, columns=columns, panel=self._panel(task, panel, inner, low * inner_steps))
                 steps, following = size * inner_steps, None
                 if self.packed is not None and self.plan.prefetches:
                     following = self._next_chunk(task, panel, low * inner_steps, of_chunk * inner_steps)
@@ -598,12 +598,15 @@ class BlockedNest(ContractionNest):
                 def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
                     points, place = self._points(start, rows, at), self._sums_place(task, panel, at)(Index())
-                    sums = self._kept(rows, sweep.columns, place)
-                    self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), sweep.columns, place)
+                    sums = self._kept(rows, columns, place)
+                    self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), columns, place)
 
-                self._tiles(task, task.point, tile)
+                self._tiles(task, inner, tile)
 
-            self._each_panel(task, panel_code)
+            if isinstance(self.c.column_extent, int):
+                self._each_panel(task, lambda panel: panel_code(panel, sweep.columns, task.point))
+            else:
+                self._each_panel(task, lambda panel: self._panel_code(panel, task.point, panel_code))
 
     def _chunk_of_call(self) -> ir.Value | None:
         """Steps of a chunk where a call says how many rows there are: few tiles go through the whole of a packed panel at once."""

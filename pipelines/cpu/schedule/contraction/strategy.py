@@ -25,6 +25,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     PARALLEL_GRAIN,
     PARALLEL_TASKS,
     Blocks,
+    Tile,
     block_values,
     default_blocks,
     default_tile,
@@ -85,7 +86,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     b = source_of_b(kernel, contraction, tile, target)
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
-        return Plan(kernel, contraction, tile, Source.MEMORY, b, *_work(contraction, tuning), target.num_threads, prefetches), None
+        return Plan(kernel, contraction, tile, Source.MEMORY, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches), None
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
@@ -110,7 +111,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     if turns:
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
-    return Plan(kernel, contraction, tile, a, b, *_work(contraction, tuning), target.num_threads, prefetches, turns, far, waits), blocks
+    return Plan(kernel, contraction, tile, a, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches, turns, far, waits), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:
@@ -119,7 +120,7 @@ def _turns(kernel: Kernel, share: int, target: Target) -> bool:
     return is_repeated(kernel) and target.l2_bytes // 8 < share <= 4 * target.l2_bytes
 
 
-def _work(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:
+def multiply_adds(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:
     """Multiply-adds, and those from which several threads are worth it."""
     work = prod(v.extent for v in contraction.variables)
     return work, tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work))
@@ -134,9 +135,19 @@ def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> flo
     tile = default_tile(contraction, target)
     columns = guess(contraction.column_extent)
     lanes = columns / (ceil_div(columns, tile.lanes) * tile.lanes) if columns >= tile.lanes else columns / tile.lanes / 2
-    ready = 1.0 if is_param(kernel, contraction.b.node) or has_contiguous_columns(contraction) else 0.6
+    ready = 1.0 if is_param(kernel, contraction.b.node) or has_contiguous_columns(contraction) else _packed_share(contraction, tile)
     contiguous = 1.0 if contraction.store_stride(contraction.column) == 1 else 0.9
     return lanes * ready * contiguous
+
+
+GATHERED = 3.0
+"""Cycles to pack an element of B whose columns are not neighbours in memory: one by one."""
+
+
+def _packed_share(contraction: Contraction, tile: Tile) -> float:
+    """The share of the time that is left for multiply-adds, two vectors a cycle, where B is packed element by element; at most 0.6."""
+    busy = guess(prod(row.extent for row in contraction.rows)) / tile.lanes / 2
+    return min(0.6, busy / (busy + GATHERED))
 
 
 COPIED = 400

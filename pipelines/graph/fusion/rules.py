@@ -15,7 +15,8 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
-from relayc.dialects.relay.indexing import Take
+from relayc.dialects.relay.dense import BatchMatmul
+from relayc.dialects.relay.indexing import GatherNd, Take
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate
@@ -167,6 +168,35 @@ def slice_beside_epilogue(producer: Group, consumer: Group) -> bool:
     """A slice at a computed position (take of one index) that an epilogue reads beside its anchor's result joins the group."""
     slices = all(isinstance(m, Take) and TensorType.of(m.operation.operands[1]).rank == 0 for m in producer.members)
     return slices and elementwise_beside_epilogue(producer, consumer)
+
+
+FEW_ROWS = 8
+"""Rows of a product up to which each row of the other operand is read once: see `gather_into_product`."""
+
+
+@_rule("gather-into-product", "producer", [Pattern.INJECTIVE], [Pattern.OUT_ELEMWISE_FUSABLE])
+def gather_into_product(producer: Group, consumer: Group) -> bool:
+    """A batched product with a few rows takes a gather of whole rows along the depth (the weights of an expert, say), which it reads once."""
+    product, (gather, *others) = consumer.anchor, producer.members
+    if others or not isinstance(product, BatchMatmul) or not _gathers_rows(gather) or len(producer.users) > 1:
+        return False
+    a, b = product.operation.operands
+    is_a = producer.result == a
+    if a == b or not (is_a or producer.result == b):
+        return False
+    is_along_depth = not product.transpose_a if is_a else product.transpose_b
+    other = TensorType.of(b if is_a else a)
+    rows = other.shape[1 if (product.transpose_b if is_a else not product.transpose_a) else 2]
+    return is_along_depth and isinstance(rows, int) and rows <= FEW_ROWS
+
+
+def _gathers_rows(op: Op) -> bool:
+    """Whether an operator reads whole rows at computed indices: neighbours along its last axis are neighbours in memory."""
+    if isinstance(op, GatherNd):
+        data, indices = (TensorType.of(v) for v in op.operation.operands)
+        return isinstance(indices.shape[0], int) and op.batch_dims + indices.shape[0] < data.rank
+    rank = TensorType.of(op.operation.operands[0]).rank
+    return isinstance(op, Take) and op.axis is not None and normalize_axis(op.axis, rank) < rank - 1
 
 
 def _feeds_anchor(producer: Group, consumer: Group) -> bool:

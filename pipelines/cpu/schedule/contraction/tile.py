@@ -218,9 +218,16 @@ def panel_fits(contraction: Contraction, tile: Tile, target: Target) -> bool:
 def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: bool, rows: int | None = None) -> Blocks:
     """Blocks for a contraction without paddings, whose B is packed by the kernel itself where `packs` is set.
 
-    By the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008): a chunk of a panel of B takes half of
-    the first-level cache, a chunk of a block of A a quarter of the second-level cache. A B that the kernel packs shares the latter, and
-    is packed anew for each block of rows, so there chunks are half as deep and blocks twice as high.
+    A panel of B that fits stays in the first-level cache while the tiles of a block of rows go by, and the block, a quarter of the
+    second-level cache, while the panels do, by the rule of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication, 2008).
+
+    A panel that does not fit stays in the second-level cache, of which a chunk takes half, while all rows go by: a step of a tile computes
+    for longer than its few lines of B take to come from there. Chunks for the first-level cache would be short, and each of them costs
+    twice: sums, of which the rows have too many for that cache, are read and written again, and rows of A come in pieces of a few lines,
+    too short for the core to read ahead.
+
+    A B that the kernel packs is packed anew for each block of rows: there a chunk of a panel takes a quarter of the first-level cache, and
+    blocks of rows are as high as in the first case.
 
     Args:
       rows: for which they are chosen, `typical_rows` by default.
@@ -231,18 +238,18 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     panels = max(1, ceil_div(guess(contraction.column_extent), tile.width))
     outer = max(1, guess(contraction.reduction[0].extent))
     inner = max(1, guess(contraction.depth) // outer)
-    chunk = outer
+    chunk, streams = outer, False
     if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
-        steps = max(1, target.l1_bytes // (4 if packs else 2) // (tile.width * item * inner))
+        streams = not packs
+        steps = max(1, (target.l1_bytes // 4 if packs else target.l2_bytes // 2) // (tile.width * item * inner))
         chunk = ceil_div(outer, ceil_div(outer, steps))
         if not isinstance(contraction.row_extent, int):
             # Lower tiles with several sums an element go over whole chunks without a rest.
             chunk = min(outer, ceil_div(chunk, MOST_SETS) * MOST_SETS)
     chunked = chunk < outer
-    # Columns go by in front of a block of rows, or, where chunks add up in memory, a block of columns that a block's sums have room for;
-    # the sums lie on the stack.
-    most_rows = max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
-    most_panels = max(1, target.l1_bytes // (tile.width * 4 * tile.rows * min(most_rows, tiles))) if chunked else panels
+    # Columns go by in front of a block of rows, or rows in front of a panel. The sums of chunks lie on the stack.
+    most_rows = tiles if streams else max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
+    most_panels = 1 if streams else panels
     if packs:
         most_panels = max(1, target.l2_bytes // 8 // (chunk * inner * tile.width * item))
     if chunked:

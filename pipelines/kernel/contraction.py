@@ -205,18 +205,30 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
     return found
 
 
-def is_contiguous_along(operand: Operand, var: Var) -> bool:
-    """Whether neighbours along a loop are neighbours in memory: of an operand that lies there, or whose rows are gathered from there."""
-    if memory_of(operand.node) is not None:
-        return operand.offset.coefficient(var) == 1
-    place = _gathered(operand)
-    return place is not None and [index.coefficient(var) for index in place] == [0] * (len(place) - 1) + [1]
+@dataclass(frozen=True)
+class Reading:
+    """Where in a tensor in memory an operand is read.
+
+    Attributes:
+      node: the tensor, or a view of it.
+      offset: the element, as a function of the loops; where indices are computed (a gather), some element of the same row.
+      computed: a sum of what these indices depend on; 0 where none is computed.
+    """
+
+    node: Node
+    offset: Index
+    computed: Index
+
+    def is_contiguous_along(self, var: Var) -> bool:
+        """Whether neighbours along a loop are neighbours in memory."""
+        return self.offset.coefficient(var) == 1 and not self.computed.coefficient(var)
 
 
-def _gathered(operand: Operand) -> list[Index] | None:
-    """Where in a tensor in memory an operand reads, if that is all that it computes: an index for each dimension, of those that it computes
-    itself one that stands for the loops that they depend on. None for any other operand."""
+def reading_of(operand: Operand) -> Reading | None:
+    """How an operand is read that lies in memory, or is gathered from there and nothing else; None for any other."""
     node = operand.node
+    if memory_of(node) is not None:
+        return Reading(node, operand.offset, Index())
     if node.kind != "generic" or node.is_reduction:
         return None
     structured, body = node.structured, node.structured.body
@@ -228,7 +240,9 @@ def _gathered(operand: Operand) -> list[Index] | None:
     for expressions in structured.results[: len(structured.inputs)]:
         for index in indices_at(expressions, point, split_exactly):
             computed += index
-    return [point[i.dim] if isinstance(i, LoopIndex) else computed for i in read.operands[1:]]
+    source, *indices = read.operands
+    place = [point[i.dim] if isinstance(i, LoopIndex) else computed for i in indices]
+    return Reading(source, linearize(place, source.shape), computed)
 
 
 def operand_of(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool = False) -> Operand:

@@ -12,6 +12,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.tir import emit, vectors
+from relayc.pipelines.tir.buffers import prefetch
 from relayc.symbolic import Dim, Size, proves
 
 Emitted = TypeVar("Emitted")
@@ -31,6 +32,7 @@ class Evaluator:
         self.mask: ir.Value | None = None
         self.scopes: list[dict[Hashable, Any]] = [{}]
         self._given: dict[Node, ir.Value] = {}
+        self._ahead: tuple[Node, Size] | None = None
         self._blocks: list[tuple[ir.Block, dict[frozenset[tuple[Var, Size]], dict[Size, ir.Value]]]] = []
 
     @contextmanager
@@ -70,6 +72,13 @@ class Evaluator:
         self._given[node] = value
         yield
         del self._given[node]
+
+    @contextmanager
+    def asking_ahead(self, node: Node, distance: Size) -> Iterator[None]:
+        """Inside, what loads an element of `node` from memory asks the second-level cache for the one `distance` elements after it."""
+        self._ahead = node, distance
+        yield
+        self._ahead = None
 
     def remember_load(self, node: Node, offset: Index, value: ir.Value) -> None:
         """Makes `value` what a load of `node` at a flat offset gives in this scope."""
@@ -112,6 +121,8 @@ class Evaluator:
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
+        if self._ahead is not None and node is self._ahead[0]:
+            prefetch(self.buffers[node], offset.without(self.lane) + self._ahead[1])
         return self.load_from(self.buffers[node], node.element, offset)
 
     def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:

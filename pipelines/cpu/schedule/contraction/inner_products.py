@@ -9,6 +9,7 @@ Where the number of rows is symbolic, a call with more than a few of them runs t
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
@@ -18,8 +19,8 @@ from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element
 from relayc.pipelines.cpu.schedule.contraction.strategy import contraction_nest, multiply_adds
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile, cycles, default_tile
 from relayc.pipelines.kernel.access import Accesses, MergedLoop, collapse
-from relayc.pipelines.kernel.contraction import Contraction, is_contiguous_along, match
-from relayc.pipelines.kernel.graph import Kernel, memory_of
+from relayc.pipelines.kernel.contraction import Contraction, Operand, match, reading_of
+from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body, Scheduled, is_param, kernel_body
@@ -119,7 +120,7 @@ def _is_possible(c: Contraction, every: Sequence[Contraction], kernel: Kernel, t
     the roles that the operands can take."""
     if c.a.checks or len(c.columns) != 1 or len(c.rows) > 1 or c.node.element.width < 16 or c.b.node.element.width < 8:
         return False
-    if is_param(kernel, c.b.node) or not is_contiguous_along(c.b, c.reduction[-1]) or _shown(c, every) is None:
+    if is_param(kernel, c.b.node) or not _is_along_depth(c.b, c) or _shown(c, every) is None:
         return False
     rows, lanes = c.row_extent, _lanes(c, target)
     if guess(c.reduction[-1].extent) < lanes:
@@ -129,6 +130,11 @@ def _is_possible(c: Contraction, every: Sequence[Contraction], kernel: Kernel, t
     if rows == 1:
         return True
     return rows <= MOST_ROWS and _cycles(c, target) < _cycles_along_rows(c, every, target)
+
+
+def _is_along_depth(operand: Operand, c: Contraction) -> bool:
+    reading = reading_of(operand)
+    return reading is not None and reading.is_contiguous_along(c.reduction[-1])
 
 
 def _shown(c: Contraction, every: Sequence[Contraction]) -> Contraction | None:
@@ -175,10 +181,23 @@ def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: 
     }
     p = tuning.replace(default, ("sums", "columns", "block"), lambda p: _fitted(p, default), values)
     a = Source.PARAMETER if is_param(kernel, c.a.node) else Source.COPY
-    if memory_of(c.a.node) is not None and is_contiguous_along(c.a, c.reduction[-1]):
+    if memory_of(c.a.node) is not None and _is_along_depth(c.a, c):
         a = Source.MEMORY
     tile = Tile(p.heights(c.row_extent)[0], 1, _lanes(c, target))
-    return InnerProducts(Plan(kernel, c, tile, a, Source.MEMORY, *multiply_adds(c, tuning), target.num_threads, False), shown, p)
+    plan = Plan(kernel, c, tile, a, Source.MEMORY, *multiply_adds(c, tuning), target.num_threads, False)
+    return InnerProducts(plan, shown, p, _ahead(c, p.width(tile.rows), target))
+
+
+def _ahead(c: Contraction, width: int, target: Target) -> tuple[Node, Size] | None:
+    """What a tile of so many columns asks for, ahead of its use: what the next one reads at the same step, where B comes from beyond all
+    caches. A core guesses what follows in each of few long rows by itself, but not in rows of a page or less."""
+    reading = reading_of(c.b)
+    assert reading is not None
+    source = memory_of(reading.node)
+    assert source is not None
+    item, distance = element_bytes(source), width * reading.offset.coefficient(c.column)
+    is_far = guess(source.size) * item > target.l3_bytes // 2
+    return (source, distance) if is_far and 0 < guess(distance) * item <= target.l2_bytes // 4 else None
 
 
 def _fitted(p: InnerParameters, default: InnerParameters) -> InnerParameters:
@@ -195,9 +214,10 @@ class InnerProducts(ContractionNest):
     Attributes:
       shown: the contraction in the roles in which its results are stored.
       heights: rows of the tiles, as `InnerParameters.heights` says.
+      ahead: what is asked for ahead of its use, and how many elements ahead; None for nothing.
     """
 
-    def __init__(self, plan: Plan, shown: Contraction, parameters: InnerParameters) -> None:
+    def __init__(self, plan: Plan, shown: Contraction, parameters: InnerParameters, ahead: tuple[Node, Size] | None) -> None:
         self.shown, self.p = shown, parameters
         c = plan.contraction
         self.heights = parameters.heights(c.row_extent)
@@ -212,6 +232,7 @@ class InnerProducts(ContractionNest):
         """Whether the rows are columns where results are stored."""
         self.pitch = self.most_rows if self.is_turned else parameters.block
         self.rows_copy: ir.Value | None = None
+        self.ahead = ahead
         self.row = c.rows[-1].var if c.rows else Var(0, 0, name="row")
 
     def packings(self) -> dict[int, Packing]:
@@ -372,7 +393,8 @@ class InnerProducts(ContractionNest):
             place = self._copied_at(left)
             buffer, type_ = self.rows_copy, c.a.node.element
             a = self.evaluator.once(("row", place.key), lambda: self.evaluator.load_from(buffer, type_, place))
-        b = element(c.b, {**column, **at}, self.evaluator)
+        with nullcontext() if self.ahead is None else self.evaluator.asking_ahead(*self.ahead):
+            b = element(c.b, {**column, **at}, self.evaluator)
         return emit.multiply_add(emit.convert(a, c.a.casts), emit.convert(b, c.b.casts), total)
 
     # ---- epilogue

@@ -109,7 +109,9 @@ def sums_across(values: Sequence[ir.Value]) -> ir.Value:
         for a, b in pairs:
             lanes = [[k + i for k in range(0, width, part) for i in (range(h, h + half))] for h in (0, half)]
             if b is not None:
-                lanes = [[n for k in range(0, width, part) for o in (0, width) for n in range(o + k + h, o + k + h + half)] for h in (0, half)]
+                lanes = [
+                    [n for k in range(0, width, part) for o in (0, width) for n in range(o + k + h, o + k + h + half)] for h in (0, half)
+                ]
             low, high = (shuffle(a, a if b is None else b, chosen) for chosen in lanes)
             some.append(add(low, high))
         width = some[0].type.shape[0]

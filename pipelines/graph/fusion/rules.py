@@ -176,7 +176,7 @@ FEW_ROWS = 8
 
 @_rule("gather-into-product", "producer", [Pattern.INJECTIVE], [Pattern.OUT_ELEMWISE_FUSABLE])
 def gather_into_product(producer: Group, consumer: Group) -> bool:
-    """A batched product with a few rows takes a gather of whole rows along the depth (the weights of an expert, say), which it reads once."""
+    """A batched product with few rows takes a gather of whole rows along the depth (the weights of an expert), which it reads once."""
     product, (gather, *others) = consumer.anchor, producer.members
     if others or not isinstance(product, BatchMatmul) or not _gathers_rows(gather) or len(producer.users) > 1:
         return False

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from contractions import batch_product, check, matrix_product
 from oracle import values
-from support import Const
+from support import Const, program
 
+from relayc.dialects.relay import build
+from relayc.pipelines.driver import compile
 from relayc.pipelines.target import Target
 
 FORMS = list(itertools.product([False, True], repeat=2))
@@ -82,3 +84,32 @@ def test_tiles_of_wide_vectors():
     shapes = [(1, 67, 129), (7, 13, 11), (33, 64, 40), (97, 131, 89), (31, 16, 15)]
     cases = [matrix_product(*s, transpose_a=a, transpose_b=b, constant=c) for s in shapes for a, b in FORMS for c in ("", "b")]
     check([*cases, *(matrix_product(*s, constant="b", dtype="bfloat16") for s in shapes)], target=target)
+
+
+def numbers(rows: int, depth: int, columns: int, target: Target) -> dict[str, int]:
+    """What the schedule of a product with constant weights is made of."""
+    arrays = [values((rows, depth)), Const(values((columns, depth), seed=1))]
+    (kernel,) = compile(program(lambda x, w: [build("nn.dense", x, w)], arrays), target=target, stop_after="tir").kernels
+    return {name: int(value) for name, value in (word.split("=") for word in kernel.schedule.split()[1:])}
+
+
+def test_sizes_around_the_limits_of_the_plan():
+    """Tiles, blocks and chunks of caches that are small enough for products with several of each."""
+    target = Target("cpu", num_threads=2, l1_bytes=2 << 10, l2_bytes=32 << 10)
+    plan = numbers(256, 1024, 512, target)
+    lanes = target.vector_bytes // 4
+    steps = {plan["chunk"], target.l2_bytes // 2 // (4 * lanes * plan["vectors"])}
+    limits = {
+        "rows": [plan["rows"], 4 * plan["rows"], plan["rows"] * plan["block_tiles"]],
+        "depth": [*steps, *(2 * n for n in steps), 1024 + plan["chunk"]],
+        "columns": [plan["vectors"] * lanes, plan["vectors"] * lanes * (plan["block_panels"] + 1)],
+    }
+    sizes = {name: sorted({n + d for n in found for d in (-1, 0, 1)}) for name, found in limits.items()}
+    assert plan["chunk"] < 1024 <= max(sizes["depth"])
+    rng = np.random.default_rng(11)
+    cases = []
+    for depth in sizes["depth"]:
+        rows, columns = (int(rng.choice(sizes[name])) for name in ("rows", "columns"))
+        base = matrix_product(rows, depth, columns, transpose_b=bool(rng.integers(2)), constant=str(rng.choice(["", "b", "b"])))
+        cases.append(base.plus(values((rows, columns), seed=4)) if rng.integers(2) else base)
+    check(cases, target=target)

@@ -46,7 +46,8 @@ def check(text: str, terms: Callable[[Sizes], int], oracle: Oracle, calls: Seque
     """
     with PassContext(disabled_pass=["AlterOpLayout", "Winograd"]):
         kernel = SymbolicKernel(text, target or Target("cpu", num_threads=2))
-    assert kernel.schedule.split()[0] == strategy, kernel.schedule
+    # Products that may have few rows have loops for these as well.
+    assert kernel.schedule.split()[0] in {strategy, "inner_products" if strategy == "contraction" else strategy}, kernel.schedule
     rng = np.random.default_rng(5)
     for sizes in calls:
         arrays = []

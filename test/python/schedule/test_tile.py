@@ -34,6 +34,13 @@ def test_small_weights_may_be_read_again():
 
 @pytest.mark.parametrize("rows", [128, 197, 1500])
 def test_many_rows_have_the_tile_with_the_fewest_cycles(rows):
-    """Chunks of a panel stay in the first-level cache while the tiles go by."""
+    """A panel of 192 KiB stays in the second-level cache while the tiles go by."""
     found = numbers(rows, 768, 768)
-    assert found["rows"] * found["vectors"] == 24 and found["chunk"] < 768
+    assert found["rows"] * found["vectors"] == 24 and found["chunk"] == 768
+
+
+def test_chunks_of_deep_panels_stay_in_the_second_level_cache():
+    """Half of it holds 4,096 steps of 64 columns; the rows of a task are all that there are, as long as their sums have room."""
+    found = numbers(1500, 10000, 768)
+    assert (found["vectors"], found["chunk"], found["block_panels"]) == (4, 3334, 1)
+    assert found["block_tiles"] == -(-1500 // found["rows"])

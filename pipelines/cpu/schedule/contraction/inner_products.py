@@ -1,9 +1,9 @@
 """The schedule of products of a small operand of few rows with a large one that is contiguous along the depth: matrix times vector, say.
 
 Such a product is bound by the memory that the large operand is read from, and lanes along the few rows would be idle. So lanes run along
-the depth: the large operand is read once, where it lies, or where indices that the kernel computes say (a gather). A tile holds the vectors
-of sums of some rows and some columns; these are added up across lanes by a tree, which gives one vector of sums, and wait in a buffer of the
-thread for the epilogue of their block of columns.
+the depth: the large operand is read once, where it lies, or from where computed indices say (a gather). A tile holds the vectors of sums of
+some rows and some columns. A tree of additions across lanes makes one vector of these, and the sums wait in a buffer of the thread for the
+epilogue of their block of columns.
 
 Where the number of rows is symbolic, a call with more than a few of them runs the loops of `blocked`, which are in the same function.
 """
@@ -11,6 +11,7 @@ Where the number of rows is symbolic, a call with more than a few of them runs t
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import reduce
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, LEFT, Columns, Microkernel, Point, Sums, element
@@ -66,7 +67,7 @@ class InnerParameters:
     block: int
 
     def heights(self, rows: Size) -> list[int]:
-        """Rows of the tiles that cover so many rows, the higher ones first; of which there are some where only a call knows their number."""
+        """Rows of the tiles that cover so many rows, the higher ones first; for a symbolic number, the rows that tiles may have."""
         if not isinstance(rows, int):
             return [height for height in HEIGHTS_OF_CALL if height <= self.sums]
         count = max(1, ceil_div(rows, min(TILE_ROWS, self.sums)))
@@ -79,31 +80,32 @@ class InnerParameters:
 
 def schedule_inner_products(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a product of which one operand has few rows, or may have few; None for any other kernel."""
+    nests = inner_product_nests(kernel, target, tuning)
+    if nests and isinstance(nests[0].c.row_extent, int):
+        return nests[0].emit()
+    return _emit_where_few(nests, contraction_nest(kernel, target, tuning)) if nests else None
+
+
+def inner_product_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list["InnerProducts"]:
+    """The loops of such a product: one nest where the number of rows is known, else one for each operand that may have few."""
     every = match(kernel)
     found = [c for c in every if _is_possible(c, every, kernel, target)]
     known = [c for c in found if isinstance(c.row_extent, int)]
     if known:
-        contraction = min(known, key=lambda c: _cycles(c, target) * guess(c.column_extent))
-        return _nest(kernel, contraction, every, target, tuning).emit()
-    nests = [_nest(kernel, c, every, target, tuning) for c in found]
-    if not nests:
-        return None
-    return _emit_where_few(nests, contraction_nest(kernel, target, tuning))
+        found = [min(known, key=lambda c: _cycles(c, target) * guess(c.column_extent))]
+    return [_nest(kernel, c, every, target, tuning) for c in found]
 
 
 def _emit_where_few(nests: Sequence["InnerProducts"], otherwise: ContractionNest | None) -> Scheduled | None:
-    """A function that runs the first of the nests for whose rows a call has few enough, else the other one."""
-    always = bounds(nests[0].c.row_extent)[1] <= MOST_ROWS_OF_CALL
-    if otherwise is None and not always:
+    """A function that runs the first of the nests for whose rows a call has few, but some, or else the other one."""
+    if otherwise is None:
         return None
-    every = [nests[0]] if always or otherwise is None else [*nests, otherwise]
-    memory: Size = 0
-    for one in every:
-        memory = maximum(memory, one.workspace_bytes)
-    packings = every[-1].packings()
-    with kernel_body(nests[0].plan.kernel, packings, memory) as body:
+    every = [*nests, otherwise]
+    memory = reduce(maximum, (one.workspace_bytes for one in every))
+    packings = otherwise.packings()
+    with kernel_body(otherwise.plan.kernel, packings, memory) as body:
         _emit_first(every, body)
-    return Scheduled(body.function, packings, memory, turns=every[-1].plan.turns)
+    return Scheduled(body.function, packings, memory, turns=otherwise.plan.turns)
 
 
 def _emit_first(nests: Sequence[ContractionNest], body: Body) -> None:
@@ -111,7 +113,8 @@ def _emit_first(nests: Sequence[ContractionNest], body: Body) -> None:
     if not rest:
         first.emit_in(body)
         return
-    is_few = emit.compare("sle", emit.index_constant(first.c.row_extent), emit.index_constant(MOST_ROWS_OF_CALL))
+    beyond_one = emit.arith("subi", emit.index_constant(first.c.row_extent), emit.index_constant(1))
+    is_few = emit.compare("ult", beyond_one, emit.index_constant(MOST_ROWS_OF_CALL))
     nest.when(is_few, body.evaluator, lambda: first.emit_in(body), lambda: _emit_first(rest, body))
 
 
@@ -138,7 +141,7 @@ def _is_along_depth(operand: Operand, c: Contraction) -> bool:
 
 
 def _shown(c: Contraction, every: Sequence[Contraction]) -> Contraction | None:
-    """The contraction in the roles in which neighbours along its columns are neighbours in memory: a vector of results is stored at once."""
+    """The contraction in the roles in which neighbours along its columns are neighbours in the result; None where there are none."""
     one_loop = (f for f in every if len(f.columns) == 1 and len(f.rows) <= 1)
     return next((f for f in one_loop if f.store_stride(f.column) == 1 and (f is c or f.column is c.rows[-1].var)), None)
 
@@ -284,14 +287,16 @@ class InnerProducts(ContractionNest):
         first, extent, size = block * self.p.block, self.c.column_extent, self.p.block
         is_whole = isinstance(extent, int) and extent % size == 0
         count = Index(size) if is_whole else emit.at_most(first * -1 + extent, size)
-        if isinstance(self.c.row_extent, int):
-            self._columns(first, count, point, self.p.width(self.heights[0]), self._known_rows)
+
+        def code(height: int, rows: Callable[[RowsCode], None], number: Size) -> None:
+            self._columns(first, count, point, self.p.width(height), rows)
+            (self._finish_turned if self.is_turned else self._finish)(first, count, number, point)
+
+        extent = self.c.row_extent
+        if isinstance(extent, int):
+            code(self.heights[0], self._known_rows, extent)
         else:
-            self._rows_of_call(self.heights, lambda height, rows: self._columns(first, count, point, self.p.width(height), rows))
-        if self.is_turned:
-            self._finish_turned(first, count, point)
-        else:
-            self._finish(first, count, point)
+            self._rows_of_call(self.heights, code)
 
     def _known_rows(self, code: RowsCode) -> None:
         start = 0
@@ -300,22 +305,24 @@ class InnerProducts(ContractionNest):
                 code([Index(start + i) for i in range(height)], Index(start))
             start += height
 
-    def _rows_of_call(self, heights: Sequence[int], code: Callable[[int, Callable[[RowsCode], None]], None]) -> None:
-        """Emits `code(height, rows)` for the least height that has all rows, or else the greatest; `rows` emits a loop over its tiles."""
+    def _rows_of_call(self, heights: Sequence[int], code: Callable[[int, Callable[[RowsCode], None], Size], None]) -> None:
+        """Emits `code(height, rows, number of rows)` for the height of which a call has one tile, or else for the greatest; `rows` emits a
+        loop over tiles."""
         height, *higher = heights
         extent = self.c.row_extent
 
         def rows(inner: RowsCode) -> None:
             tile = Var(0, ceil_div(self.most_rows, height) - 1, name="rows")
-            with emit.for_loop(0, ceil_div(extent, height) if not higher else 1, 1, tile), self.evaluator.scope():
+            with emit.for_loop(0, ceil_div(extent, height), 1, tile), self.evaluator.scope():
                 start = Index.of(tile) * height
                 inner([emit.at_most(start + i, extent - 1) for i in range(height)], start)
 
         if not higher:
-            code(height, rows)
+            code(height, rows, extent)
             return
-        fits = emit.compare("sle", emit.index_constant(extent), emit.index_constant(height))
-        nest.when(fits, self.evaluator, lambda: code(height, rows), lambda: self._rows_of_call(higher, code))
+        one = lambda inner: inner([Index(i) for i in range(height)], Index())  # noqa: E731 (an argument, not a definition)
+        is_height = emit.compare("eq", emit.index_constant(extent), emit.index_constant(height))
+        nest.when(is_height, self.evaluator, lambda: code(height, one, height), lambda: self._rows_of_call(higher, code))
 
     def _columns(self, first: Index, count: Index, point: Point, width: int, rows: Callable[[RowsCode], None]) -> None:
         """The tiles of a block of `count` columns, of so many columns; the last one starts early, or has fewer columns."""
@@ -399,8 +406,8 @@ class InnerProducts(ContractionNest):
 
     # ---- epilogue
 
-    def _finish(self, first: Index, count: Index, point: Point) -> None:
-        """The epilogue row by row, in vectors of columns; what is left over of a block is a masked vector."""
+    def _finish(self, first: Index, count: Index, rows: Size, point: Point) -> None:
+        """The epilogue of some rows, row by row, in vectors of columns; what is left over of a block is a masked vector."""
         lanes = self.tile.lanes
         row = Var(0, self.most_rows - 1, name="row")
 
@@ -411,7 +418,7 @@ class InnerProducts(ContractionNest):
                 left = {} if is_whole else {LEFT: start * -1 + count}
                 self._finish_row({**at, COLUMN: first + start, **left}, [(0, lanes)], Index.of(row) * self.pitch + start)
 
-        with emit.for_loop(0, self.c.row_extent, 1, row), self.evaluator.scope():
+        with emit.for_loop(0, rows, 1, row), self.evaluator.scope():
             at = {**point, self.row: Index.of(row)}
             if count.is_constant and count.const % lanes == 0:
                 code(0, count.const, at, True)
@@ -421,13 +428,14 @@ class InnerProducts(ContractionNest):
             code(0, whole, at, True)
             code(whole, value, at, False)
 
-    def _finish_turned(self, first: Index, count: Index, point: Point) -> None:
-        """The epilogue column by column, in vectors of rows."""
-        lanes, extent = self.tile.lanes, self.c.row_extent
-        left, pieces = {}, vectors.pieces(self.most_rows, lanes)
-        if isinstance(extent, Dim):
-            lanes = min(lanes, 1 << (self.most_rows - 1).bit_length())
-            left, pieces = {LEFT: Index(extent)}, [(start, lanes) for start in range(0, self.most_rows, lanes)]
+    def _finish_turned(self, first: Index, count: Index, rows: Size, point: Point) -> None:
+        """The epilogue of some rows column by column, in vectors of rows."""
+        left: Point = {}
+        if isinstance(rows, int):
+            pieces = vectors.pieces(rows, self.tile.lanes)
+        else:
+            lanes = min(self.tile.lanes, 1 << (self.most_rows - 1).bit_length())
+            left, pieces = {LEFT: Index(rows)}, [(start, lanes) for start in range(0, self.most_rows, lanes)]
         column = Var(0, self.p.block - 1, name="column")
         with emit.for_loop(0, emit.materialize(count), 1, column), self.evaluator.scope():
             at = {**point, self.c.column: first + column, COLUMN: Index(), **left}

@@ -111,7 +111,9 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     if turns:
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
-    return Plan(kernel, contraction, tile, a, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches, turns, far, waits), blocks
+    return Plan(
+        kernel, contraction, tile, a, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches, turns, far, waits
+    ), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

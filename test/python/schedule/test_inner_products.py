@@ -1,4 +1,4 @@
-"""Products of which one operand has few rows, against exact sums with rigorous bounds, at sizes around the limits that their plans compute."""
+"""Products of which one operand has few rows, against exact sums with rigorous bounds: sizes around the limits of their plans."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,9 @@ BLOCK = 64
 """Columns of a task, whose sums wait in the first-level cache."""
 MOST_BLOCK = 1 << 12
 """The same where it is set."""
-MERGE = 2.0
+COPIED = 1.5
+"""Cycles to copy an element of the small operand, which has to be contiguous along the depth, too."""
+MERGE = 2.5
 """Cycles that the sums of an element take to be added up across lanes, stored, and read again by the epilogue."""
 
 
@@ -92,7 +94,7 @@ def inner_product_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list[
     found = [c for c in every if _is_possible(c, every, kernel, target)]
     known = [c for c in found if isinstance(c.row_extent, int)]
     if known:
-        found = [min(known, key=lambda c: _cycles(c, target) * guess(c.column_extent))]
+        found = [min(known, key=lambda c: _cycles(c, kernel, target))]
     return [_nest(kernel, c, every, target, tuning) for c in found]
 
 
@@ -132,7 +134,7 @@ def _is_possible(c: Contraction, every: Sequence[Contraction], kernel: Kernel, t
         return bounds(rows)[0] <= MOST_ROWS_OF_CALL and not is_param(kernel, c.a.node)
     if rows == 1:
         return True
-    return rows <= MOST_ROWS and _cycles(c, target) < _cycles_along_rows(c, every, target)
+    return rows <= MOST_ROWS and _cycles(c, kernel, target) < _cycles_along_rows(c, every, target)
 
 
 def _is_along_depth(operand: Operand, c: Contraction) -> bool:
@@ -146,13 +148,14 @@ def _shown(c: Contraction, every: Sequence[Contraction]) -> Contraction | None:
     return next((f for f in one_loop if f.store_stride(f.column) == 1 and (f is c or f.column is c.rows[-1].var)), None)
 
 
-def _cycles(c: Contraction, target: Target) -> float:
-    """Cycles of a column."""
-    p, lanes, inner = default_parameters(c, target), _lanes(c, target), guess(c.reduction[-1].extent)
+def _cycles(c: Contraction, kernel: Kernel, target: Target) -> float:
+    """Cycles of a batch."""
+    p, lanes, inner, rows = default_parameters(c, target), _lanes(c, target), guess(c.reduction[-1].extent), guess(c.row_extent)
     steps = guess(c.depth) // max(1, inner) * ceil_div(inner, lanes)
-    heights = p.heights(guess(c.row_extent))
+    heights = p.heights(rows)
     width = p.width(heights[0])
-    return sum(steps * cycles(rows, width) / width + MERGE * rows for rows in heights)
+    copied = COPIED * rows * guess(c.depth) if _source_of_a(c, kernel) is Source.COPY else 0.0
+    return copied + guess(c.column_extent) * sum(steps * cycles(height, width) / width + MERGE * height for height in heights)
 
 
 def _cycles_along_rows(c: Contraction, every: Sequence[Contraction], target: Target) -> float:
@@ -161,7 +164,13 @@ def _cycles_along_rows(c: Contraction, every: Sequence[Contraction], target: Tar
     tile = default_tile(other, target)
     whole, left = divmod(guess(c.row_extent), tile.width)
     last = cycles(tile.rows, len(vectors.pieces(left, tile.lanes))) if left else 0.0
-    return guess(c.depth) * (whole * cycles(tile.rows, tile.vectors) + last) / tile.rows
+    return ceil_div(guess(c.column_extent), tile.rows) * guess(c.depth) * (whole * cycles(tile.rows, tile.vectors) + last)
+
+
+def _source_of_a(c: Contraction, kernel: Kernel) -> Source:
+    if memory_of(c.a.node) is not None and _is_along_depth(c.a, c):
+        return Source.MEMORY
+    return Source.PARAMETER if is_param(kernel, c.a.node) else Source.COPY
 
 
 def _lanes(c: Contraction, target: Target) -> int:
@@ -183,11 +192,8 @@ def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: 
         "block": lambda p: powers_of_two(p.columns, MOST_BLOCK),
     }
     p = tuning.replace(default, ("sums", "columns", "block"), lambda p: _fitted(p, default), values)
-    a = Source.PARAMETER if is_param(kernel, c.a.node) else Source.COPY
-    if memory_of(c.a.node) is not None and _is_along_depth(c.a, c):
-        a = Source.MEMORY
     tile = Tile(p.heights(c.row_extent)[0], 1, _lanes(c, target))
-    plan = Plan(kernel, c, tile, a, Source.MEMORY, *multiply_adds(c, tuning), target.num_threads, False)
+    plan = Plan(kernel, c, tile, _source_of_a(c, kernel), Source.MEMORY, *multiply_adds(c, tuning), target.num_threads, False)
     return InnerProducts(plan, shown, p, _ahead(c, p.width(tile.rows), target))
 
 

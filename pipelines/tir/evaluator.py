@@ -75,8 +75,9 @@ class Evaluator:
 
     @contextmanager
     def asking_ahead(self, node: Node, distance: Size) -> Iterator[None]:
-        """Inside, what loads an element of `node` from memory asks the second-level cache for the one `distance` elements after it."""
-        self._ahead = node, distance
+        """Inside, what loads an element of `node` from memory asks for the one `distance` elements after it to come to the second-level
+        cache; at a distance of 0 nothing is asked for."""
+        self._ahead = (node, distance) if distance != 0 else None
         yield
         self._ahead = None
 

@@ -69,7 +69,7 @@ def test_symbolic_sizes_around_the_limits_of_the_plan(form, mcpu):
     assert kernel.schedule.split()[0] == "inner_products", kernel.schedule
     rows, columns, depths = set(), set(), set()
     for nest in nests_of(text, target):
-        rows.update(around(*nest.heights, nest.most_rows))
+        rows.update(around(*nest.heights, nest.rows))
         columns.update(around(*map(nest.p.width, nest.heights), nest.p.block, 2 * nest.p.block, 1024 + nest.p.block))
         depths.update(around(nest.tile.lanes, 3 * nest.tile.lanes))
     rng = np.random.default_rng(7)

@@ -19,7 +19,7 @@ from relayc.pipelines.cpu.schedule.bf16.plan import COPIED, STORED, Lower, Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import has_contiguous_columns
-from relayc.pipelines.cpu.schedule.contraction.strategy import contraction_nest
+from relayc.pipelines.cpu.schedule.contraction.strategy import contraction_nests
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.memory import align
@@ -165,8 +165,8 @@ class PairsNest:
             return None
         if not has_contiguous_columns(self.c):
             return None
-        found = contraction_nest(self.kernel, self.target, Tuning())
-        return found if found is not None and not found.packings() else None
+        found = contraction_nests(self.kernel, self.target, Tuning())
+        return found[-1] if found and not found[-1].packings() else None
 
     def _staged(self) -> int:
         """Elements of a copy of few rows for tiles that read rows behind the last; 0 where there is none."""

@@ -85,9 +85,9 @@ class BlockedNest(ContractionNest):
     sums: ir.Value
     cover: Cover
 
-    def __init__(self, plan: Plan, blocks: Blocks) -> None:
+    def __init__(self, plan: Plan, blocks: Blocks, most_rows: int | None = None) -> None:
         c, tile = plan.contraction, plan.tile
-        super().__init__(plan, plan.copied_bytes)
+        super().__init__(plan, plan.copied_bytes, most_rows)
         self.table: ir.Value | None = None
         self.row_var = c.rows[-1].var if c.rows else None
         self.is_covered = not isinstance(plan.rows, int)

@@ -9,27 +9,25 @@ Where the number of rows is symbolic, a call with more than a few of them runs t
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import reduce
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, LEFT, Columns, Microkernel, Point, Sums, element
-from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
+from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest, emit_first
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes
-from relayc.pipelines.cpu.schedule.contraction.strategy import contraction_nest, multiply_adds
+from relayc.pipelines.cpu.schedule.contraction.strategy import contraction_nests, multiply_adds
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile, cycles, default_tile
 from relayc.pipelines.kernel.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.kernel.contraction import Contraction, Operand, match, reading_of
 from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.schedule.strategy import Body, Scheduled, is_param, kernel_body
+from relayc.pipelines.schedule.strategy import Body, Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning, powers_of_two
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import flat, local_buffer
-from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, maximum, minimum
+from relayc.symbolic import Dim, Size, bounds, ceil_div, guess, minimum
 
 RowsCode = Callable[[Sequence[Index], Index], None]
 """Emits the code of a tile of rows: their indices, and the first one's place among the rows of the buffer of sums."""
@@ -83,9 +81,10 @@ class InnerParameters:
 def schedule_inner_products(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a product of which one operand has few rows, or may have few; None for any other kernel."""
     nests = inner_product_nests(kernel, target, tuning)
-    if nests and isinstance(nests[0].c.row_extent, int):
-        return nests[0].emit()
-    return _emit_where_few(nests, contraction_nest(kernel, target, tuning)) if nests else None
+    if nests and nests[-1].most_rows is not None:
+        others = contraction_nests(kernel, target, tuning)
+        return emit_first([*nests, *others]) if others else None
+    return emit_first(nests) if nests else None
 
 
 def inner_product_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list["InnerProducts"]:
@@ -96,28 +95,6 @@ def inner_product_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list[
     if known:
         found = [min(known, key=lambda c: _cycles(c, kernel, target))]
     return [_nest(kernel, c, every, target, tuning) for c in found]
-
-
-def _emit_where_few(nests: Sequence["InnerProducts"], otherwise: ContractionNest | None) -> Scheduled | None:
-    """A function that runs the first of the nests for whose rows a call has few, but some, or else the other one."""
-    if otherwise is None:
-        return None
-    every = [*nests, otherwise]
-    memory = reduce(maximum, (one.workspace_bytes for one in every))
-    packings = otherwise.packings()
-    with kernel_body(otherwise.plan.kernel, packings, memory) as body:
-        _emit_first(every, body)
-    return Scheduled(body.function, packings, memory, turns=otherwise.plan.turns)
-
-
-def _emit_first(nests: Sequence[ContractionNest], body: Body) -> None:
-    first, *rest = nests
-    if not rest:
-        first.emit_in(body)
-        return
-    beyond_one = emit.arith("subi", emit.index_constant(first.c.row_extent), emit.index_constant(1))
-    is_few = emit.compare("ult", beyond_one, emit.index_constant(MOST_ROWS_OF_CALL))
-    nest.when(is_few, body.evaluator, lambda: first.emit_in(body), lambda: _emit_first(rest, body))
 
 
 def _is_possible(c: Contraction, every: Sequence[Contraction], kernel: Kernel, target: Target) -> bool:
@@ -197,7 +174,7 @@ def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: 
     return InnerProducts(plan, shown, p, _ahead(c, p.width(tile.rows), target))
 
 
-def _ahead(c: Contraction, width: int, target: Target) -> tuple[Node, Size] | None:
+def _ahead(c: Contraction, width: int, target: Target) -> tuple[Node, Size]:
     """What a tile of so many columns asks for, ahead of its use: what the next one reads at the same step, where B comes from beyond all
     caches. A core guesses what follows in each of few long rows by itself, but not in rows of a page or less."""
     reading = reading_of(c.b)
@@ -206,7 +183,7 @@ def _ahead(c: Contraction, width: int, target: Target) -> tuple[Node, Size] | No
     assert source is not None
     item, distance = element_bytes(source), width * reading.offset.coefficient(c.column)
     is_far = guess(source.size) * item > target.l3_bytes // 2
-    return (source, distance) if is_far and 0 < guess(distance) * item <= target.l2_bytes // 4 else None
+    return source, distance if is_far and 0 < guess(distance) * item <= target.l2_bytes // 4 else 0
 
 
 def _fitted(p: InnerParameters, default: InnerParameters) -> InnerParameters:
@@ -223,23 +200,25 @@ class InnerProducts(ContractionNest):
     Attributes:
       shown: the contraction in the roles in which its results are stored.
       heights: rows of the tiles, as `InnerParameters.heights` says.
-      ahead: what is asked for ahead of its use, and how many elements ahead; None for nothing.
+      rows: how many there are, at most.
+      ahead: what is asked for ahead of its use, and by how many elements; 0 for not at all.
     """
 
-    def __init__(self, plan: Plan, shown: Contraction, parameters: InnerParameters, ahead: tuple[Node, Size] | None) -> None:
+    def __init__(self, plan: Plan, shown: Contraction, parameters: InnerParameters, ahead: tuple[Node, Size]) -> None:
         self.shown, self.p = shown, parameters
         c = plan.contraction
         self.heights = parameters.heights(c.row_extent)
-        self.most_rows = c.row_extent if isinstance(c.row_extent, int) else MOST_ROWS_OF_CALL
-        copied = c.batches * minimum(c.row_extent, self.most_rows) * c.depth * element_bytes(c.a.node)
-        super().__init__(plan, copied if plan.a is Source.COPY else 0)
+        few = None if isinstance(c.row_extent, int) else MOST_ROWS_OF_CALL
+        self.rows = few or c.row_extent
+        copied = c.batches * minimum(c.row_extent, self.rows) * c.depth * element_bytes(c.a.node)
+        super().__init__(plan, copied if plan.a is Source.COPY else 0, few)
         loops = [MergedLoop([v], v.extent) for v in c.reduction]
         if memory_of(c.b.node) is not None and memory_of(c.a.node) is not None:
             loops = collapse(c.reduction, Accesses([(o.node, o.offset) for o in (c.a, c.b)]))
         self.depth_loops = loops
         self.is_turned = shown.column is not c.column
         """Whether the rows are columns where results are stored."""
-        self.pitch = self.most_rows if self.is_turned else parameters.block
+        self.pitch = self.rows if self.is_turned else parameters.block
         self.rows_copy: ir.Value | None = None
         self.ahead = ahead
         self.row = c.rows[-1].var if c.rows else Var(0, 0, name="row")
@@ -268,7 +247,7 @@ class InnerProducts(ContractionNest):
 
     def _allocate(self) -> None:
         """The buffer of a thread, with room behind it for a whole vector."""
-        self.sums = local_buffer(self.most_rows * self.p.block + self.tile.lanes, self.c.node.element)
+        self.sums = local_buffer(self.rows * self.p.block + self.tile.lanes, self.c.node.element)
 
     def _copied_at(self, point: Point) -> Index:
         """Where the element of A for a point is in a copy: row by row."""
@@ -318,7 +297,7 @@ class InnerProducts(ContractionNest):
         extent = self.c.row_extent
 
         def rows(inner: RowsCode) -> None:
-            tile = Var(0, ceil_div(self.most_rows, height) - 1, name="rows")
+            tile = Var(0, ceil_div(self.rows, height) - 1, name="rows")
             with emit.for_loop(0, ceil_div(extent, height), 1, tile), self.evaluator.scope():
                 start = Index.of(tile) * height
                 inner([emit.at_most(start + i, extent - 1) for i in range(height)], start)
@@ -349,7 +328,7 @@ class InnerProducts(ContractionNest):
             tiles(0, whole, None, width)
             if count.const > whole:
                 with self.evaluator.scope():
-                    tile(Index(whole), count.const - whole)
+                    tile(Index(whole), int(count.const - whole))
             return
         some = emit.materialize(count)
         last = emit.arith("subi", some, emit.index_constant(width))
@@ -406,7 +385,7 @@ class InnerProducts(ContractionNest):
             place = self._copied_at(left)
             buffer, type_ = self.rows_copy, c.a.node.element
             a = self.evaluator.once(("row", place.key), lambda: self.evaluator.load_from(buffer, type_, place))
-        with nullcontext() if self.ahead is None else self.evaluator.asking_ahead(*self.ahead):
+        with self.evaluator.asking_ahead(*self.ahead):
             b = element(c.b, {**column, **at}, self.evaluator)
         return emit.multiply_add(emit.convert(a, c.a.casts), emit.convert(b, c.b.casts), total)
 
@@ -415,7 +394,7 @@ class InnerProducts(ContractionNest):
     def _finish(self, first: Index, count: Index, rows: Size, point: Point) -> None:
         """The epilogue of some rows, row by row, in vectors of columns; what is left over of a block is a masked vector."""
         lanes = self.tile.lanes
-        row = Var(0, self.most_rows - 1, name="row")
+        row = Var(0, self.rows - 1, name="row")
 
         def code(low: ir.Value | Size, high: ir.Value | Size, at: Point, is_whole: bool) -> None:
             column = Var(0, self.p.block - 1, name="column")
@@ -440,8 +419,8 @@ class InnerProducts(ContractionNest):
         if isinstance(rows, int):
             pieces = vectors.pieces(rows, self.tile.lanes)
         else:
-            lanes = min(self.tile.lanes, 1 << (self.most_rows - 1).bit_length())
-            left, pieces = {LEFT: Index(rows)}, [(start, lanes) for start in range(0, self.most_rows, lanes)]
+            lanes = min(self.tile.lanes, 1 << (self.rows - 1).bit_length())
+            left, pieces = {LEFT: Index(rows)}, [(start, lanes) for start in range(0, self.rows, lanes)]
         column = Var(0, self.p.block - 1, name="column")
         with emit.for_loop(0, emit.materialize(count), 1, column), self.evaluator.scope():
             at = {**point, self.c.column: first + column, COLUMN: Index(), **left}

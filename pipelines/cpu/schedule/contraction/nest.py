@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import reduce
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, LEFT, Columns, Point, Steps, along_columns, element
@@ -16,7 +17,27 @@ from relayc.pipelines.schedule.strategy import Body, Scheduled, kernel_body
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, view
 from relayc.pipelines.tir.evaluator import Evaluator
-from relayc.symbolic import Size
+from relayc.symbolic import Size, maximum
+
+
+def emit_first(nests: Sequence["ContractionNest"]) -> Scheduled:
+    """A function that runs the first of several loop nests that are for the number of rows of a call; the last ones are for any number."""
+    last = nests[-1]
+    memory = reduce(maximum, (one.workspace_bytes for one in nests))
+    packings = last.packings()
+    with kernel_body(last.plan.kernel, packings, memory) as body:
+        _emit_in(nests, body)
+    return Scheduled(body.function, packings, memory, turns=last.plan.turns)
+
+
+def _emit_in(nests: Sequence["ContractionNest"], body: Body) -> None:
+    first, *rest = nests
+    if first.most_rows is None:
+        first.emit_in(body)
+        return
+    beyond_one = emit.arith("subi", emit.index_constant(first.plan.rows), emit.index_constant(1))
+    is_few = emit.compare("ult", beyond_one, emit.index_constant(first.most_rows))
+    nest.when(is_few, body.evaluator, lambda: first.emit_in(body), lambda: _emit_in(rest, body))
 
 
 class ContractionNest(ABC):
@@ -24,11 +45,13 @@ class ContractionNest(ABC):
 
     Attributes:
       copied_bytes: memory for what the kernel copies, after a padded A.
+      most_rows: what the loops are for where only a call knows the number of rows: at least one and at most so many; None for any number.
     """
 
     evaluator: Evaluator
 
-    def __init__(self, plan: Plan, copied_bytes: Size) -> None:
+    def __init__(self, plan: Plan, copied_bytes: Size, most_rows: int | None = None) -> None:
+        self.most_rows = most_rows
         self.plan, self.c, self.tile, self.copied_bytes = plan, plan.contraction, plan.tile, copied_bytes
         self.line = LINE // element_bytes(self.c.b.node)
 
@@ -36,13 +59,6 @@ class ContractionNest(ABC):
     def workspace_bytes(self) -> Size:
         """Memory that the kernel works with."""
         return self.plan.padded_bytes + self.copied_bytes
-
-    def emit(self) -> Scheduled:
-        """The kernel in tir, at the ambient insertion point."""
-        packings = self.packings()
-        with kernel_body(self.plan.kernel, packings, self.workspace_bytes) as body:
-            self.emit_in(body)
-        return Scheduled(body.function, packings, self.workspace_bytes, turns=self.plan.turns)
 
     def emit_in(self, body: Body) -> None:
         """The code in a function with the arguments and the memory that it asks for."""

@@ -5,7 +5,7 @@ from functools import partial
 from math import prod
 
 from relayc.pipelines.cpu.schedule.contraction.blocked import BlockedNest
-from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
+from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest, emit_first
 from relayc.pipelines.cpu.schedule.contraction.padded import PaddedNest, fewest_tasks
 from relayc.pipelines.cpu.schedule.contraction.plan import (
     BUSY_ROWS,
@@ -40,7 +40,7 @@ from relayc.pipelines.schedule.strategy import Scheduled, is_param
 from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.schedule.turns import is_repeated
 from relayc.pipelines.target import Target
-from relayc.symbolic import Dim, Size, ceil_div, guess
+from relayc.symbolic import Dim, Size, bounds, ceil_div, guess
 
 MOST_TAPS = 64
 """Steps of checked reduction loops up to which the tiles that a padding touches are unrolled; beyond, a padded copy is made first."""
@@ -48,24 +48,44 @@ MOST_TAPS = 64
 
 def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a kernel whose result is a contraction with an elementwise epilogue; None for any other."""
-    nest = contraction_nest(kernel, target, tuning)
-    return nest.emit() if nest is not None else None
+    nests = contraction_nests(kernel, target, tuning)
+    return emit_first(nests) if nests else None
 
 
-def contraction_nest(kernel: Kernel, target: Target, tuning: Tuning) -> ContractionNest | None:
-    """The loops of such a kernel; None for any other."""
+def contraction_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list[ContractionNest]:
+    """The loops of such a kernel, the last ones for any number of rows; none for any other kernel."""
+    few = _few_rows_in_place(kernel, target, tuning)
     chosen = choose(kernel, target, tuning)
     if chosen is None:
-        return None
+        return []
     plan, blocks = chosen
     if blocks is not None:
-        return BlockedNest(plan, blocks)
+        return [*few, BlockedNest(plan, blocks)]
     has_masks = 0 < target.mask_bits <= plan.contraction.a.node.element.width
-    return PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)
+    return [PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)]
 
 
-def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks | None] | None:
-    """How such a kernel is run, and the blocks for the caches, None where a padding bounds what is read; None for any other kernel."""
+def _few_rows_in_place(kernel: Kernel, target: Target, tuning: Tuning) -> list[ContractionNest]:
+    """Loops for so few of a symbolic number of rows that they read B where it lies, where more rows read a copy of it."""
+    chosen = choose(kernel, target, tuning)
+    if chosen is None or chosen[1] is None:
+        return []
+    plan, c = chosen[0], chosen[0].contraction
+    most = (FEWEST_TILES - 1) * plan.tile.rows
+    in_place = plan.b is Source.COPY and c.b.node.kind == "arg" and has_contiguous_columns(c)
+    if not in_place or isinstance(plan.rows, int) or bounds(plan.rows)[0] > most:
+        return []
+    few = choose(kernel, target, tuning, IN_PLACE_ROWS)
+    assert few is not None and few[1] is not None
+    return [BlockedNest(*few, most)]
+
+
+def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = None) -> tuple[Plan, Blocks | None] | None:
+    """How such a kernel is run, and the blocks for the caches, None where a padding bounds what is read; None for any other kernel.
+
+    Args:
+      rows: for so few of a symbolic number of rows, which read B where it lies.
+    """
     found = match(kernel)
     if not found:
         return None
@@ -80,10 +100,10 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     joined = _joined_rows(contraction, kernel)
     contraction = joined or _long_rows(contraction, kernel, target)
     values = {"rows": partial(tile_rows, contraction, target), "vectors": partial(tile_vectors, contraction, target)}
-    few = FEW_ROWS if is_repeated(kernel) and isinstance(contraction.row_extent, Dim) else None
+    few = rows or (FEW_ROWS if is_repeated(kernel) and isinstance(contraction.row_extent, Dim) else None)
     far = is_far(kernel, contraction, target)
     tile = tuning.replace(default_tile(contraction, target, few, far), ("rows", "vectors"), values=values)
-    b = source_of_b(kernel, contraction, tile, target)
+    b = source_of_b(kernel, contraction, tile, target) if rows is None else Source.MEMORY
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
         return Plan(kernel, contraction, tile, Source.MEMORY, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches), None
@@ -111,9 +131,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning) -> tuple[Plan, Blocks
     if turns:
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
-    return Plan(
-        kernel, contraction, tile, a, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches, turns, far, waits
-    ), blocks
+    work, grain = multiply_adds(contraction, tuning)
+    return Plan(kernel, contraction, tile, a, b, work, grain, target.num_threads, prefetches, turns, far, waits), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:
@@ -142,6 +161,8 @@ def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> flo
     return lanes * ready * contiguous
 
 
+IN_PLACE_ROWS = 2
+"""Rows of tiles that read B where it lies, where a call has few: wide tiles, for few rows wait for the memory."""
 GATHERED = 3.0
 """Cycles to pack an element of B whose columns are not neighbours in memory: one by one."""
 

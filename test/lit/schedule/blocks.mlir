@@ -1,4 +1,4 @@
-// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3" | filecheck %s
+// RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te,te-to-tir --config "target=cpu -mcpu=x86-64-v3 -l2-bytes=262144" | filecheck %s
 
 // Rows that are a page apart share a few sets of the cache: they are copied tile by tile, into memory that the caller plans. Columns that
 // are far apart likewise, on the stack.

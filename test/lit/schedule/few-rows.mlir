@@ -11,9 +11,7 @@
 // CHECK-COUNT-10: vector.fma
 // CHECK-NEXT: scf.yield
 // CHECK-NOT: memref.prefetch
-// CHECK: %[[STEPS:.*]] = arith.divui %{{.*}}, %c3{{[_0-9]*}}
-// CHECK: %[[END:.*]] = arith.addi %[[LOW]], %[[STEPS]]
-// CHECK: scf.for %{{.*}} = %[[LOW]] to %[[END]] {{.*}} iter_args(
+// CHECK: scf.for %{{.*}} = %[[LOW]] to %c341 {{.*}} iter_args(
 // CHECK-COUNT-12: vector.fma
 // CHECK-NEXT: scf.yield
 // CHECK: scf.for {{.*}} iter_args(

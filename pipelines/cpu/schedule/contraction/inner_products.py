@@ -208,8 +208,8 @@ class InnerProducts(ContractionNest):
         self.shown, self.p = shown, parameters
         c = plan.contraction
         self.heights = parameters.heights(c.row_extent)
-        few = None if isinstance(c.row_extent, int) else MOST_ROWS_OF_CALL
-        self.rows = few or c.row_extent
+        self.rows = c.row_extent if isinstance(c.row_extent, int) else MOST_ROWS_OF_CALL
+        few = None if isinstance(c.row_extent, int) else self.rows
         copied = c.batches * minimum(c.row_extent, self.rows) * c.depth * element_bytes(c.a.node)
         super().__init__(plan, copied if plan.a is Source.COPY else 0, few)
         loops = [MergedLoop([v], v.extent) for v in c.reduction]

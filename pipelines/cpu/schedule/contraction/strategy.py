@@ -54,30 +54,24 @@ def schedule_contraction(kernel: Kernel, target: Target, tuning: Tuning) -> Sche
 
 def contraction_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list[ContractionNest]:
     """The loops of such a kernel, the last ones for any number of rows; none for any other kernel."""
-    few = _few_rows_in_place(kernel, target, tuning)
     chosen = choose(kernel, target, tuning)
     if chosen is None:
         return []
     plan, blocks = chosen
     if blocks is not None:
-        return [*few, BlockedNest(plan, blocks)]
+        return [*_few_rows_in_place(plan, target), BlockedNest(plan, blocks)]
     has_masks = 0 < target.mask_bits <= plan.contraction.a.node.element.width
     return [PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)]
 
 
-def _few_rows_in_place(kernel: Kernel, target: Target, tuning: Tuning) -> list[ContractionNest]:
+def _few_rows_in_place(plan: Plan, target: Target) -> list[ContractionNest]:
     """Loops for so few of a symbolic number of rows that they read B where it lies, where more rows read a copy of it."""
-    chosen = choose(kernel, target, tuning)
-    if chosen is None or chosen[1] is None:
-        return []
-    plan, c = chosen[0], chosen[0].contraction
-    most = (FEWEST_TILES - 1) * plan.tile.rows
+    c, most = plan.contraction, (FEWEST_TILES - 1) * plan.tile.rows
     in_place = plan.b is Source.COPY and c.b.node.kind == "arg" and has_contiguous_columns(c)
     if not in_place or isinstance(plan.rows, int) or bounds(plan.rows)[0] > most:
         return []
-    few = choose(kernel, target, tuning, IN_PLACE_ROWS)
-    assert few is not None and few[1] is not None
-    return [BlockedNest(*few, most)]
+    chosen = choose(plan.kernel, target, Tuning(), IN_PLACE_ROWS)
+    return [] if chosen is None or chosen[1] is None else [BlockedNest(chosen[0], chosen[1], most)]
 
 
 def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = None) -> tuple[Plan, Blocks | None] | None:

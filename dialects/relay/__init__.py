@@ -10,6 +10,7 @@ from relayc.dialects.relay import coupling as coupling
 from relayc.dialects.relay import create as create
 from relayc.dialects.relay import dense as dense
 from relayc.dialects.relay import determinant as determinant
+from relayc.dialects.relay import fourier as fourier
 from relayc.dialects.relay import image as image
 from relayc.dialects.relay import indexing as indexing
 from relayc.dialects.relay import later as later

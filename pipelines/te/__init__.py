@@ -11,6 +11,7 @@ from relayc.pipelines.te import coupling as coupling
 from relayc.pipelines.te import create as create
 from relayc.pipelines.te import dense as dense
 from relayc.pipelines.te import determinant as determinant
+from relayc.pipelines.te import fourier as fourier
 from relayc.pipelines.te import image as image
 from relayc.pipelines.te import indexing as indexing
 from relayc.pipelines.te import norm as norm

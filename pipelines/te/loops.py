@@ -28,13 +28,15 @@ def nest(shape: Sequence[Size], carried: Sequence[Value], body: Callable[..., Se
     return list(level([], carried))
 
 
-def when(condition: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-    """if condition: carried = body(*carried). Gives `carried` after it."""
+def when(
+    condition: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]], otherwise: Callable[..., Sequence[Value]] | None = None
+) -> list[Value]:
+    """if condition: carried = body(*carried), else carried = otherwise(*carried), where there is one. Gives `carried` after it."""
     op = scf.IfOp(condition, [v.type for v in carried], has_else=True)
     with ir.InsertionPoint(op.then_block):
         scf.YieldOp(list(body(*carried)))
     with ir.InsertionPoint(op.else_block):
-        scf.YieldOp(list(carried))
+        scf.YieldOp(list(carried if otherwise is None else otherwise(*carried)))
     return list(op.results)
 
 

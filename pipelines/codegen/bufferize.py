@@ -16,9 +16,10 @@ from math import prod
 
 from relayc.dialects.functions import retype, symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
+from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
-from relayc.pipelines.kernel.updates import updates_of
+from relayc.pipelines.kernel.updates import THREADS, updates_of
 from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes, symbol_names
 from relayc.pipelines.upstream import run_upstream
 from relayc.symbolic import Dim, Size
@@ -41,6 +42,7 @@ def bufferize_kernel(module: ir.Module) -> None:
     with module.context, module.operation.location:
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
             _choose_parallel_loops(function)
+            _share_iterations(function)
             _place_temporaries(function)
         run_upstream(module.operation, "canonicalize,cse", verify=True)
 
@@ -378,6 +380,25 @@ def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
         ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
 
 
+def _share_iterations(function: func.FuncOp) -> None:
+    """Makes loops whose iterations are worth a thread parallel, where all of them together are."""
+    loops = [loop for loop in walk(function.operation, scf.ForOp) if THREADS in loop.operation.attributes]
+    for loop in [loop for loop in loops if loop.operation.parent.name == "func.func" and not loop.operation.results]:
+        low, high, step = loop.operation.operands
+        with function_sizes(function), ir.InsertionPoint(loop), loop.location:
+            work = size_value(read_size_attribute(loop.operation.attributes[THREADS]))
+            worth = arith.cmpi(arith.CmpIPredicate.sge, arith.muli(arith.subi(high, low), work), _index(PARALLEL_WORK))
+            ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
+            shared = scf.ParallelOp([], [low], [high], [step], [])
+            loop.operation.regions[0].blocks[0].append_to(shared.operation.regions[0])
+            block = shared.operation.regions[0].blocks[0]
+            terminator = block.operations[len(block.operations) - 1]
+            with ir.InsertionPoint(terminator):
+                scf.ReduceOp([], 0)
+            terminator.operation.erase()
+        loop.operation.erase()
+
+
 def _index(value: int) -> ir.Value:
     return arith.ConstantOp(ir.IndexType.get(), value).result
 
@@ -419,18 +440,17 @@ def split_parallel(loop: scf.ParallelOp, kept: int) -> None:
 
 
 def _place_temporaries(function: func.FuncOp) -> None:
-    """Moves allocations to the function's entry: on the stack as long as they fit, else freed before the return.
+    """Moves allocations to the function's entry, or to the start of the iteration of a parallel loop that they are in: on the stack as long
+    as they fit, else freed at the end of it.
 
     One whose size is computed there moves with what computes it. One whose size only the data says stays where it is, and is freed at the
     end of its block.
     """
-    block = function.regions[0].blocks[0]
-    terminator = block.operations[len(block.operations) - 1]
     for op in walk(function.operation, memref.DeallocOp):
         op.operation.erase()
     stack = STACK_BYTES
     for op in walk(function.operation, memref.AllocOp):
-        type_ = op.operation.results[0].type
+        type_, block = op.operation.results[0].type, _room_of(op.operation)
         alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
         if not type_.has_static_shape:
             _free_at_end(op, block, alignment)
@@ -442,22 +462,29 @@ def _place_temporaries(function: func.FuncOp) -> None:
                 buffer = memref.AllocaOp(type_, [], [], alignment=alignment).result
             else:
                 buffer = memref.AllocOp(type_, [], [], alignment=alignment).result
-                with ir.InsertionPoint(terminator):
+                with ir.InsertionPoint(block.operations[len(block.operations) - 1]):
                     memref.DeallocOp(buffer)
         op.operation.results[0].replace_all_uses_with(buffer)
         op.operation.erase()
 
 
-def _free_at_end(op: memref.AllocOp, entry: ir.Block, alignment: ir.Attribute) -> None:
-    """Allocates a temporary of a size that is no number, once for a call where that can be."""
+def _room_of(op: ir.Operation) -> ir.Block:
+    """The block at whose start a temporary is allocated: that of the function, or of the iterations of a parallel loop."""
+    while op.parent.name not in ("func.func", "scf.parallel"):
+        op = op.parent.operation
+    return op.block
+
+
+def _free_at_end(op: memref.AllocOp, room: ir.Block, alignment: ir.Attribute) -> None:
+    """Allocates a temporary of a size that is no number, once in `room` where that can be."""
     operation = op.operation
-    sizes = list(operation.operands)
+    sizes, entry = list(operation.operands), _entry_of(operation)
     with operation.location:
-        if operation.block != entry and all(_comes_from_arguments(v, entry) for v in sizes):
-            with ir.InsertionPoint.at_block_begin(entry):
+        if operation.block != room and all(_comes_from_arguments(v, entry) for v in sizes):
+            with ir.InsertionPoint.at_block_begin(room):
                 sizes = [_cloned(v, {}) for v in sizes]
                 buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
-            block = entry
+            block = room
         else:
             with ir.InsertionPoint(op):
                 buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
@@ -466,6 +493,13 @@ def _free_at_end(op: memref.AllocOp, entry: ir.Block, alignment: ir.Attribute) -
             memref.DeallocOp(buffer)
     operation.results[0].replace_all_uses_with(buffer)
     operation.erase()
+
+
+def _entry_of(op: ir.Operation) -> ir.Block:
+    """The block of the function that an operation is in."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op.regions[0].blocks[0]
 
 
 def _comes_from_arguments(value: ir.Value, entry: ir.Block) -> bool:

@@ -13,7 +13,8 @@ DISTINCT = "relay.distinct"
 """Unit attribute of loops of te kernels: no two iterations write the same element, or it does not matter which of them does it last; what
 they write none of them reads."""
 THREADS = "relay.threads"
-"""Unit attribute of such loops of which an iteration does enough for a thread of a CPU."""
+"""Attribute of such loops, of which iterations may be shared by threads of a CPU: the work of each, a size, in iterations of an innermost
+loop."""
 
 
 def find_updates(function: ir.OpView) -> dict[int, int]:

@@ -31,6 +31,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
+from relayc.pipelines.codegen.vectorize import vectorize_loops
 from relayc.pipelines.kernel.cost import Cost, kernel_cost
 from relayc.pipelines.kernel.updates import UPDATES, updates_of
 from relayc.pipelines.program.components import FAILS
@@ -99,6 +100,7 @@ def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Targe
         workspaces = find_backend(target.kind).launch_loops(fallback)
         if workspaces is None:
             bufferize_kernel(fallback)
+            vectorize_loops(fallback, target)
         for function in fallback.body.operations:
             with ir.InsertionPoint(module.body):
                 clone = function.operation.clone().opview

@@ -18,6 +18,7 @@ from math import cos, pi, sin
 from typing import TypeAlias
 
 from relayc.dialects.mlir import arith, ir, math
+from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.fourier import LARGEST_FACTOR, PLAN
 from relayc.dialects.relay.types import TensorType
@@ -37,6 +38,8 @@ _SIDE_BY_SIDE = 4096
 """Elements of the lines side by side, at most: both copies of them fit into the caches near to a core."""
 _TILE = 8
 """Elements of each line that are read or written before those of the next one."""
+_PASSES = 4
+"""Operations on an element, in iterations of a loop that is worth a thread."""
 _UNROLLED = (8, 4, 2, 3, 5)
 """Factors with code of their own."""
 
@@ -503,8 +506,8 @@ def fft(op: Op, data: Value, roots: Value, plan: Value) -> Value:
         return [rows.write(work, copy, result)]
 
     found = loop(zero, index_constant(ceil_div(batch, side_by_side)), one, [empty(out)], block)[0]
-    for mark in (DISTINCT, THREADS):
-        found.owner.operation.attributes[mark] = ir.UnitAttr.get()
+    attributes = found.owner.operation.attributes
+    attributes[DISTINCT], attributes[THREADS] = ir.UnitAttr.get(), size_attribute(_PASSES * length * side_by_side)
     return found
 
 

@@ -29,7 +29,10 @@ def nest(shape: Sequence[Size], carried: Sequence[Value], body: Callable[..., Se
 
 
 def when(
-    condition: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]], otherwise: Callable[..., Sequence[Value]] | None = None
+    condition: Value,
+    carried: Sequence[Value],
+    body: Callable[..., Sequence[Value]],
+    otherwise: Callable[..., Sequence[Value]] | None = None,
 ) -> list[Value]:
     """if condition: carried = body(*carried), else carried = otherwise(*carried), where there is one. Gives `carried` after it."""
     op = scf.IfOp(condition, [v.type for v in carried], has_else=True)

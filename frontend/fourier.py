@@ -1,140 +1,70 @@
-"""Discrete Fourier transforms as steps on tensors: products with constant matrices, of which long transforms take several.
+"""Discrete Fourier transforms as steps on tensors, of rows [batch, n, parts]: real, or real and imaginary part of each element.
 
-A complex tensor is one of *planes* [batch, 2, n], real and imaginary parts; a real one has a single plane. A transform of a length n = a b
-is one of length a of the columns of [a, b], a product with constants exp(i t), and one of length b of the rows (Cooley and Tukey).
-With factors of 16 to 64 these are small matrix products, which take less time than more steps of less arithmetic. A long prime length
-becomes a convolution, of a power of two (Bluestein).
+A short transform is a product with a constant matrix, a longer one of a length with small factors is the operator `fft`. Any other length
+n becomes a convolution, which is two transforms of a power of two of at least 2 n - 1 elements (Bluestein). Of a length that is an
+expression the program finds the factors, and chooses.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import ceil, isqrt, log2, pi, prod
+from math import pi, prod
 from typing import TypeAlias
 
 import numpy as np
 
+from relayc.dialects.relay import If, TensorType
+from relayc.dialects.relay.fourier import PLAN, plan_of
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.sizes import positions, size_tensor
+from relayc.frontend.sizes import new_symbols, positions, size_tensor
 from relayc.frontend.steps import add, binary, cast, filled, multiply, reshape, strided_slice, subtract, transpose
-from relayc.symbolic import Size, minimum
+from relayc.symbolic import Size, maximum, minimum
 
 Complex: TypeAlias = np.ndarray
 
-DIRECT = 128
-"""Up to this length one product is as fast as two of a factor each."""
-_LONGEST_FACTOR = 64
-_LONGEST_PRIME = 512
-"""A prime length up to which the product is taken rather than three transforms of at least twice the length."""
+DIRECT = 64
+"""Up to this length one product takes no longer than a transform by factors."""
+_LONGEST_PRODUCT = 256
+"""A length without small factors up to which one product takes no longer than a convolution."""
 
 
-def _roots(n: int, sign: int, product: np.ndarray) -> Complex:
-    """exp(sign 2 pi i product / n), where the product may be large."""
-    return np.exp(sign * 2j * pi / n * (product % n))
+# ---- tables ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _roots(n: int, product: np.ndarray) -> Complex:
+    """exp(-2 pi i product / n), where the product may be large."""
+    return np.exp(-2j * pi / n * (product % n))
 
 
 @lru_cache(maxsize=64)
-def _matrix(n: int, sign: int) -> Complex:
+def _matrix(n: int) -> Complex:
     """The transform of length n as a matrix, [element, frequency]."""
     at = np.arange(n, dtype=np.int64)
-    return _roots(n, sign, np.outer(at, at))
+    return _roots(n, np.outer(at, at))
 
 
-def _planes_matrix(matrix: Complex, planes: int) -> np.ndarray:
-    """A complex matrix [n, m] as the real one [planes n, 2 m] that a row of planes is multiplied with."""
-    rows = [np.concatenate([matrix.real, matrix.imag], 1), np.concatenate([-matrix.imag, matrix.real], 1)]
-    return np.concatenate(rows[:planes])
+def _pairs(z: Complex) -> np.ndarray:
+    return np.stack([z.real, z.imag], -1)
 
 
-def _factor(n: int) -> int:
-    """A short factor of n, of at least its root if there is one; 1 for a prime. The products have as many columns."""
-    long = next((d for d in range(isqrt(n - 1) + 1, _LONGEST_FACTOR + 1) if n % d == 0), 0)
-    return long or next(d for d in range(min(isqrt(n), _LONGEST_FACTOR), 0, -1) if n % d == 0)
+def _table(z: Complex, dtype: str) -> Tensor:
+    return constant(np.stack([z.real, z.imag]), dtype)
 
 
-def _times(x: Tensor, table: Complex) -> Tensor:
-    """Planes [batch, 1 or 2, ...] times complex constants [...]."""
-    real = constant(np.stack([table.real, table.imag if x.shape[1] == 1 else table.real])[None], x.dtype)
-    found = emit("multiply", x, real)
-    if x.shape[1] == 1:
-        return found
-    return emit("add", found, emit("multiply", _turned(x), constant(table.imag[None, None], x.dtype)))
+def _root_table(length: Size, dtype: str) -> Tensor:
+    """The roots that `fft` wants."""
+    if isinstance(length, int):
+        return _table(_roots(length, np.arange(length)), dtype)
+    return emit("fft_roots", positions(length), size_tensor(length), dtype=dtype)
 
 
-def _turned(x: Tensor) -> Tensor:
-    """Planes [batch, 2, ...] times i."""
-    signs = np.reshape([-1, 1], (2, *[1] * (x.rank - 2)))
-    return emit("multiply", emit("reverse", x, axis=1), constant(signs, x.dtype))
+def _plan_of(length: Size) -> Tensor:
+    if not isinstance(length, int):
+        return emit("fft_plan", size_tensor(length))
+    found = plan_of(length)
+    return constant(found + [0] * (PLAN - len(found)), "int64")
 
 
-def spectrum(x: Tensor, sign: int) -> Tensor:
-    """sum over n of exp(sign 2 pi i k n / N) x[n] for each k, along the last axis, of a known length.
-
-    Args:
-      x: planes [batch, 1 or 2, n], float32 or float64.
-      sign: -1 for the transform, 1 for its inverse, which is not divided by n here.
-
-    Returns:
-      Planes [batch, 2, n].
-    """
-    batch, planes, length = x.shape
-    assert isinstance(length, int) and isinstance(planes, int)  # by the converters
-    if length <= DIRECT:
-        return _product(x, sign, length)
-    first = _factor(length)
-    if first == 1:
-        return _product(x, sign, length) if length <= _LONGEST_PRIME else _by_convolution(x, sign)
-    second = length // first
-    left = constant(_planes_matrix(_matrix(first, sign), planes).T[None], x.dtype)
-    y = emit("nn.batch_matmul", left, reshape(x, (batch, planes * first, second)), transpose_b=False)
-    z = _times(reshape(y, (batch, 2, first, second)), _roots(length, sign, np.outer(np.arange(first), np.arange(second))))
-    if second > DIRECT:
-        rows = reshape(transpose(z, (0, 2, 1, 3)), (batch * first, 2, second))
-        found = transpose(reshape(spectrum(rows, sign), (batch, first, 2, second)), (0, 2, 3, 1))
-        return reshape(found, (batch, 2, length))
-    # The columns of each plane by themselves, so that the product can read them where they are.
-    left = constant(_planes_matrix(_matrix(second, sign), 1).T[None], x.dtype)
-    parts = emit("nn.batch_matmul", left, reshape(z, (batch * 2, first, second)), transpose_b=True)
-    parts = reshape(parts, (batch, 2, 2, length))
-    of_real, of_imaginary = (reshape(strided_slice(parts, [i], [i + 1], [1], [1]), (batch, 2, length)) for i in (0, 1))
-    return emit("add", of_real, _turned(of_imaginary))
-
-
-def _product(x: Tensor, sign: int, frequencies: int) -> Tensor:
-    """The first frequencies by one product."""
-    batch, planes, length = x.shape
-    assert isinstance(length, int) and isinstance(planes, int)
-    matrix = constant(_planes_matrix(_matrix(length, sign)[:, :frequencies], planes), x.dtype)
-    found = emit("nn.matmul", reshape(x, (batch, planes * length)), matrix)
-    return reshape(found, (batch, 2, frequencies))
-
-
-def _by_convolution(x: Tensor, sign: int) -> Tensor:
-    """k n is (k^2 + n^2 - (k - n)^2) / 2: a convolution with exp(-sign pi i n^2 / N), between two products with its inverse."""
-    length = x.shape[2]
-    assert isinstance(length, int)
-    long = 1 << ceil(log2(2 * length - 1))
-    at = np.arange(length, dtype=np.int64)
-    chirp = _roots(2 * length, sign, at * at)
-    kernel = np.zeros(long, complex)
-    kernel[:length] = chirp.conj()
-    kernel[long - length + 1 :] = chirp.conj()[:0:-1]
-    padded = resized(_times(x, chirp), 2, long)
-    found = spectrum(_times(spectrum(padded, -1), np.fft.fft(kernel) / long), 1)
-    return _times(resized(found, 2, length), chirp)
-
-
-def resized(x: Tensor, axis: int, size: Size) -> Tensor:
-    """x with `size` elements along an axis: what is behind them is cut off, and what is missing is 0."""
-    kept = minimum(x.shape[axis], size)
-    x = strided_slice(x, [0], [kept], [1], [axis])
-    if kept == size:
-        return x
-    width: list[Size] = [0] * (2 * x.rank)
-    width[2 * axis + 1] = size - kept
-    return emit("nn.pad", x, filled((), 0, x.dtype), pad_width=tuple(width))
-
-
-# ---- the forms that operators have ---------------------------------------------------------------------------------------------------
+# ---- transforms -----------------------------------------------------------------------------------------------------------------------
 
 
 def transform(x: Tensor, length: Size, inverse: bool, frequencies: Size | None = None) -> Tensor:
@@ -148,21 +78,14 @@ def transform(x: Tensor, length: Size, inverse: bool, frequencies: Size | None =
     Returns:
       [batch, frequencies, 2].
     """
-    x, sign = resized(x, 1, length), 1 if inverse else -1
     wanted = length if frequencies is None else frequencies
-    if not isinstance(length, int):
-        return _pairs(_computed(_planes(x), length, wanted, sign, inverse))
-    assert isinstance(wanted, int)
-    if length <= 2 * DIRECT:
-        # One product on elements as they are: of half the frequencies it is half of the arithmetic.
-        batch, _, parts = x.shape
-        assert isinstance(parts, int)
-        matrix = _matrix(length, sign)[:, :wanted] / (length if inverse else 1)
-        interleaved = _planes_matrix(matrix, parts).reshape(parts, length, 2, wanted).transpose(1, 0, 3, 2)
-        weights = constant(np.ascontiguousarray(interleaved).reshape(length * parts, 2 * wanted), x.dtype)
-        return reshape(emit("nn.matmul", reshape(x, (batch, length * parts)), weights), (batch, wanted, 2))
-    found = _pairs(resized(spectrum(_planes(x), sign), 2, wanted))
-    return multiply(found, 1 / length) if inverse else found
+    if isinstance(length, int) and isinstance(wanted, int) and length <= _limit(length):
+        matrix = _matrix(length)[:, :wanted]
+        matrix = matrix.conj() / length if inverse else matrix
+        # What an element's real part, and its imaginary one, contribute to both parts of each frequency.
+        weights = np.stack([_pairs(matrix), _pairs(1j * matrix)], 1)[:, : x.shape[2]]
+        return _product(x, weights.reshape(length, -1, 2 * wanted), wanted, 2)
+    return _long(x, length, wanted, inverse, False)
 
 
 def real_inverse(x: Tensor, length: Size) -> Tensor:
@@ -174,84 +97,123 @@ def real_inverse(x: Tensor, length: Size) -> Tensor:
     Returns:
       [batch, length, 1].
     """
-    half = length // 2 + 1
-    planes = _planes(resized(x, 1, half))
-    batch, count, _ = planes.shape
-    if not isinstance(length, int):
-        real = _computed(_weighted(planes, length), length, length, 1, True)
-        return reshape(strided_slice(real, [0], [1], [1], [1]), (batch, length, 1))
-    weights = np.full(length // 2 + 1, 2.0)
-    weights[0] = 1
-    if length % 2 == 0:
-        weights[-1] = 1
-    if length <= 2 * DIRECT:
-        matrix = (_matrix(length, 1)[: length // 2 + 1] * weights[:, None]) / length
-        table = _planes_matrix(matrix, int(count))[:, :length]
-        flat = reshape(planes, (batch, count * half))
-        return reshape(emit("nn.matmul", flat, constant(table, x.dtype)), (batch, length, 1))
-    # Of a sum with its conjugate the real part is left: frequencies that stand for two count twice, the others are 0.
-    found = spectrum(resized(multiply_by(planes, weights / length), 2, length), 1)
-    return reshape(strided_slice(found, [0], [1], [1], [1]), (batch, length, 1))
+    if isinstance(length, int) and length <= _limit(length):
+        half = length // 2 + 1
+        matrix = _matrix(length).conj()[:half] * (_counts(length, "float64").array[:, None] / length)
+        weights = np.stack([matrix.real, -matrix.imag], 1)[:, : x.shape[2]]
+        return _product(x, weights, length, 1)
+    return _long(x, length, length, True, True)
 
 
-def multiply_by(x: Tensor, factors: np.ndarray) -> Tensor:
-    """x times constants along its last axis."""
-    return emit("multiply", x, constant(factors, x.dtype))
+def _limit(length: int) -> int:
+    """Up to which length one product is taken, of a length as this one."""
+    return DIRECT if plan_of(length)[0] == 1 else _LONGEST_PRODUCT
 
 
-def _planes(x: Tensor) -> Tensor:
-    """[batch, n, parts] as planes."""
-    batch, length, parts = x.shape
-    return reshape(x, (batch, 1, length)) if parts == 1 else transpose(x, (0, 2, 1))
+def _product(x: Tensor, weights: np.ndarray, elements: int, parts: int) -> Tensor:
+    """Rows times weights [n, parts of x, elements * parts] as [batch, elements, parts]."""
+    x = resized(x, 1, weights.shape[0])
+    table = constant(np.ascontiguousarray(weights).reshape(-1, elements * parts), x.dtype)
+    return reshape(emit("nn.matmul", reshape(x, (x.shape[0], table.shape[0])), table), (x.shape[0], elements, parts))
 
 
-def _pairs(x: Tensor) -> Tensor:
-    """Planes as [batch, n, 2]."""
-    return transpose(x, (0, 2, 1))
+def _long(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_real: bool) -> Tensor:
+    """By the factors of the length, or, where it has none, by a convolution."""
+    halved = to_real or x.shape[2] == 1
+    if isinstance(length, int):
+        size = length // 2 if halved and length % 2 == 0 else length
+        if plan_of(size)[0] == 1:
+            return _factored(x, length, frequencies, inverse, to_real, _plan_of(size))
+        return _convolved(x, length, frequencies, inverse, to_real)
+    length = maximum(length, 0)
+    number = size_tensor(length)
+    if halved:
+        number = emit("right_shift", number, subtract(constant(1, "int64"), binary("bitwise_and", number, 1)))
+    plan, rows = emit("fft_plan", number), Tensor(x.type, value=x.value)
+    # A transform of no elements has nothing to compute either.
+    has_factors = reshape(binary("less", strided_slice(plan, [0], [1], [1], [0]), 2), ())
+    found = If.create(
+        has_factors.value,
+        lambda: _factored(rows, length, frequencies, inverse, to_real, plan).value,
+        lambda: _convolved(rows, length, frequencies, inverse, to_real).value,
+    )
+    return Tensor(TensorType.of(found), value=found)
 
 
-def _float_of(size: Size, dtype: str) -> Tensor:
-    return cast(size_tensor(size), dtype)
+def _factored(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_real: bool, plan: Tensor) -> Tensor:
+    sizes = {"length": length, "frequencies": frequencies}
+    return emit("fft", x, _root_table(length, x.dtype), plan, **sizes, inverse=inverse, to_real=to_real)
 
 
-def _computed(x: Tensor, length: Size, wanted: Size, sign: int, divided: bool) -> Tensor:
-    """A transform of a length that is an expression, by a product with a matrix that the program computes; x may have fewer elements."""
-    batch, planes, count = x.shape
-    rows, columns = (positions(n) for n in (count, wanted))
-    product = emit("multiply", reshape(rows, (count, 1)), reshape(columns, (1, wanted)))
-    cosines, sines = _circle(product, length, x.dtype)
-    sines = sines if sign > 0 else emit("negative", sines)
-    flat = reshape(x, (batch * planes, count))
-    cosine, sine = (reshape(emit("nn.matmul", flat, table), (batch, planes, wanted)) for table in (cosines, sines))
-    if planes == 1:
-        found = emit("concatenate", cosine, sine, axis=1)
-    else:
-        (a, b), (c, d) = ([strided_slice(t, [i], [i + 1], [1], [1]) for i in (0, 1)] for t in (cosine, sine))
-        found = emit("concatenate", subtract(a, d), add(b, c), axis=1)
-    return emit("divide", found, _float_of(length, x.dtype)) if divided else found
+def _convolved(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_real: bool) -> Tensor:
+    """j k is (j^2 + k^2 - (k - j)^2) / 2: between two products with exp(-pi i j^2 / n) stands a convolution with its inverse."""
+    x = strided_slice(x, [0], [minimum(x.shape[1], length)], [1], [1])
+    if to_real:
+        # Of a sum with its conjugate the real part is left: frequencies that stand for two count twice, the others are 0.
+        x = resized(x, 1, length // 2 + 1)
+        x = emit("multiply", x, reshape(_counts(length, x.dtype), (length // 2 + 1, 1)))
+    chirp, kernel = (_known_chirps if isinstance(length, int) else _computed_chirps)(length, inverse, x.dtype)
+    long = chirp.shape[1]
+    roots, plan = _root_table(long, x.dtype), _plan_of(long)
+    spectrum = emit("fft", x, roots, plan, chirp, length=long, frequencies=long)
+    found = emit("fft", spectrum, roots, plan, kernel, chirp, length=long, frequencies=frequencies, inverse=True)
+    return strided_slice(found, [0], [1], [1], [2]) if to_real else found
 
 
-def _circle(step: Tensor, length: Size, dtype: str) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2 pi step / length, of integers: exact at each quarter of the circle, as both are computed of a part of a quarter."""
-    period = emit("maximum", size_tensor(length), constant(1, "int64"))
-    quarters = multiply(emit("floor_mod", step, period), 4)
-    which = emit("floor_divide", quarters, period)
-    part = emit("divide", multiply(cast(emit("floor_mod", quarters, period), dtype), pi / 2), cast(period, dtype))
-    along, across = emit("cos", part), emit("sin", part)
-    is_odd = binary("equal", binary("bitwise_and", which, 1), 1)
-    is_right = binary("less", binary("bitwise_and", add(which, 1), 3), 2)  # those numbered 3 and 0
-    is_upper = binary("less", which, 2)
-    cosine, sine = emit("where", is_odd, across, along), emit("where", is_odd, along, across)
-    return emit("where", is_right, cosine, emit("negative", cosine)), emit("where", is_upper, sine, emit("negative", sine))
+def _known_chirps(length: int, inverse: bool, dtype: str) -> tuple[Tensor, Tensor]:
+    """exp(-pi i j^2 / n), of the inverse transform its conjugate, [2, long], around 0: with its first elements at the end, too; and the
+    transform of the kernel that is its conjugate, divided by n for the inverse transform."""
+    long, at = 1 << (2 * length - 2).bit_length(), np.arange(length, dtype=np.int64)
+    chirp = np.zeros(long, complex)
+    chirp[:length] = _roots(2 * length, at * at)
+    chirp[long - length + 1 :] = chirp[length - 1 : 0 : -1]
+    if inverse:
+        chirp = chirp.conj()
+    return _table(chirp, dtype), _table(np.fft.fft(chirp.conj()) / (length if inverse else 1), dtype)
 
 
-def _weighted(x: Tensor, length: Size) -> Tensor:
-    """The frequencies of real rows, each as often as it counts."""
-    at = positions(x.shape[-1])
-    twice = emit("multiply", at, constant(2, "int64"))
-    single: Callable[[Size], Tensor] = lambda n: emit("equal", twice, size_tensor(n))  # noqa: E731 (an argument)
-    alone = emit("logical_or", single(0), single(length))
-    return emit("multiply", x, emit("where", alone, filled((), 1, x.dtype), filled((), 2, x.dtype)))
+def _computed_chirps(length: Size, inverse: bool, dtype: str) -> tuple[Tensor, Tensor]:
+    """The same of a length that is an expression."""
+    number = size_tensor(length)
+    ones = multiply(subtract(number, constant(1, "int64")), 2)
+    for shift in (1, 2, 4, 8, 16, 32):
+        ones = emit("bitwise_or", ones, binary("right_shift", ones, shift))
+    (more,) = new_symbols(reshape(add(emit("subtract", ones, number), 1), (1,)), "padding")
+    long = length + more
+    at = positions(long)
+    away = emit("minimum", at, emit("subtract", size_tensor(long), at))
+    parts = emit("fft_roots", emit("multiply", away, away), multiply(number, 2), dtype=dtype)
+    parts = emit("where", emit("less", away, number), parts, constant(0.0, dtype))
+    conjugate = emit("multiply", parts, constant([[1.0], [-1.0]], dtype))
+    chirp, kernel = (conjugate, parts) if inverse else (parts, conjugate)
+    sizes = {"length": long, "frequencies": long}
+    spectrum = emit("fft", reshape(transpose(kernel, (1, 0)), (1, long, 2)), _root_table(long, dtype), _plan_of(long), **sizes)
+    spectrum = transpose(reshape(spectrum, (long, 2)), (1, 0))
+    return chirp, emit("divide", spectrum, cast(number, dtype)) if inverse else spectrum
+
+
+def _counts(length: Size, dtype: str) -> Tensor:
+    """For how many frequencies of real rows each of the first ones stands."""
+    count = length // 2 + 1
+    if isinstance(length, int):
+        return constant([1.0 if 2 * k in (0, length) else 2.0 for k in range(count)], dtype)
+    twice = multiply(positions(count), 2)
+    alone = emit("logical_or", binary("equal", twice, 0), emit("equal", twice, size_tensor(length)))
+    return emit("where", alone, filled((), 1, dtype), filled((), 2, dtype))
+
+
+# ---- forms ----------------------------------------------------------------------------------------------------------------------------
+
+
+def resized(x: Tensor, axis: int, size: Size) -> Tensor:
+    """x with `size` elements along an axis: what is behind them is cut off, and what is missing is 0."""
+    kept = minimum(x.shape[axis], size)
+    x = strided_slice(x, [0], [kept], [1], [axis])
+    if kept == size:
+        return x
+    width: list[Size] = [0] * (2 * x.rank)
+    width[2 * axis + 1] = size - kept
+    return emit("nn.pad", x, filled((), 0, x.dtype), pad_width=tuple(width))
 
 
 def rows_of(x: Tensor, axis: int) -> tuple[Tensor, Callable[[Tensor], Tensor]]:

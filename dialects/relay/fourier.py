@@ -1,8 +1,7 @@
 """Discrete Fourier transforms of rows, and the factors that they are computed by."""
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, View, check
-from relayc.dialects.relay.conditions import require_equal
-from relayc.dialects.relay.kinds import INTEGER
+from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, Variadic, View, check
+from relayc.dialects.relay.conditions import require_at_most
 
 PLAN = 64
 """Elements of a plan: what the factors leave of the length, how many factors there are, and the factors."""
@@ -23,8 +22,10 @@ def plan_of(length: int) -> list[int]:
 
 
 class FFTPlan(Op, name="fft_plan"):
-    """The factors of a length, int64[PLAN] of an int64 scalar, as `plan_of` gives them: the first element is 1 where `fft` takes the length.
-    Not in Relay."""
+    """The factors of a length, int64[PLAN] of an int64 scalar, as `plan_of` gives them (not in Relay).
+
+    The first element is 1 where `fft` takes the length.
+    """
 
     length: Operand
     pattern = Pattern.OPAQUE
@@ -35,13 +36,32 @@ class FFTPlan(Op, name="fft_plan"):
         return TensorType((PLAN,), "int64")
 
 
+class FFTRoots(Op, name="fft_roots"):
+    """cos and sin of -2 pi power / length, [2, n], of integers int64[n] from 0 on and a positive int64 scalar, in `dtype`: computed in
+    float64, of numbers that 51 bits hold (not in Relay)."""
+
+    powers: Operand
+    length: Operand
+    dtype: str = "float64"
+    pattern = Pattern.BROADCAST
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        check(op.powers.rank == 1 and op.powers.dtype == "int64", "powers", "int64[n]", op.powers)
+        check(op.length.rank == 0 and op.length.dtype == "int64", "length", "int64[]", op.length)
+        check(op.dtype in ("float32", "float64"), "dtype", "float32 or float64", op.dtype)
+        return TensorType((2, op.powers.shape[0]), op.dtype)
+
+
 class FFT(Op, name="fft"):
     """sum over j of exp(-2 pi i j k / n) x[j], n = `length`, of each row x of complex numbers (not in Relay: ONNX DFT).
 
     Operands:
-      data: [batch, n, 2], real and imaginary part of each element; [batch, n, 1] of real rows. float32 or float64.
-      roots: [2, n], cos and sin of -2 pi j / n.
-      plan: of n, by `fft_plan`; of n / 2 where the rows are real on one side and n is even.
+      data: [batch, given, 2], real and imaginary part of each element; [batch, given, 1] of real rows. float32 or float64. Rows are cut, or
+        filled up with zeros, to n elements.
+      roots: [2, n], those of 0 to n - 1, by `fft_roots`.
+      plan: of n, by `fft_plan`; of n / 2 where the rows are real on one side, n is even and there are no factors.
+      factors: up to two of [2, n], complex numbers: what elements are multiplied with, and what frequencies are multiplied with.
 
     Attributes:
       frequencies: how many of the first frequencies are wanted, at most n. The result is [batch, frequencies, 2].
@@ -53,6 +73,7 @@ class FFT(Op, name="fft"):
     data: Operand
     roots: Operand
     plan: Operand
+    factors: Variadic
     length: Size
     frequencies: Size
     inverse: bool = False
@@ -64,11 +85,11 @@ class FFT(Op, name="fft"):
         data = op.data
         check(data.dtype in ("float32", "float64"), "data", "float32 or float64", data)
         check(data.rank == 3 and data.shape[2] in (1, 2), "data", "[batch, n, 1 or 2]", data)
-        given = op.length // 2 + 1 if op.to_real else op.length
-        require_equal(data.shape[1], given, "data", f"{given} elements in a row", data)
-        check(op.roots.dtype == data.dtype and op.roots.rank == 2 and op.roots.shape[0] == 2, "roots", f"{data.dtype}[2, n]", op.roots)
-        require_equal(op.roots.shape[1], op.length, "roots", f"{op.length} of them", op.roots)
-        INTEGER.require("plan", op.plan)
-        check(op.plan.shape == (PLAN,) and op.plan.dtype == "int64", "plan", f"int64[{PLAN}]", op.plan)
+        check(op.roots == TensorType((2, op.length), data.dtype), "roots", TensorType((2, op.length), data.dtype), op.roots)
+        check(op.plan == TensorType((PLAN,), "int64"), "plan", TensorType((PLAN,), "int64"), op.plan)
+        check(len(op.factors) <= 2 and not (op.factors and op.to_real), "factors", "at most two, none to real rows", len(op.factors))
+        for factor in op.factors:
+            check(factor == TensorType((2, op.length), data.dtype), "factors", TensorType((2, op.length), data.dtype), factor)
         check(op.inverse or not op.to_real, "to_real", "an inverse transform", op.inverse)
+        require_at_most(op.length, op.frequencies, "frequencies", f"at most {op.length}", op.frequencies)
         return data.with_shape((data.shape[0], op.length, 1) if op.to_real else (data.shape[0], op.frequencies, 2))

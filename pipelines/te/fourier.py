@@ -1,8 +1,8 @@
 """Compute rules of Fourier transforms: Stockham's passes, one for each factor of the length, on lines side by side.
 
-A transform of n elements, in one pass for each factor r, is r times shorter after each: of left = r m elements that are left, the pass takes
-x as [r, m, S] and gives y[p, k, :] = w^(p k) sum over j of exp(-2 pi i j k / r) x[j, p, :], w = exp(-2 pi i / left), as [m, r, S]. Nothing is
-reordered in the end. S, the innermost loop and the lanes of vectors, is r times longer after each pass.
+A pass for a factor r makes r times as many transforms that are r times shorter: of left = r m elements it reads x as [r, m, S] and writes
+y[p, k, :] = w^(p k) sum over j of exp(-2 pi i j k / r) x[j, p, :], w = exp(-2 pi i / left), as [m, r, S]. After the last pass everything is
+in order. S, the innermost loop and the lanes of vectors, is r times longer after each pass.
 
 It begins with several lines, element by element side by side. Where these are fewer than the lanes, the elements of a line are a matrix
 [first, second]: its columns are transformed side by side, then multiplied with roots of 1 and transposed, and then its rows, which are the
@@ -17,14 +17,14 @@ from functools import reduce
 from math import cos, pi, sin
 from typing import TypeAlias
 
-from relayc.dialects.mlir import arith, ir, math
+from relayc.dialects.mlir import arith, ir, linalg, math
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.fourier import LARGEST_FACTOR, PLAN
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.kernel.updates import DISTINCT, THREADS
 from relayc.pipelines.te import scalar
-from relayc.pipelines.te.core import Value, compute, empty, extract, index_constant, operand_type, result_type
+from relayc.pipelines.te.core import Value, affine_map, compute, dim, empty, extract, index_constant, operand_type, parallel, result_type
 from relayc.pipelines.te.literal import add, index_of, integer_of
 from relayc.pipelines.te.loops import insert, loop, repeat_while, when
 from relayc.pipelines.te.scalar import both
@@ -335,6 +335,8 @@ class _Rows:
 
     Attributes:
       op: the operator; `data`: its operand.
+      given: elements of a row that there are; None where there are all.
+      factors: those of the operator.
       lines: what the rows are transformed as.
       first: number of the first row.
       pairs: whether an element of a line is two of a row; None where the rows are complex.
@@ -342,6 +344,8 @@ class _Rows:
 
     op: Op
     data: Value
+    given: Value | None
+    factors: Sequence[Value]
     lines: _Lines
     first: Value
     pairs: Value | None
@@ -352,12 +356,11 @@ class _Rows:
 
     def read(self, work: Value) -> Value:
         """`work` with the rows in its first copy. The inverse transform of z is that of z with its parts swapped, swapped again."""
-        swapped = self.op.inverse and (self._parts == 2 or self.op.to_real)
         if self.op.to_real:
-            return self._both(work, lambda pairs: lambda row, j: self._of_frequencies(row, j, pairs), swapped)
+            return self._both(work, lambda pairs: lambda row, j: self._of_frequencies(row, j, pairs), True)
         if self.pairs is None:
-            return self._filled(work, lambda row, j: (self._part(row, j, 0), self._part(row, j, 1)), swapped)
-        return self._both(work, lambda pairs: lambda row, j: self._of_real(row, j, pairs), swapped)
+            return self._filled(work, self._of_complex, self.op.inverse)
+        return self._both(work, lambda pairs: lambda row, j: self._of_real(row, j, pairs), False)
 
     def _both(self, work: Value, element: Callable[[bool], Callable[[Value, Value], Complex]], swapped: bool) -> Value:
         assert self.pairs is not None
@@ -369,7 +372,22 @@ class _Rows:
         )[0]
 
     def _part(self, row: Value, j: Value, part: int) -> Value:
-        return extract(self.data, [row, j, index_constant(part)])
+        at = [row, j, index_constant(part)]
+        if self.given is None:
+            return extract(self.data, at)
+        there, nothing = scalar.compare("lt", j, self.given, "int64"), self.lines.numbers.constant(0.0)
+        return when(there, [nothing], lambda _: [extract(self.data, at)])[0]
+
+    def _factor(self, number: int, at: Value, value: Complex) -> Complex:
+        """A value times an element of one of the factors, where there is one."""
+        if number >= len(self.factors):
+            return value
+        real, imaginary = (extract(self.factors[number], [index_constant(part), at]) for part in (0, 1))
+        return self.lines.numbers.multiply(value, (real, imaginary))
+
+    def _of_complex(self, row: Value, j: Value) -> Complex:
+        imaginary = self._part(row, j, 1) if self._parts == 2 else self.lines.numbers.constant(0.0)
+        return self._factor(0, j, (self._part(row, j, 0), imaginary))
 
     def _of_real(self, row: Value, j: Value, pairs: bool) -> Complex:
         if not pairs:
@@ -452,19 +470,19 @@ class _Rows:
         return numbers.scale(numbers.add(numbers.add(a, b), odd), numbers.constant(0.5))
 
     def _frequencies(self, result: Value, found: Callable[[Value, Value], Complex], swapped: bool) -> Value:
-        factor = self._factor(self.lines.order)
+        factor = self._inverse_of(self.lines.order)
 
         def put(line: Value, k: Value, result: Value) -> Value:
             value = found(line, k)
             value = value[::-1] if swapped else self.lines.numbers.conjugate(value) if self.op.inverse else value
-            value = self.lines.numbers.scale(value, factor) if self.op.inverse else value
+            value = self._factor(1, k, self.lines.numbers.scale(value, factor) if self.op.inverse else value)
             row = add(self.first, line)
             return insert(value[1], insert(value[0], result, [row, k, index_constant(0)]), [row, k, index_constant(1)])
 
         return self._tiled(index_constant(self.op.frequencies), result, put)
 
     def _real(self, work: Value, copy: Value, result: Value, pairs: bool) -> Value:
-        factor, zero = self._factor(self.lines.size), index_constant(0)
+        factor, zero = self._inverse_of(self.lines.size), index_constant(0)
 
         def put(line: Value, j: Value, result: Value) -> Value:
             # With its parts swapped, as the transform was.
@@ -477,13 +495,13 @@ class _Rows:
 
         return self._tiled(self.lines.size, result, put)
 
-    def _factor(self, size: Value) -> Value:
+    def _inverse_of(self, size: Value) -> Value:
         numbers = self.lines.numbers
         return arith.DivFOp(numbers.constant(1.0), integer_of(size, numbers.dtype)).result
 
 
 @compute("fft")
-def fft(op: Op, data: Value, roots: Value, plan: Value) -> Value:
+def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Value:
     source, out = operand_type(op), result_type(op)
     if out.num_elements == 0:
         return empty(out)
@@ -492,7 +510,9 @@ def fft(op: Op, data: Value, roots: Value, plan: Value) -> Value:
     side_by_side: Size = maximum(1, minimum(minimum(batch, lanes), _SIDE_BY_SIDE // maximum(length, 1)))
     zero, one, order = index_constant(0), index_constant(1), index_constant(length)
     pairs, size = None, order
-    if op.to_real or source.sizes[2] == 1:
+    wanted = length // 2 + 1 if op.to_real else length
+    given = None if source.sizes[1] == wanted else index_constant(source.sizes[1])
+    if op.to_real or (source.sizes[2] == 1 and not factors):
         pairs = _equal(both(order, one), zero)
         size = scalar.select(pairs, arith.ShRUIOp(order, one).result, order)
 
@@ -500,7 +520,7 @@ def fft(op: Op, data: Value, roots: Value, plan: Value) -> Value:
         first = _times(number, index_constant(side_by_side))
         width = arith.MinSIOp(index_constant(side_by_side), _minus(index_constant(batch), first)).result
         lines = _Lines(numbers, size, width, _times(size, width), roots, order, plan)
-        rows = _Rows(op, data, lines, first, pairs)
+        rows = _Rows(op, data, given, factors, lines, first, pairs)
         work = rows.read(empty(TensorType((4 * length * side_by_side,), source.dtype)))
         work, copy = lines.transformed(work)
         return [rows.write(work, copy, result)]
@@ -543,3 +563,37 @@ def fft_plan(op: Op, length: Value) -> Value:
         three, index_constant(LARGEST_FACTOR + 1), two, carried, lambda odd, *carried: divided(odd, carried, lambda _: odd)
     )
     return insert(integer_of(count, dtype), insert(integer_of(left, dtype), plan, [zero]), [one])
+
+
+@compute("fft_roots")
+def fft_roots(op: Op, powers: Value, length: Value) -> Value:
+    """Of quarters of the circle, and what is left as a part of one: exact at each quarter but for a cosine of half of pi."""
+    out, wide = result_type(op), "float64"
+    one, four = (scalar.constant(v, wide) for v in (1.0, 4.0))
+
+    def less(a: Value, b: Value) -> Value:
+        return scalar.compare("lt", a, b, wide)
+
+    def floor(a: Value) -> Value:
+        return math.FloorOp(a).result
+
+    def body(power: Value, length: Value) -> Value:
+        period = scalar.convert(length, "int64", wide)
+        steps = scalar.multiply(scalar.convert(power, "int64", wide), four, wide)
+        # The quotient is rounded: it may be one off, which the rest, that is exact, shows.
+        quarter = floor(arith.DivFOp(steps, period).result)
+        rest = math.FmaOp(scalar.negative(quarter, wide), period, steps).result
+        below = less(rest, scalar.constant(0.0, wide))
+        rest = scalar.select(below, scalar.add(rest, period, wide), rest)
+        quarter = scalar.select(below, scalar.subtract(quarter, one, wide), quarter)
+        # -sin x is cos of a quarter more.
+        quarter = scalar.add(quarter, scalar.convert(integer_of(linalg.IndexOp(0).result, "int64"), "int64", wide), wide)
+        half = scalar.multiply(quarter, scalar.constant(0.5, wide), wide)
+        is_odd = scalar.compare("ne", floor(half), half, wide)
+        part = scalar.select(is_odd, scalar.subtract(period, rest, wide), rest)
+        cosine = math.CosOp(arith.DivFOp(scalar.multiply(part, scalar.constant(pi / 2, wide), wide), period).result).result
+        turn = scalar.multiply(scalar.add(quarter, one, wide), scalar.constant(0.25, wide), wide)
+        is_right = less(scalar.subtract(turn, floor(turn), wide), scalar.constant(0.5, wide))
+        return scalar.convert(scalar.select(is_right, cosine, scalar.negative(cosine, wide)), wide, out.dtype)
+
+    return parallel(out, [powers, length], body, [affine_map(2, [dim(1)]), affine_map(2, [])])

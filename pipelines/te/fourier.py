@@ -34,12 +34,14 @@ Complex: TypeAlias = tuple[Value, Value]
 
 _LINE_BYTES = 64
 """As many lines side by side as there are elements in them: the lanes of the widest vectors."""
-_SIDE_BY_SIDE = 4096
-"""Elements of the lines side by side, at most: both copies of them fit into the caches near to a core."""
-_TILE = 8
+_SIDE_BY_SIDE = 1024
+"""The longest lines of which several are side by side: longer ones have lanes enough in themselves, and take the caches that are near."""
+_SPREAD = 5
+"""Lines of the cache between planes, which would share sets of the cache where their size is a power of two."""
+_TILE = 32
 """Elements of each line that are read or written before those of the next one."""
 _TERMS = 10
-"""Of the series of sine and cosine: the first one left out is below half a unit in the last place of a float64 up to an eighth of a circle."""
+"""Of the series of sine and cosine: up to an eighth of a circle the first one left out is below the precision of a float64."""
 _PASSES = 4
 """Operations on an element, in iterations of a loop that is worth a thread."""
 _UNROLLED = (8, 4, 2, 3, 5)
@@ -64,6 +66,21 @@ def _minus(a: Value, b: Value) -> Value:
 
 def _equal(a: Value, b: Value) -> Value:
     return arith.cmpi(arith.CmpIPredicate.eq, a, b)
+
+
+def _tiled(lines: Value, extent: Value, carried: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
+    """`body` of a line, an element and what is carried, for all elements of all lines: a few of each line after the other."""
+    zero, one, tile = (index_constant(n) for n in (0, 1, _TILE))
+
+    def of_tile(begin: Value, carried: Value) -> list[Value]:
+        end = arith.MinSIOp(add(begin, tile), extent).result
+
+        def of_line(line: Value, carried: Value) -> list[Value]:
+            return loop(begin, end, one, [carried], lambda j, carried: [body(line, j, carried)])
+
+        return loop(zero, lines, one, [carried], of_line)
+
+    return loop(zero, extent, tile, [carried], of_tile)[0]
 
 
 @dataclass(frozen=True)
@@ -163,30 +180,32 @@ class _Lines:
       size: elements of a line.
       width: how many lines there are.
       total: elements of all lines.
+      plane: from the real parts of a copy to its imaginary parts, and from these to the next copy.
       roots: the table of the operator, and `order`, how many there are.
       plan: that of the operator.
 
-    What is worked in is a tensor of 4 `total` elements: real and imaginary parts of two copies, which a pass reads and writes. A copy is
-    given by where it begins.
+    What is worked in is a tensor of 4 planes: real and imaginary parts of two copies, of which a pass reads one and writes the other. A copy
+    is given by where it begins.
     """
 
     numbers: _Numbers
     size: Value
     width: Value
     total: Value
+    plane: Value
     roots: Value
     order: Value
     plan: Value
 
     def other(self, copy: Value) -> Value:
         """Where the other copy begins."""
-        return _minus(_times(self.total, index_constant(2)), copy)
+        return _minus(_times(self.plane, index_constant(2)), copy)
 
     def element(self, work: Value, at: Value) -> Complex:
-        return extract(work, [at]), extract(work, [add(at, self.total)])
+        return extract(work, [at]), extract(work, [add(at, self.plane)])
 
     def put(self, value: Complex, work: Value, at: Value) -> Value:
-        return insert(value[1], insert(value[0], work, [at]), [add(at, self.total)])
+        return insert(value[1], insert(value[0], work, [at]), [add(at, self.plane)])
 
     def root(self, power: Value) -> Complex:
         return extract(self.roots, [index_constant(0), power]), extract(self.roots, [index_constant(1), power])
@@ -225,25 +244,18 @@ class _Lines:
 
     def turned(self, work: Value, copy: Value, first: Value, second: Value) -> Value:
         """Matrices [first, second] of lines into the other copy: multiplied with roots, and transposed."""
-        zero, one, target = index_constant(0), index_constant(1), self.other(copy)
-        step, row = _over(self.order, self.size), _times(second, self.width)
+        target, step, row = self.other(copy), _over(self.order, self.size), _times(second, self.width)
 
-        def of_column(p: Value, work: Value) -> list[Value]:
-            source, sink = add(copy, _times(p, self.width)), add(target, _times(_times(p, first), self.width))
-            power = _times(p, step)
+        def of_element(k: Value, p: Value, work: Value) -> Value:
+            root = self.root(_times(_times(p, step), k))
+            begin, end = add(copy, add(_times(k, row), _times(p, self.width))), add(target, _times(add(_times(p, first), k), self.width))
 
-            def of_element(k: Value, work: Value) -> list[Value]:
-                root = self.root(_times(k, power))
-                begin, end = add(source, _times(k, row)), add(sink, _times(k, self.width))
+            def of_line(q: Value, work: Value) -> list[Value]:
+                return [self.put(self.numbers.multiply(self.element(work, add(begin, q)), root), work, add(end, q))]
 
-                def of_line(q: Value, work: Value) -> list[Value]:
-                    return [self.put(self.numbers.multiply(self.element(work, add(begin, q)), root), work, add(end, q))]
+            return loop(index_constant(0), self.width, index_constant(1), [work], of_line)[0]
 
-                return loop(zero, self.width, one, [work], of_line)
-
-            return loop(zero, first, one, [work], of_element)
-
-        return loop(zero, second, one, [work], of_column)[0]
+        return _tiled(first, second, work, of_element)
 
     def passed(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
         """One pass from a copy into the other one."""
@@ -423,21 +435,7 @@ class _Rows:
             value = element(add(self.first, line), j)
             return self.lines.put(value[::-1] if swapped else value, work, add(_times(j, self.lines.width), line))
 
-        return self._tiled(self.lines.size, work, put)
-
-    def _tiled(self, extent: Value, carried: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
-        """`body` of a line, an element and what is carried, for a few elements of each line after the other."""
-        zero, one, tile = (index_constant(n) for n in (0, 1, _TILE))
-
-        def of_tile(begin: Value, carried: Value) -> list[Value]:
-            end = arith.MinSIOp(add(begin, tile), extent).result
-
-            def of_line(line: Value, carried: Value) -> list[Value]:
-                return loop(begin, end, one, [carried], lambda j, carried: [body(line, j, carried)])
-
-            return loop(zero, self.lines.width, one, [carried], of_line)
-
-        return loop(zero, extent, tile, [carried], of_tile)[0]
+        return _tiled(self.lines.width, self.lines.size, work, put)
 
     def write(self, work: Value, copy: Value, result: Value) -> Value:
         """The results of the lines that begin at `copy`."""
@@ -481,7 +479,7 @@ class _Rows:
             row = add(self.first, line)
             return insert(value[1], insert(value[0], result, [row, k, index_constant(0)]), [row, k, index_constant(1)])
 
-        return self._tiled(index_constant(self.op.frequencies), result, put)
+        return _tiled(self.lines.width, index_constant(self.op.frequencies), result, put)
 
     def _real(self, work: Value, copy: Value, result: Value, pairs: bool) -> Value:
         factor, zero = self._inverse_of(self.lines.size), index_constant(0)
@@ -495,7 +493,7 @@ class _Rows:
             at = _times(j, index_constant(2))
             return insert(odd, insert(even, result, [row, at, zero]), [row, add(at, index_constant(1)), zero])
 
-        return self._tiled(self.lines.size, result, put)
+        return _tiled(self.lines.width, self.lines.size, result, put)
 
     def _inverse_of(self, size: Value) -> Value:
         numbers = self.lines.numbers
@@ -509,7 +507,8 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Valu
         return empty(out)
     batch, length, numbers = source.sizes[0], op.length, _Numbers(source.dtype)
     lanes = _LINE_BYTES // (scalar.te_element(source.dtype).width // 8)
-    side_by_side: Size = maximum(1, minimum(minimum(batch, lanes), _SIDE_BY_SIDE // maximum(length, 1)))
+    side_by_side: Size = maximum(1, minimum(minimum(batch, lanes), _SIDE_BY_SIDE // maximum(length, 1) * lanes))
+    plane = length * side_by_side + _SPREAD * lanes
     zero, one, order = index_constant(0), index_constant(1), index_constant(length)
     pairs, size = None, order
     wanted = length // 2 + 1 if op.to_real else length
@@ -521,9 +520,9 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Valu
     def block(number: Value, result: Value) -> list[Value]:
         first = _times(number, index_constant(side_by_side))
         width = arith.MinSIOp(index_constant(side_by_side), _minus(index_constant(batch), first)).result
-        lines = _Lines(numbers, size, width, _times(size, width), roots, order, plan)
+        lines = _Lines(numbers, size, width, _times(size, width), index_constant(plane), roots, order, plan)
         rows = _Rows(op, data, given, factors, lines, first, pairs)
-        work = rows.read(empty(TensorType((4 * length * side_by_side,), source.dtype)))
+        work = rows.read(empty(TensorType((4 * plane,), source.dtype)))
         work, copy = lines.transformed(work)
         return [rows.write(work, copy, result)]
 

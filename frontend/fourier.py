@@ -155,8 +155,8 @@ def _convolved(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_rea
     chirp, kernel = (_known_chirps if isinstance(length, int) else _computed_chirps)(length, inverse, x.dtype)
     long = chirp.shape[1]
     roots, plan = _root_table(long, x.dtype), _plan_of(long)
-    spectrum = emit("fft", x, roots, plan, chirp, length=long, frequencies=long)
-    found = emit("fft", spectrum, roots, plan, kernel, chirp, length=long, frequencies=frequencies, inverse=True)
+    spectrum = emit("fft", x, roots, plan, chirp, length=long, frequencies=long, is_power_of_two=True)
+    found = emit("fft", spectrum, roots, plan, kernel, chirp, length=long, frequencies=frequencies, inverse=True, is_power_of_two=True)
     return strided_slice(found, [0], [1], [1], [2]) if to_real else found
 
 
@@ -186,8 +186,8 @@ def _computed_chirps(length: Size, inverse: bool, dtype: str) -> tuple[Tensor, T
     parts = emit("where", emit("less", away, number), parts, constant(0.0, dtype))
     conjugate = emit("multiply", parts, constant([[1.0], [-1.0]], dtype))
     chirp, kernel = (conjugate, parts) if inverse else (parts, conjugate)
-    sizes = {"length": long, "frequencies": long}
-    spectrum = emit("fft", reshape(transpose(kernel, (1, 0)), (1, long, 2)), _root_table(long, dtype), _plan_of(long), **sizes)
+    rows, sizes = reshape(transpose(kernel, (1, 0)), (1, long, 2)), {"length": long, "frequencies": long}
+    spectrum = emit("fft", rows, _root_table(long, dtype), _plan_of(long), **sizes, is_power_of_two=True)
     spectrum = transpose(reshape(spectrum, (long, 2)), (1, 0))
     return chirp, emit("divide", spectrum, cast(number, dtype)) if inverse else spectrum
 

@@ -68,6 +68,7 @@ class FFT(Op, name="fft"):
       inverse: exp(2 pi i j k / n), and divided by n.
       to_real: the inverse transform to real rows [batch, n, 1], of the first n // 2 + 1 frequencies. Imaginary parts that frequencies of
         real rows do not have are left out.
+      is_power_of_two: whether n is one, where it is an expression: that takes less code.
     """
 
     data: Operand
@@ -78,6 +79,7 @@ class FFT(Op, name="fft"):
     frequencies: Size
     inverse: bool = False
     to_real: bool = False
+    is_power_of_two: bool = False
     pattern = Pattern.OPAQUE
 
     @staticmethod

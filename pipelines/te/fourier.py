@@ -20,7 +20,7 @@ from typing import TypeAlias
 from relayc.dialects.mlir import arith, ir, linalg, math
 from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.fourier import LARGEST_FACTOR, PLAN
+from relayc.dialects.relay.fourier import LARGEST_FACTOR, PLAN, plan_of
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.kernel.updates import DISTINCT, THREADS
 from relayc.pipelines.te import scalar
@@ -183,6 +183,7 @@ class _Lines:
       plane: from the real parts of a copy to its imaginary parts, and from these to the next copy.
       roots: the table of the operator, and `order`, how many there are.
       plan: that of the operator.
+      kinds: factors that it may have, those with code of their own first; of the others one stands for all.
 
     What is worked in is a tensor of 4 planes: real and imaginary parts of two copies, of which a pass reads one and writes the other. A copy
     is given by where it begins.
@@ -196,6 +197,7 @@ class _Lines:
     roots: Value
     order: Value
     plan: Value
+    kinds: Sequence[int]
 
     def other(self, copy: Value) -> Value:
         """Where the other copy begins."""
@@ -260,17 +262,17 @@ class _Lines:
     def passed(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
         """One pass from a copy into the other one."""
 
-        def among(known: Sequence[int]) -> Callable[[Value], list[Value]]:
-            if not known:
-                return lambda work: [self._looped(work, copy, left, factor, m)]
-
+        def among(kinds: Sequence[int]) -> Callable[[Value], list[Value]]:
             def first(work: Value) -> list[Value]:
-                here = _equal(factor, index_constant(known[0]))
-                return when(here, [work], lambda work: [self._unrolled(work, copy, left, known[0], m)], among(known[1:]))
+                return [
+                    self._unrolled(work, copy, left, kinds[0], m) if kinds[0] in _UNROLLED else self._looped(work, copy, left, factor, m)
+                ]
 
-            return first
+            if len(kinds) == 1:
+                return first
+            return lambda work: when(_equal(factor, index_constant(kinds[0])), [work], first, among(kinds[1:]))
 
-        return among(_UNROLLED)(work)[0]
+        return among(self.kinds)(work)[0]
 
     def _of_each(self, work: Value, m: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
         """`body` of p, its part of the elements, and `work`, for all p below m."""
@@ -500,6 +502,17 @@ class _Rows:
         return arith.DivFOp(numbers.constant(1.0), integer_of(size, numbers.dtype)).result
 
 
+def _kinds(op: Op, halved: bool) -> list[int]:
+    """Which code the passes need."""
+    if op.is_power_of_two:
+        return [8, 4, 2]
+    if not isinstance(op.length, int):
+        return [*_UNROLLED, LARGEST_FACTOR]
+    factors = set(plan_of(op.length // 2 if halved and op.length % 2 == 0 else op.length)[2:])
+    others = sorted(factors - set(_UNROLLED))
+    return [known for known in _UNROLLED if known in factors] + others[:1] or [2]
+
+
 @compute("fft")
 def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Value:
     source, out = operand_type(op), result_type(op)
@@ -520,7 +533,7 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Valu
     def block(number: Value, result: Value) -> list[Value]:
         first = _times(number, index_constant(side_by_side))
         width = arith.MinSIOp(index_constant(side_by_side), _minus(index_constant(batch), first)).result
-        lines = _Lines(numbers, size, width, _times(size, width), index_constant(plane), roots, order, plan)
+        lines = _Lines(numbers, size, width, _times(size, width), index_constant(plane), roots, order, plan, _kinds(op, pairs is not None))
         rows = _Rows(op, data, given, factors, lines, first, pairs)
         work = rows.read(empty(TensorType((4 * plane,), source.dtype)))
         work, copy = lines.transformed(work)

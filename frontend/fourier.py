@@ -7,7 +7,7 @@ expression the program finds the factors, and chooses.
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import pi, prod
+from math import log2, pi, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -21,10 +21,9 @@ from relayc.symbolic import Size, maximum, minimum
 
 Complex: TypeAlias = np.ndarray
 
-DIRECT = 64
-"""Up to this length one product takes no longer than a transform by factors."""
-_LONGEST_PRODUCT = 256
-"""A length without small factors up to which one product takes no longer than a convolution."""
+# What an element costs, in multiply-adds of a product: by factors that have code of their own; beside that by each other factor, times its
+# size; by a convolution, for each element of its lines, times the logarithm of their length.
+_BY_FACTORS, _BY_FACTOR, _BY_CONVOLUTION = 100, 5, 23
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------------------------
@@ -58,10 +57,11 @@ def _root_table(length: Size, dtype: str) -> Tensor:
 
 
 def _plan_of(length: Size) -> Tensor:
-    if not isinstance(length, int):
-        return emit("fft_plan", size_tensor(length))
-    found = plan_of(length)
-    return constant(found + [0] * (PLAN - len(found)), "int64")
+    return _padded(plan_of(length)) if isinstance(length, int) else emit("fft_plan", size_tensor(length))
+
+
+def _padded(plan: list[int]) -> Tensor:
+    return constant(plan + [0] * (PLAN - len(plan)), "int64")
 
 
 # ---- transforms -----------------------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def transform(x: Tensor, length: Size, inverse: bool, frequencies: Size | None =
       [batch, frequencies, 2].
     """
     wanted = length if frequencies is None else frequencies
-    if isinstance(length, int) and isinstance(wanted, int) and length <= _limit(length):
+    if isinstance(length, int) and isinstance(wanted, int) and _is_short(length, x.shape[2] * 2 * wanted, x.shape[2] == 1):
         matrix = _matrix(length)[:, :wanted]
         matrix = matrix.conj() / length if inverse else matrix
         # What an element's real part, and its imaginary one, contribute to both parts of each frequency.
@@ -97,17 +97,36 @@ def real_inverse(x: Tensor, length: Size) -> Tensor:
     Returns:
       [batch, length, 1].
     """
-    if isinstance(length, int) and length <= _limit(length):
-        half = length // 2 + 1
+    half = length // 2 + 1
+    if isinstance(length, int) and _is_short(length, x.shape[2] * half, True):
         matrix = _matrix(length).conj()[:half] * (_counts(length, "float64").array[:, None] / length)
         weights = np.stack([matrix.real, -matrix.imag], 1)[:, : x.shape[2]]
         return _product(x, weights, length, 1)
     return _long(x, length, length, True, True)
 
 
-def _limit(length: int) -> int:
-    """Up to which length one product is taken, of a length as this one."""
-    return DIRECT if plan_of(length)[0] == 1 else _LONGEST_PRODUCT
+def _is_short(length: int, weights: int, halved: bool) -> bool:
+    """Whether a product takes no longer than anything else.
+
+    Args:
+      weights: of each element.
+      halved: whether the rows are real on one side.
+    """
+    left, _, *factors = plan_of(_lines(length, halved))
+    if left == 1:
+        return weights <= _BY_FACTORS + _BY_FACTOR * sum(f for f in factors if f > 5 and f % 2)
+    long = _long_enough(length)
+    return weights * length <= _BY_CONVOLUTION * long * log2(long)
+
+
+def _lines(length: int, halved: bool) -> int:
+    """Elements of the lines that `fft` makes of rows."""
+    return length // 2 if halved and length % 2 == 0 else length
+
+
+def _long_enough(length: int) -> int:
+    """The power of two for a convolution."""
+    return 1 << (2 * length - 2).bit_length()
 
 
 def _product(x: Tensor, weights: np.ndarray, elements: int, parts: int) -> Tensor:
@@ -121,9 +140,9 @@ def _long(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_real: bo
     """By the factors of the length, or, where it has none, by a convolution."""
     halved = to_real or x.shape[2] == 1
     if isinstance(length, int):
-        size = length // 2 if halved and length % 2 == 0 else length
-        if plan_of(size)[0] == 1:
-            return _factored(x, length, frequencies, inverse, to_real, _plan_of(size))
+        plan = plan_of(_lines(length, halved))
+        if plan[0] == 1:
+            return _factored(x, length, frequencies, inverse, to_real, _padded(plan))
         return _convolved(x, length, frequencies, inverse, to_real)
     length = maximum(length, 0)
     number = size_tensor(length)
@@ -163,7 +182,7 @@ def _convolved(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_rea
 def _known_chirps(length: int, inverse: bool, dtype: str) -> tuple[Tensor, Tensor]:
     """exp(-pi i j^2 / n), of the inverse transform its conjugate, [2, long], around 0: with its first elements at the end, too; and the
     transform of the kernel that is its conjugate, divided by n for the inverse transform."""
-    long, at = 1 << (2 * length - 2).bit_length(), np.arange(length, dtype=np.int64)
+    long, at = _long_enough(length), np.arange(length, dtype=np.int64)
     chirp = np.zeros(long, complex)
     chirp[:length] = _roots(2 * length, at * at)
     chirp[long - length + 1 :] = chirp[length - 1 : 0 : -1]

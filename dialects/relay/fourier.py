@@ -1,7 +1,7 @@
 """Discrete Fourier transforms of rows, and the factors that they are computed by."""
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, Size, TensorType, Variadic, View, check
-from relayc.dialects.relay.conditions import require_at_most
+from relayc.dialects.relay.conditions import require_at_most, require_type
 
 PLAN = 64
 """Elements of a plan: what the factors leave of the length, how many factors there are, and the factors."""
@@ -86,12 +86,13 @@ class FFT(Op, name="fft"):
     def infer(op: View) -> TensorType:
         data = op.data
         check(data.dtype in ("float32", "float64"), "data", "float32 or float64", data)
-        check(data.rank == 3 and data.shape[2] in (1, 2), "data", "[batch, n, 1 or 2]", data)
-        check(op.roots == TensorType((2, op.length), data.dtype), "roots", TensorType((2, op.length), data.dtype), op.roots)
-        check(op.plan == TensorType((PLAN,), "int64"), "plan", TensorType((PLAN,), "int64"), op.plan)
+        check(data.rank == 3 and data.shape[2] in (1, 2, None), "data", "[batch, n, 1 or 2]", data)
+        table = TensorType((2, op.length), data.dtype)
+        require_type(table, op.roots, "roots")
+        require_type(TensorType((PLAN,), "int64"), op.plan, "plan")
         check(len(op.factors) <= 2 and not (op.factors and op.to_real), "factors", "at most two, none to real rows", len(op.factors))
         for factor in op.factors:
-            check(factor == TensorType((2, op.length), data.dtype), "factors", TensorType((2, op.length), data.dtype), factor)
+            require_type(table, factor, "factors")
         check(op.inverse or not op.to_real, "to_real", "an inverse transform", op.inverse)
         require_at_most(op.length, op.frequencies, "frequencies", f"at most {op.length}", op.frequencies)
         return data.with_shape((data.shape[0], op.length, 1) if op.to_real else (data.shape[0], op.frequencies, 2))

@@ -39,21 +39,22 @@ def _vectorize(loop: ir.Operation, target: Target) -> None:
         return
     width, masks = target.vector_bytes // element_bytes(element), target.mask_bits == _ALL_LANES
     low, high, _ = loop.operands
-    before = list(loop.block.operations)
+    before = len(loop.block.operations)
     step = emit.index_constant(width)
-    middle = emit.arith("addi", low, emit.arith("andi", emit.arith("subi", high, low), emit.index_constant(-width)))
+    # Without masks, what is left over after the last whole vector stays as it is.
+    end = high if masks else emit.arith("addi", low, emit.arith("andi", emit.arith("subi", high, low), emit.index_constant(-width)))
     try:
-        _Vectors(loop, width, None).build(low, middle, step)
-        if masks:
-            _Vectors(loop, width, high).build(middle, high, step)
+        _Vectors(loop, width, high if masks else None).build(low, end, step)
     except _NoVectors:
-        for op in [o for o in loop.block.operations if o not in before]:
-            op.operation.erase()
+        operations = [o.operation for o in loop.block.operations]
+        end_of_made = operations.index(loop)
+        for op in reversed(operations[end_of_made - (len(operations) - before) : end_of_made]):
+            op.erase()
         return
     if masks:
         loop.erase()
     else:
-        loop.operands[0] = middle
+        loop.operands[0] = end
 
 
 class _Vectors:
@@ -62,7 +63,7 @@ class _Vectors:
     Args:
       loop: the loop.
       width: lanes of a vector.
-      end: where the lanes of the last vector end; None where all lanes count.
+      end: where the lanes of the last vector end; None where all lanes of all vectors count.
     """
 
     def __init__(self, loop: ir.Operation, width: int, end: ir.Value | None) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.fourier import PLAN, plan_of
 from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.reduce import reduced_axes
 from relayc.dialects.relay.scopes import size_attributes
@@ -308,6 +309,35 @@ def _scan(op: Op, x: Array, function: Callable[..., Array], first: int) -> Array
         index[axis] = slice(0, 1)
         found[tuple(index)] = first
     return found
+
+
+# ---- transforms of signals ------------------------------------------------------------------------------------------------------------
+
+
+@evaluator("fft")
+def _fft(op: Op, x: Array, roots: Array, plan: Array, *factors: Array) -> Array:
+    dtype, n = x.dtype, op.length
+    rows = x[..., 0].astype(np.float64) if x.shape[2] == 1 else x.astype(np.float64) @ [1, 1j]
+    if op.to_real:
+        return np.fft.irfft(rows, n)[..., None].astype(dtype)
+    before, after = [a[0].astype(np.float64) + 1j * a[1] for a in factors] + [np.ones(n)] * (2 - len(factors))
+    kept = min(n, rows.shape[1])
+    found = (np.fft.ifft if op.inverse else np.fft.fft)(rows[:, :kept] * before[:kept], n)[:, : op.frequencies] * after[: op.frequencies]
+    return np.stack([found.real, found.imag], -1).astype(dtype)
+
+
+@evaluator("fft_plan")
+def _fft_plan(op: Op, length: Array) -> Array:
+    found = np.zeros(PLAN, np.int64)
+    plan = plan_of(int(length))
+    found[: len(plan)] = plan
+    return found
+
+
+@evaluator("fft_roots")
+def _fft_roots(op: Op, powers: Array, length: Array) -> Array:
+    found = np.exp(-2j * np.pi / int(length) * (powers % int(length)))
+    return np.stack([found.real, found.imag]).astype(op.dtype)
 
 
 # ---- creation -------------------------------------------------------------------------------------------------------------------------

@@ -56,8 +56,8 @@ def _times(a: Value, b: Value) -> Value:
 
 
 def _over(a: Value, b: Value) -> Value:
-    """The quotient of two indices, of which the first is not negative and the second is positive."""
-    return arith.DivUIOp(a, b).result
+    """The quotient of two indices that are not negative; a divisor of 0, which no plan has, counts as 1."""
+    return arith.DivUIOp(a, arith.MaxUIOp(b, index_constant(1)).result).result
 
 
 def _minus(a: Value, b: Value) -> Value:
@@ -185,8 +185,8 @@ class _Lines:
       plan: that of the operator.
       kinds: factors that it may have, those with code of their own first; of the others one stands for all.
 
-    What is worked in is a tensor of 4 planes: real and imaginary parts of two copies, of which a pass reads one and writes the other. A copy
-    is given by where it begins.
+    What is worked in is a tensor of 4 planes: real and imaginary parts of two copies, of which a pass reads one and writes the other.
+    A copy is given by where it begins.
     """
 
     numbers: _Numbers

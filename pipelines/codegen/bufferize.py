@@ -1,10 +1,11 @@
 """The fallback schedule: a te function becomes loops over buffers as it stands, operation by operation.
 
-Kernels that no tiled schedule takes (sorting, scattering, scans, odd windows) come here. What is done to each function:
+Kernels that no tiled schedule takes (sorting, scattering, scans, Fourier transforms, odd windows) come here. What is done to each function:
   1. memrefs replace tensors at the boundary: inputs first, then one destination per result, which is written in place;
   2. one-shot bufferization decides which tensors share a buffer;
   3. linalg operations become loops; of an operation that stands on its own and has enough work, the outer parallel loops become one
-     `scf.parallel`, the rest stays sequential so that the innermost loop vectorises;
+     `scf.parallel`, the rest stays sequential so that the innermost loop vectorises. An outermost loop that is marked to be shared by
+     threads (kernel.updates.THREADS) becomes an `scf.parallel`, too;
   4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
 
 Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it updates

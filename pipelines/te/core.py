@@ -19,7 +19,8 @@ The schedules read these operations, and no others, so a rule is built from them
   - linalg named operations (matmul, convolutions, pooling, fill, transpose, broadcast, ...): read as the generics they stand for;
   - tensor.empty, tensor.pad with a constant, tensor.concat, tensor.extract_slice, tensor.expand_shape, tensor.collapse_shape;
   - for what has no parallel form (sorting, scattering, scans): scf.for / scf.if on tensors with tensor.extract and tensor.insert, and
-    scf.while on scalars. Such a rule makes its kernel sequential.
+    scf.while on scalars. Such a rule makes its kernel sequential, but for loops that it marks: iterations that are independent become
+    lanes of vectors or threads (see kernel.updates).
 """
 
 from collections.abc import Callable, Sequence

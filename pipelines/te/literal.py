@@ -42,6 +42,26 @@ def add(a: Value, b: Value) -> Value:
     return arith.AddIOp(a, b).result
 
 
+def subtract(a: Value, b: Value) -> Value:
+    """a - b, of two indices."""
+    return arith.SubIOp(a, b).result
+
+
+def multiply(a: Value, b: Value) -> Value:
+    """a * b, of two indices."""
+    return arith.MulIOp(a, b).result
+
+
+def divide(a: Value, b: Value) -> Value:
+    """a // b, of two indices that are not negative; a divisor of 0 counts as 1."""
+    return arith.DivUIOp(a, arith.MaxUIOp(b, index_constant(1)).result).result
+
+
+def equal(a: Value, b: Value) -> Value:
+    """i1: a = b, of two indices."""
+    return scalar.compare("eq", a, b, INDEX_DTYPE)
+
+
 def integer_of(index: Value, dtype: str) -> Value:
     """An index as a scalar of any numeric dtype."""
     wide = arith.IndexCastOp(scalar.te_element(INDEX_DTYPE), index).result

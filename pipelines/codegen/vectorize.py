@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.codegen.bufferize import element_bytes, walk
 from relayc.pipelines.kernel.updates import DISTINCT
-from relayc.pipelines.target import Target
 from relayc.pipelines.tir import emit
 
 _ELEMENTWISE = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.fma")
@@ -22,22 +21,26 @@ class _NoVectors(Exception):
     """A loop has an operation that has no form on vectors."""
 
 
-def vectorize_loops(module: ir.Module, target: Target) -> None:
-    """Replaces the innermost loops over neighbours in a module by loops over vectors, in place."""
+def vectorize_loops(module: ir.Module, vector_bytes: int, mask_bits: int) -> None:
+    """Replaces the innermost loops over neighbours in a module by loops over vectors, in place.
+
+    Args:
+      vector_bytes, mask_bits: of the target.
+    """
     with module.context:
         for loop in walk(module.operation, scf.ForOp):
             operation = loop.operation
             if DISTINCT in operation.attributes and not operation.results:
                 with operation.location, ir.InsertionPoint(operation):
-                    _vectorize(operation, target)
+                    _vectorize(operation, vector_bytes, mask_bits == _ALL_LANES)
 
 
-def _vectorize(loop: ir.Operation, target: Target) -> None:
+def _vectorize(loop: ir.Operation, vector_bytes: int, masks: bool) -> None:
     stores = [o.opview for o in loop.regions[0].blocks[0].operations if o.operation.name == "memref.store"]
     elements = {o.operation.operands[0].type for o in stores}
     if len(elements) != 1 or not isinstance(element := next(iter(elements)), ir.FloatType):
         return
-    width, masks = target.vector_bytes // element_bytes(element), target.mask_bits == _ALL_LANES
+    width = vector_bytes // element_bytes(element)
     low, high, _ = loop.operands
     before = len(loop.block.operations)
     step = emit.index_constant(width)

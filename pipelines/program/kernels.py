@@ -100,7 +100,7 @@ def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Targe
         workspaces = find_backend(target.kind).launch_loops(fallback)
         if workspaces is None:
             bufferize_kernel(fallback)
-            vectorize_loops(fallback, target)
+            vectorize_loops(fallback, target.vector_bytes, target.mask_bits)
         for function in fallback.body.operations:
             with ir.InsertionPoint(module.body):
                 clone = function.operation.clone().opview

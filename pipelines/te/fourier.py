@@ -5,6 +5,7 @@ Factors are those of a plan, which the program computes where the length is a sy
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import factorial, pi
 
 from relayc.dialects.mlir import arith, ir, linalg, math
@@ -62,19 +63,24 @@ class _Rows:
     def read(self, work: Value) -> Value:
         """`work` with the rows in its first copy. The inverse transform of z is that of z with its parts swapped, swapped again."""
         if self.op.to_real:
-            return self._both(work, lambda pairs: lambda row, j: self._of_frequencies(row, j, pairs), True)
+            return self._either(work, lambda pairs, work: self._filled(work, partial(self._of_frequencies, pairs), True))
         if self.pairs is None:
             return self._filled(work, self._of_complex, self.op.inverse)
-        return self._both(work, lambda pairs: lambda row, j: self._of_real(row, j, pairs), False)
+        return self._either(work, lambda pairs, work: self._filled(work, partial(self._of_real, pairs), False))
 
-    def _both(self, work: Value, element: Callable[[bool], Callable[[Value, Value], Complex]], swapped: bool) -> Value:
+    def write(self, work: Value, copy: Value, result: Value) -> Value:
+        """The results of the lines that begin at `copy`."""
+        if self.op.to_real:
+            return self._either(result, lambda pairs, result: self._real(work, copy, result, pairs))
+        if self.pairs is None:
+            return self._frequencies(result, partial(self._line, work, copy), self.op.inverse)
+        found = {True: partial(self._unpacked, work, copy), False: partial(self._line, work, copy)}
+        return self._either(result, lambda pairs, result: self._frequencies(result, found[pairs], False))
+
+    def _either(self, carried: Value, body: Callable[[bool, Value], Value]) -> Value:
+        """`body` of whether there are pairs, and of what is carried."""
         assert self.pairs is not None
-        return when(
-            self.pairs,
-            [work],
-            lambda work: [self._filled(work, element(True), swapped)],
-            lambda work: [self._filled(work, element(False), swapped)],
-        )[0]
+        return when(self.pairs, [carried], lambda carried: [body(True, carried)], lambda carried: [body(False, carried)])[0]
 
     def _part(self, row: Value, j: Value, part: int) -> Value:
         at = [row, j, index_constant(part)]
@@ -94,13 +100,13 @@ class _Rows:
         imaginary = self._part(row, j, 1) if self._parts == 2 else self.lines.numbers.constant(0.0)
         return self._factor(0, j, (self._part(row, j, 0), imaginary))
 
-    def _of_real(self, row: Value, j: Value, pairs: bool) -> Complex:
+    def _of_real(self, pairs: bool, row: Value, j: Value) -> Complex:
         if not pairs:
             return self._part(row, j, 0), self.lines.numbers.constant(0.0)
         at = multiply(j, index_constant(2))
         return self._part(row, at, 0), self._part(row, add(at, index_constant(1)), 0)
 
-    def _of_frequencies(self, row: Value, k: Value, pairs: bool) -> Complex:
+    def _of_frequencies(self, pairs: bool, row: Value, k: Value) -> Complex:
         """E + i O of frequencies of real rows; else those of the other half, too."""
         numbers, zero = self.lines.numbers, index_constant(0)
         is_first, nothing = equal(k, zero), numbers.constant(0.0)
@@ -114,9 +120,7 @@ class _Rows:
             here, there = frequency(k, is_first), numbers.conjugate(frequency(mirrored, is_first))
             odd = numbers.multiply(numbers.subtract(here, there), numbers.conjugate(self.lines.root(k)))
             even = numbers.add(here, there)
-            return numbers.scale(
-                (scalar.subtract(even[0], odd[1], numbers.dtype), scalar.add(even[1], odd[0], numbers.dtype)), numbers.constant(0.5)
-            )
+            return numbers.scale(numbers.subtract(even, numbers.by_minus_i(odd)), numbers.constant(0.5))
         is_given = negated(less(mirrored, k))
         found = frequency(scalar.select(is_given, k, mirrored), is_first)
         return found[0], scalar.select(is_given, found[1], numbers.negative(found[1]))
@@ -127,25 +131,6 @@ class _Rows:
             return self.lines.put(value[::-1] if swapped else value, work, add(multiply(j, self.lines.width), line))
 
         return tiled(self.lines.width, self.lines.size, work, put)
-
-    def write(self, work: Value, copy: Value, result: Value) -> Value:
-        """The results of the lines that begin at `copy`."""
-        if self.op.to_real:
-            return self._either(result, lambda pairs: lambda result: self._real(work, copy, result, pairs))
-        if self.pairs is None:
-            return self._frequencies(result, lambda line, k: self._line(work, copy, line, k), self.op.inverse)
-        return self._either(
-            result,
-            lambda pairs: (
-                lambda result: self._frequencies(
-                    result, lambda line, k: (self._unpacked if pairs else self._line)(work, copy, line, k), False
-                )
-            ),
-        )
-
-    def _either(self, result: Value, written: Callable[[bool], Callable[[Value], Value]]) -> Value:
-        assert self.pairs is not None
-        return when(self.pairs, [result], lambda result: [written(True)(result)], lambda result: [written(False)(result)])[0]
 
     def _line(self, work: Value, copy: Value, line: Value, k: Value) -> Complex:
         return self.lines.element(work, add(copy, add(multiply(k, self.lines.width), line)))

@@ -94,10 +94,8 @@ class Numbers:
         if n % 2:
             return self._odd(x)
         even, odd = self.transform(x[::2]), self.transform(x[1::2])
-        turned = [self._turn(v, k, n) for k, v in enumerate(odd)]
-        return [self.add(a, b) for a, b in zip(even, turned, strict=True)] + [
-            self.subtract(a, b) for a, b in zip(even, turned, strict=True)
-        ]
+        both_halves = list(zip(even, (self._turn(v, k, n) for k, v in enumerate(odd)), strict=True))
+        return [combine(a, b) for combine in (self.add, self.subtract) for a, b in both_halves]
 
     def _turn(self, a: Complex, k: int, n: int) -> Complex:
         """a exp(-2 pi i k / n), for a k below n / 2."""
@@ -112,22 +110,20 @@ class Numbers:
             return self.scale((scalar.add(a[0], a[1], self.dtype), scalar.subtract(a[1], a[0], self.dtype)), root)
         return self.multiply(a, (self.constant(cos(2 * pi * k / n)), self.constant(-sin(2 * pi * k / n))))
 
+    def _add_scaled(self, a: Complex, b: Complex, factor: float) -> Complex:
+        scale = self.constant(factor)
+        return self.multiply_add(b[0], scale, a[0]), self.multiply_add(b[1], scale, a[1])
+
     def _odd(self, x: Sequence[Complex]) -> list[Complex]:
         """Frequencies k and n - k share their sums: of x[j] + x[n - j] with cosines, of x[j] - x[n - j] with sines."""
         n, first, half = len(x), x[0], range(1, len(x) // 2 + 1)
         sums, differences = ([f(x[j], x[-j]) for j in half] for f in (self.add, self.subtract))
         found = [reduce(self.add, sums, first)] + [first] * (n - 1)
         for k in half:
-            even, odd = first, None
+            even, odd = first, self.scale(differences[0], self.constant(sin(2 * pi * k / n)))
             for j in half:
-                c, s = self.constant(cos(2 * pi * j * k / n)), self.constant(sin(2 * pi * j * k / n))
-                of_sum, of_difference = sums[j - 1], differences[j - 1]
-                even = self.multiply_add(of_sum[0], c, even[0]), self.multiply_add(of_sum[1], c, even[1])
-                if odd is None:
-                    odd = self.scale(of_difference, s)
-                else:
-                    odd = self.multiply_add(of_difference[0], s, odd[0]), self.multiply_add(of_difference[1], s, odd[1])
-            assert odd is not None
+                even = self._add_scaled(even, sums[j - 1], cos(2 * pi * j * k / n))
+                odd = self._add_scaled(odd, differences[j - 1], sin(2 * pi * j * k / n)) if j > 1 else odd
             turned = self.by_minus_i(odd)
             found[k], found[n - k] = self.add(even, turned), self.subtract(even, turned)
         return found
@@ -212,10 +208,8 @@ class Lines:
 
         def of_element(k: Value, p: Value, work: Value) -> Value:
             root = self.root(multiply(multiply(p, step), k))
-            begin, end = (
-                add(copy, add(multiply(k, row), multiply(p, self.width))),
-                add(target, multiply(add(multiply(p, first), k), self.width)),
-            )
+            begin = add(copy, add(multiply(k, row), multiply(p, self.width)))
+            end = add(target, multiply(add(multiply(p, first), k), self.width))
 
             def of_line(q: Value, work: Value) -> list[Value]:
                 return [self.put(self.numbers.multiply(self.element(work, add(begin, q)), root), work, add(end, q))]
@@ -229,9 +223,9 @@ class Lines:
 
         def among(kinds: Sequence[int]) -> Callable[[Value], list[Value]]:
             def first(work: Value) -> list[Value]:
-                return [
-                    self._unrolled(work, copy, left, kinds[0], m) if kinds[0] in UNROLLED else self._looped(work, copy, left, factor, m)
-                ]
+                if kinds[0] in UNROLLED:
+                    return [self._unrolled(work, copy, left, kinds[0], m)]
+                return [self._looped(work, copy, left, factor, m)]
 
             if len(kinds) == 1:
                 return first

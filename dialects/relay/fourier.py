@@ -60,8 +60,8 @@ class FFT(Op, name="fft"):
       data: [batch, given, 2], real and imaginary part of each element; [batch, given, 1] of real rows. float32 or float64. Rows are cut, or
         filled up with zeros, to n elements.
       roots: [2, n], those of 0 to n - 1, by `fft_roots`.
-      plan: of n, by `fft_plan`; of n / 2 where the rows are real on one side, n is even and there are no factors.
-      factors: up to two of [2, n], complex numbers: what elements are multiplied with, and what frequencies are multiplied with.
+      plan: of n, by `fft_plan`; of n / 2 where the rows are real on one side, n is even and there are no multipliers.
+      multipliers: up to two of [2, n], complex numbers: what elements are multiplied with, and what frequencies are multiplied with.
 
     Attributes:
       frequencies: how many of the first frequencies are wanted, at most n. The result is [batch, frequencies, 2].
@@ -74,7 +74,7 @@ class FFT(Op, name="fft"):
     data: Operand
     roots: Operand
     plan: Operand
-    factors: Variadic
+    multipliers: Variadic
     length: Size
     frequencies: Size
     inverse: bool = False
@@ -90,9 +90,14 @@ class FFT(Op, name="fft"):
         table = TensorType((2, op.length), data.dtype)
         require_type(table, op.roots, "roots")
         require_type(TensorType((PLAN,), "int64"), op.plan, "plan")
-        check(len(op.factors) <= 2 and not (op.factors and op.to_real), "factors", "at most two, none to real rows", len(op.factors))
-        for factor in op.factors:
-            require_type(table, factor, "factors")
+        check(
+            len(op.multipliers) <= 2 and not (op.multipliers and op.to_real),
+            "multipliers",
+            "at most two, none to real rows",
+            len(op.multipliers),
+        )
+        for multiplier in op.multipliers:
+            require_type(table, multiplier, "multipliers")
         check(op.inverse or not op.to_real, "to_real", "an inverse transform", op.inverse)
         require_at_most(op.length, op.frequencies, "frequencies", f"at most {op.length}", op.frequencies)
         return data.with_shape((data.shape[0], op.length, 1) if op.to_real else (data.shape[0], op.frequencies, 2))

@@ -315,12 +315,12 @@ def _scan(op: Op, x: Array, function: Callable[..., Array], first: int) -> Array
 
 
 @evaluator("fft")
-def _fft(op: Op, x: Array, roots: Array, plan: Array, *factors: Array) -> Array:
+def _fft(op: Op, x: Array, roots: Array, plan: Array, *multipliers: Array) -> Array:
     dtype, n = x.dtype, op.length
     rows = x[..., 0].astype(np.float64) if x.shape[2] == 1 else x.astype(np.float64) @ [1, 1j]
     if op.to_real:
         return np.fft.irfft(rows, n)[..., None].astype(dtype)
-    before, after = [a[0].astype(np.float64) + 1j * a[1] for a in factors] + [np.ones(n)] * (2 - len(factors))
+    before, after = [a[0].astype(np.float64) + 1j * a[1] for a in multipliers] + [np.ones(n)] * (2 - len(multipliers))
     kept = min(n, rows.shape[1])
     found = (np.fft.ifft if op.inverse else np.fft.fft)(rows[:, :kept] * before[:kept], n)[:, : op.frequencies] * after[: op.frequencies]
     return np.stack([found.real, found.imag], -1).astype(dtype)

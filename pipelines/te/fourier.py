@@ -42,7 +42,7 @@ class _Rows:
     Attributes:
       op: the operator; `data`: its operand.
       given: elements of a row that there are; None where there are all.
-      factors: those of the operator.
+      multipliers: those of the operator.
       lines: what the rows are transformed as.
       first: number of the first row.
       pairs: whether an element of a line is two of a row; None where the rows are complex.
@@ -51,7 +51,7 @@ class _Rows:
     op: Op
     data: Value
     given: Value | None
-    factors: Sequence[Value]
+    multipliers: Sequence[Value]
     lines: Lines
     first: Value
     pairs: Value | None
@@ -89,16 +89,16 @@ class _Rows:
         there, nothing = less(j, self.given), self.lines.numbers.constant(0.0)
         return when(there, [nothing], lambda _: [extract(self.data, at)])[0]
 
-    def _factor(self, number: int, at: Value, value: Complex) -> Complex:
-        """A value times an element of one of the factors, where there is one."""
-        if number >= len(self.factors):
+    def _multiplied(self, number: int, at: Value, value: Complex) -> Complex:
+        """A value times an element of one of the multipliers, where there is one."""
+        if number >= len(self.multipliers):
             return value
-        real, imaginary = (extract(self.factors[number], [index_constant(part), at]) for part in (0, 1))
+        real, imaginary = (extract(self.multipliers[number], [index_constant(part), at]) for part in (0, 1))
         return self.lines.numbers.multiply(value, (real, imaginary))
 
     def _of_complex(self, row: Value, j: Value) -> Complex:
         imaginary = self._part(row, j, 1) if self._parts == 2 else self.lines.numbers.constant(0.0)
-        return self._factor(0, j, (self._part(row, j, 0), imaginary))
+        return self._multiplied(0, j, (self._part(row, j, 0), imaginary))
 
     def _of_real(self, pairs: bool, row: Value, j: Value) -> Complex:
         if not pairs:
@@ -150,7 +150,7 @@ class _Rows:
         def put(line: Value, k: Value, result: Value) -> Value:
             value = found(line, k)
             value = value[::-1] if swapped else self.lines.numbers.conjugate(value) if self.op.inverse else value
-            value = self._factor(1, k, self.lines.numbers.scale(value, factor) if self.op.inverse else value)
+            value = self._multiplied(1, k, self.lines.numbers.scale(value, factor) if self.op.inverse else value)
             row = add(self.first, line)
             return insert(value[1], insert(value[0], result, [row, k, index_constant(0)]), [row, k, index_constant(1)])
 
@@ -187,7 +187,7 @@ def _kinds(op: Op, halved: bool) -> list[int]:
 
 
 @compute("fft")
-def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Value:
+def fft(op: Op, data: Value, roots: Value, plan: Value, *multipliers: Value) -> Value:
     source, out = operand_type(op), result_type(op)
     if out.num_elements == 0:
         return empty(out)
@@ -199,7 +199,7 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Valu
     pairs, size = None, order
     wanted = length // 2 + 1 if op.to_real else length
     given = None if source.sizes[1] == wanted else index_constant(source.sizes[1])
-    if op.to_real or (source.sizes[2] == 1 and not factors):
+    if op.to_real or (source.sizes[2] == 1 and not multipliers):
         pairs = equal(both(order, one), zero)
         size = scalar.select(pairs, arith.ShRUIOp(order, one).result, order)
 
@@ -207,7 +207,7 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *factors: Value) -> Valu
         first = multiply(number, index_constant(side_by_side))
         width = arith.MinSIOp(index_constant(side_by_side), subtract(index_constant(batch), first)).result
         lines = Lines(numbers, size, width, multiply(size, width), index_constant(plane), roots, order, plan, _kinds(op, pairs is not None))
-        rows = _Rows(op, data, given, factors, lines, first, pairs)
+        rows = _Rows(op, data, given, multipliers, lines, first, pairs)
         work = rows.read(empty(TensorType((4 * plane,), source.dtype)))
         work, copy = lines.transformed(work)
         return [rows.write(work, copy, result)]

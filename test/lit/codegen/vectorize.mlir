@@ -51,3 +51,37 @@ func.func private @across(%x: tensor<50x3xf32>) -> tensor<50xf32> {
   } {relay.distinct}
   return %r : tensor<50xf32>
 }
+
+// -----
+
+// A loop that threads share is parallel where all of its iterations together are worth it, and each of them has memory of its own.
+// CHECK-LABEL: func.func private @shared
+// CHECK-NOT: memref.alloc
+// CHECK: relay.parallel_if
+// CHECK: scf.parallel
+// CHECK: memref.alloc
+// CHECK: memref.dealloc
+// CHECK: scf.reduce
+func.func private @shared(%x: tensor<?x8000xf32, ["n"]>, %n: index {relay.symbol = "n"}) -> tensor<?x8000xf32, ["n"]> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8000 = arith.constant 8000 : index
+  %e = tensor.empty(%n) : tensor<?x8000xf32, ["n"]>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %e) -> tensor<?x8000xf32, ["n"]> {
+    %w = tensor.empty() : tensor<8000xf32>
+    %s = scf.for %j = %c0 to %c8000 step %c1 iter_args(%u = %w) -> tensor<8000xf32> {
+      %b = tensor.extract %x[%i, %j] : tensor<?x8000xf32, ["n"]>
+      %v = tensor.insert %b into %u[%j] : tensor<8000xf32>
+      scf.yield %v : tensor<8000xf32>
+    }
+    %d = scf.for %j = %c0 to %c8000 step %c1 iter_args(%u = %t) -> tensor<?x8000xf32, ["n"]> {
+      %k = arith.subi %c8000, %j : index
+      %l = arith.subi %k, %c1 : index
+      %b = tensor.extract %s[%l] : tensor<8000xf32>
+      %v = tensor.insert %b into %u[%i, %j] : tensor<?x8000xf32, ["n"]>
+      scf.yield %v : tensor<?x8000xf32, ["n"]>
+    }
+    scf.yield %d : tensor<?x8000xf32, ["n"]>
+  } {relay.distinct, relay.threads = 8000 : i64}
+  return %r : tensor<?x8000xf32, ["n"]>
+}

@@ -79,7 +79,7 @@ def transform(x: Tensor, length: Size, inverse: bool, frequencies: Size | None =
       [batch, frequencies, 2].
     """
     wanted = length if frequencies is None else frequencies
-    if isinstance(length, int) and isinstance(wanted, int) and _is_short(length, x.shape[2] * 2 * wanted, x.shape[2] == 1):
+    if isinstance(length, int) and isinstance(wanted, int) and _is_short(length, _parts(x) * 2 * wanted, _parts(x) == 1):
         matrix = _matrix(length)[:, :wanted]
         matrix = matrix.conj() / length if inverse else matrix
         # What an element's real part, and its imaginary one, contribute to both parts of each frequency.
@@ -97,12 +97,17 @@ def real_inverse(x: Tensor, length: Size) -> Tensor:
     Returns:
       [batch, length, 1].
     """
-    half = length // 2 + 1
-    if isinstance(length, int) and _is_short(length, x.shape[2] * half, True):
-        matrix = _matrix(length).conj()[:half] * (_counts(length, "float64").array[:, None] / length)
+    if isinstance(length, int) and _is_short(length, _parts(x) * (length // 2 + 1), True):
+        matrix = _matrix(length).conj()[: length // 2 + 1] * (_counts(length, "float64").array[:, None] / length)
         weights = np.stack([matrix.real, -matrix.imag], 1)[:, : x.shape[2]]
         return _product(x, weights, length, 1)
     return _long(x, length, length, True, True)
+
+
+def _parts(x: Tensor) -> int:
+    parts = x.shape[2]
+    assert isinstance(parts, int)  # by the converters
+    return parts
 
 
 def _is_short(length: int, weights: int, halved: bool) -> bool:
@@ -171,7 +176,10 @@ def _convolved(x: Tensor, length: Size, frequencies: Size, inverse: bool, to_rea
         # Of a sum with its conjugate the real part is left: frequencies that stand for two count twice, the others are 0.
         x = resized(x, 1, length // 2 + 1)
         x = emit("multiply", x, reshape(_counts(length, x.dtype), (length // 2 + 1, 1)))
-    chirp, kernel = (_known_chirps if isinstance(length, int) else _computed_chirps)(length, inverse, x.dtype)
+    if isinstance(length, int):
+        chirp, kernel = _known_chirps(length, inverse, x.dtype)
+    else:
+        chirp, kernel = _computed_chirps(length, inverse, x.dtype)
     long = chirp.shape[1]
     roots, plan = _root_table(long, x.dtype), _plan_of(long)
     spectrum = emit("fft", x, roots, plan, chirp, length=long, frequencies=long, is_power_of_two=True)

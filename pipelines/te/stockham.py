@@ -206,17 +206,16 @@ class Lines:
         """Matrices [first, second] of lines into the other copy: multiplied with roots, and transposed."""
         target, step, row = self.other(copy), divide(self.order, self.size), multiply(second, self.width)
 
-        def of_element(k: Value, p: Value, work: Value) -> Value:
-            root = self.root(multiply(multiply(p, step), k))
-            begin = add(copy, add(multiply(k, row), multiply(p, self.width)))
-            end = add(target, multiply(add(multiply(p, first), k), self.width))
+        def of_line(q: Value, work: Value) -> list[Value]:
+            def of_element(k: Value, p: Value, work: Value) -> Value:
+                begin = add(add(copy, q), add(multiply(k, row), multiply(p, self.width)))
+                end = add(add(target, q), multiply(add(multiply(p, first), k), self.width))
+                found = self.numbers.multiply(self.element(work, begin), self.root(multiply(multiply(p, step), k)))
+                return self.put(found, work, end)
 
-            def of_line(q: Value, work: Value) -> list[Value]:
-                return [self.put(self.numbers.multiply(self.element(work, add(begin, q)), root), work, add(end, q))]
+            return [tiled(first, second, work, of_element)]
 
-            return loop(index_constant(0), self.width, index_constant(1), [work], of_line)[0]
-
-        return tiled(first, second, work, of_element)
+        return loop(index_constant(0), self.width, index_constant(1), [work], of_line)[0]
 
     def passed(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
         """One pass from a copy into the other one."""
@@ -233,8 +232,8 @@ class Lines:
 
         return among(self.kinds)(work)[0]
 
-    def _of_each(self, work: Value, m: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
-        """`body` of p, its part of the elements, and `work`, for all p below m."""
+    def _of_each(self, work: Value, m: Value, body: Callable[[Value, Value], Value]) -> Value:
+        """`body` of p and `work`, for all p below m."""
         return loop(index_constant(0), m, index_constant(1), [work], lambda p, work: [body(p, work)])[0]
 
     def _side_by_side(self, extent: Value, work: Value, body: Callable[[Value, Value], Value]) -> Value:

@@ -15,6 +15,7 @@ A Tensor may be known at import, as numbers or as expressions over symbols (see 
 import contextvars
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from math import isfinite
 from types import TracebackType
 from typing import Any
@@ -272,6 +273,8 @@ def _constants(size: Size) -> set[int]:
 
 _SEARCHED = 64
 """Sizes that are tried for the least one with which an operator works: windows are small."""
+_PLACES = 16
+"""Places of a window along an axis that are typical, where the axis is too short for one place at the size that was taken for typical."""
 
 
 class ModelBuilder:
@@ -356,6 +359,7 @@ class ModelBuilder:
             name = self._only_input(size)
             if name is None:
                 continue
+            self._lengthen(name, size)
             known = Ranges.current().of(name)
             # What is demanded grows with the symbol, in all that is of use here: the first size with which it holds is searched.
             for low in range(known.low + 1, min(known.low + _SEARCHED, known.high) + 1):
@@ -367,6 +371,18 @@ class ModelBuilder:
                 if holds:
                     self._set_range(name, found)
                     break
+
+    def _lengthen(self, name: str, size: Size) -> None:
+        """Where a size that the model computes is not positive at the typical size of a symbol, a larger size of the symbol becomes typical:
+        strategies and orders of dimensions are chosen at typical sizes, which must be sizes that the model can have."""
+        known = Ranges.current().of(name)
+        if evaluate(size, {name: known.typical}) > 0:
+            return
+        hint = known.typical
+        while evaluate(size, {name: hint}) < _PLACES and hint < known.high:
+            hint = min(2 * hint + 1, known.high)
+        if evaluate(size, {name: hint}) > 0:
+            self._set_range(name, replace(known, hint=hint))
 
     def learn_equal(self, pairs: Iterable[tuple[Size, Size]]) -> bool:
         """As `learn`, of sizes that have to be equal: min(n, 512) is n where n is at most 512. Whether anything new is known."""

@@ -192,10 +192,12 @@ class SizeValues:
             for value in rest:
                 first = _arith(f"{atom.kind}si", first, value)
             return first
+        # What a function computes of its symbols stands before the branches that ask whether the sizes are such that it has a meaning.
+        den = maximum(atom.den, 1)
         if _sign((atom,)) < 0:
-            return _arith("divui", self.value(atom.den - 1 - atom.num), self.value(atom.den))
+            return _arith("divui", self.value(den - 1 - atom.num), self.value(den))
         # Unsigned division is several times cheaper, and right where nothing is negative.
-        return _arith("divui" if bounds(atom.num)[0] >= 0 else "floordivsi", self.value(atom.num), self.value(atom.den))
+        return _arith("divui" if bounds(atom.num)[0] >= 0 else "floordivsi", self.value(atom.num), self.value(den))
 
 
 def _sign(m: Monomial) -> int:

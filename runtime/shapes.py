@@ -113,19 +113,14 @@ class Shapes:
     def _call_shapes(self, shapes: tuple[Shape, ...]) -> CallShapes:
         sizes = self._solve(shapes)
         for i, axis, d in self._checked:
-            expected = self._number(d, sizes)
+            expected = evaluate(d, sizes)
             if shapes[i][axis] != expected:
                 raise ValueError(f"{self.name}: {self._conflict(i, axis, d, expected, shapes, sizes)}")
         for name, (low, high) in self._ranges.items():
             if not low <= sizes[name] <= high:
                 bound = f"at least {low}" if sizes[name] < low else f"at most {high}"
                 raise ValueError(f"{self.name}: {name} is {sizes[name]} in {self._where(name)}, expected {bound}")
-        try:
-            arena, *dims = self._evaluate(*(sizes[name] for name in self.symbols))
-        except ZeroDivisionError:
-            raise ValueError(
-                f"{self.name}: expected sizes for which all shapes have a value, found {self._values(self.symbols, sizes)}"
-            ) from None
+        arena, *dims = self._evaluate(*(sizes[name] for name in self.symbols))
         outputs: list[tuple[Shape, int]] = []
         for spec in self.outputs:
             shape, dims = tuple(dims[: len(spec.shape)]), dims[len(spec.shape) :]
@@ -142,13 +137,6 @@ class Shapes:
             # What does not divide is found out where the dimension is compared with its expression.
             sizes[source.name] = max(rest // source.factor, 0)
         return sizes
-
-    def _number(self, size: Dim, sizes: Mapping[str, int]) -> int:
-        try:
-            return evaluate(size, sizes)
-        except ZeroDivisionError:
-            names = sorted(symbols_of(size))
-            raise ValueError(f"{self.name}: expected {size} to have a value, found {self._values(names, sizes)}") from None
 
     def _bytes(self, spec: TensorSpec, shape: Shape, sizes: Mapping[str, int]) -> int:
         """Bytes of an output. Raises ValueError where no memory can hold it."""

@@ -3,7 +3,7 @@
 import math
 from typing import overload
 
-from relayc.symbolic.expressions import Dim, Floor, Monomial, Size, Terms, bounds, proves, terms_of
+from relayc.symbolic.expressions import Dim, Extreme, Floor, Monomial, Size, Terms, bounds, proves, terms_of
 
 
 def quotient(num: Size, den: Size) -> Size:
@@ -29,7 +29,17 @@ def _by_expression(num: Size, den: Size) -> Size:
             whole = whole + multiple
     if whole != 0:
         return whole + Dim.make(rest) // den
-    return Dim({(Floor(num, den),): 1})
+    return Dim({(Floor(num, _without_one(num, den)),): 1})
+
+
+def _without_one(num: Size, den: Dim) -> Size:
+    """x of a divisor max(x, 1), as a quotient by x is the same where neither of the two folds; any other divisor as it is."""
+    ((m, c), *others) = den.terms.items()
+    if others or c != 1 or len(m) != 1 or not isinstance(m[0], Extreme) or m[0].kind != "max" or 1 not in m[0].args:
+        return den
+    left = [a for a in m[0].args if a != 1]
+    inner = left[0] if len(left) == 1 else Dim({(Extreme("max", tuple(left)),): 1})
+    return inner if num // inner == Dim({(Floor(num, inner),): 1}) else den
 
 
 def _nearest(c: int, den: int) -> int:

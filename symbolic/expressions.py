@@ -15,7 +15,11 @@ class Undecided(Exception):
 
 
 class Floor:
-    """floor(num / den) of a positive den."""
+    """floor(num / max(den, 1)).
+
+    A model whose sizes divide by `den` has no meaning where it is 0. A quotient has a value there all the same, in every place that computes
+    one: code computes sizes before it asks whether a branch needs them.
+    """
 
     __slots__ = ("_hash", "_text", "den", "num")
 

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -109,8 +108,7 @@ class Ranges(Mapping[str, Range]):
         known = {name: self.of(name) for name in symbols_of(dim)}
         found = []
         for pick in (lambda r: r.typical, lambda r: r.low, lambda r: r.high):
-            with suppress(ZeroDivisionError):
-                found.append(evaluate(dim, {name: pick(r) for name, r in known.items()}))
+            found.append(evaluate(dim, {name: pick(r) for name, r in known.items()}))
         return found
 
     def trim(self) -> None:

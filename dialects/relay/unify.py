@@ -109,11 +109,8 @@ def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Colle
 
 def _solved(p: Dim, name: str, found: Bindings, a: Size) -> Size | None:
     """x of factor * x + offset == a, where p is that of x."""
-    try:
-        offset = substitute(p, {**found, name: 0})
-        factor = substitute(p, {**found, name: 1}) - offset
-    except ZeroDivisionError:
-        return None  # of a division by x
+    offset = substitute(p, {**found, name: 0})
+    factor = substitute(p, {**found, name: 1}) - offset
     if substitute(p, found) != symbol(name) * factor + offset or factor == 0 or name in symbols_of(factor):
         return None
     return exact(a - offset, factor)

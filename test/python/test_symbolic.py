@@ -255,8 +255,32 @@ def test_ranges_hold_inside_only() -> None:
     assert bounds(n) == (0, (1 << 31) - 1)
 
 
-def test_a_division_by_a_size_that_may_be_0_says_so_when_it_is() -> None:
-    size = parse("7//n")
-    assert isinstance(size, Dim)
-    with pytest.raises(ZeroDivisionError):
-        evaluate(size, {"n": 0})
+QUOTIENTS = {
+    "7//n": lambda n, m: 7 // max(n, 1),
+    "7//(n - 3)": lambda n, m: 7 // max(n - 3, 1),
+    "m*((m + 4)//(n*n)) - 2": lambda n, m: m * ((m + 4) // max(n * n, 1)) - 2,
+    "min(m, 5)//max(n, 1)": lambda n, m: min(m, 5) // max(n, 1),
+    "n*m//max(n, 1)": lambda n, m: n * m // max(n, 1),
+    "m//(16384//n//16*16)": lambda n, m: m // max(16384 // max(n, 1) // 16 * 16, 1),
+    "(1 - m)//n + 1": lambda n, m: (1 - m) // max(n, 1) + 1,
+}
+
+
+@pytest.mark.parametrize("text", QUOTIENTS)
+def test_a_quotient_by_a_size_below_1_is_the_quotient_by_1(text: str) -> None:
+    size = parse(text)
+    for n in (0, 1, 2, 5, 1024, 1025, 4000):
+        for m in (0, 1, 9):
+            expected = QUOTIENTS[text](n, m)
+            assert evaluate(size, {"n": n, "m": m}) == evaluator([size], ["n", "m"])(n, m)[0] == expected
+            assert substitute(size, {"n": n, "m": m}) == expected
+            assert evaluate(substitute(size, {"m": m}), {"n": n}) == expected
+
+
+def test_a_divisor_of_1_at_least_is_written_without_saying_so_where_the_quotient_is_the_same() -> None:
+    assert parse("m//max(n, 1)") == parse("m//n") and parse("m//max(n, k, 1)") == parse("m//max(n, k)")
+    assert parse("n*m//max(n, 1)") != parse("m") == parse("n*m//n")
+
+
+def test_a_guess_of_a_quotient_by_a_size_that_is_typically_0() -> None:
+    assert guess(parse("5*n//((n - 400)//320 + 1)")) == 5 * 128

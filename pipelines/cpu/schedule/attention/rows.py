@@ -116,7 +116,7 @@ class Rows(Emission):
         if isinstance(self.rows, Dim):
             # Fewer keys for more rows, so that the scores take as much memory.
             self.most_scores = max(min(self.most_scores, MAX_BYTES // (self.wide.width // 8)), self.most_rows * lanes)
-            self.block_keys = minimum(self.block_keys, self.most_scores // maximum(self.rows, 1) // lanes * lanes)
+            self.block_keys = minimum(self.block_keys, maximum(self.most_scores // maximum(self.rows, 1) // lanes, 1) * lanes)
         self.key_blocks = ceil_div(self.seen, self.block_keys)
 
     def _buffers(self) -> dict[str, int]:

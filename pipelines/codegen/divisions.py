@@ -1,23 +1,42 @@
-"""Integer divisions never trap: each has a divisor that is proven safe, or one that is replaced by 1 where the processor would trap.
+"""Integer divisions do not trap: on x86 a division by 0, and of the lowest integer by -1, ends the process.
 
-A division by 0, and of the lowest integer by -1, ends the process on x86. `guard_divisions` proves for each division of a module that
-neither can happen, from intervals of what the divisor is computed of, or from a `select` that leaves both cases out. Any other division gets
-such a `select`: x / 0 is x then, x % 0 is 0, and the lowest integer divided by -1 is itself, as the compute rules of `divide` and `mod` say
-(pipelines.te.binary). `check_divisions` raises an error instead.
+`guard_divisions` divides by 1 instead, where it is not proven that neither happens: x / 0 is x then, x % 0 is 0, and the lowest integer
+divided by -1 is itself, as the compute rules of `divide` and `mod` say (pipelines.te.binary). `check_divisions` is for tests: it raises an
+error where code that is about to become machine code has a division without such a proof.
+
+A proof is an interval of the divisor that follows from the operations which compute it, or a `select` that replaces the divisor where it
+would trap. Neither depends on control flow or on the ranges of symbols, so a proof of the tir stage holds in the LLVM dialect too.
 """
 
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.sizes import SYMBOL
 from relayc.pipelines.tir import emit
-from relayc.symbolic import Ranges
 
-SIGNED = frozenset(("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"))
-DIVISIONS = SIGNED | {"arith.divui", "arith.remui", "arith.ceildivui"}
-"""Operations that trap. Divisors in affine maps are positive numbers: MLIR lowers no others."""
-_FAR = 1 << 63
-"""Beyond the integers of 64 bits."""
+_ARITH_NAMES = {
+    "llvm.sdiv": "arith.divsi",
+    "llvm.udiv": "arith.divui",
+    "llvm.srem": "arith.remsi",
+    "llvm.urem": "arith.remui",
+    "llvm.add": "arith.addi",
+    "llvm.sub": "arith.subi",
+    "llvm.mul": "arith.muli",
+    "llvm.and": "arith.andi",
+    "llvm.or": "arith.ori",
+    "llvm.icmp": "arith.cmpi",
+    "llvm.select": "arith.select",
+    "llvm.sext": "arith.extsi",
+    "llvm.zext": "arith.extui",
+    "llvm.intr.smin": "arith.minsi",
+    "llvm.intr.smax": "arith.maxsi",
+    "llvm.intr.umin": "arith.minui",
+    "llvm.mlir.constant": "arith.constant",
+}
+"""Operations of the LLVM dialect by the names that the arith dialect has for them."""
+_SIGNED = frozenset(("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"))
+_DIVISIONS = _SIGNED | {"arith.divui", "arith.remui", "arith.ceildivui"}
+"""Divisors in affine maps are positive numbers: MLIR lowers no others."""
+_INDEX_BITS = 64
 _DEPTH = 24
 """Operations between a divisor and what its interval follows from, at most."""
 
@@ -25,12 +44,35 @@ Interval = tuple[int, int]
 """The lowest and the highest number that a signed integer, or an element of a vector of them, may be."""
 
 
-def divisions(module: ir.Module) -> list[ir.Operation]:
-    """The integer divisions and remainders of a module."""
+def guard_divisions(module: ir.Module) -> None:
+    """Divides by 1 where a division of a tir module may trap, in place."""
+    proofs = Proofs()
+    for op in _divisions(module):
+        if proofs.is_safe(op):
+            continue
+        a, b = op.operands
+        with ir.InsertionPoint(op), op.location:
+            traps = emit.compare("eq", b, emit.zero(b.type))
+            if op.name in _SIGNED:
+                lowest, minus_one = emit.number(_all_of(a.type)[0], a.type), emit.number(-1, b.type)
+                overflows = emit.arith("andi", emit.compare("eq", a, lowest), emit.compare("eq", b, minus_one))
+                traps = emit.arith("ori", traps, overflows)
+            op.operands[1] = emit.select(traps, emit.number(1, b.type), b)
+
+
+def check_divisions(module: ir.Module) -> None:
+    """Raises ValueError that names the first division of a module, of arith or LLVM operations, that is not proven not to trap."""
+    proofs = Proofs()
+    for op in _divisions(module):
+        if not proofs.is_safe(op):
+            raise ValueError(f"expected a division that cannot trap, found {op} by {op.operands[1]} at {op.location}")
+
+
+def _divisions(module: ir.Module) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in DIVISIONS:
+        if _name(op) in _DIVISIONS:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -38,83 +80,65 @@ def divisions(module: ir.Module) -> list[ir.Operation]:
     return found
 
 
-def guard_divisions(found: Sequence[ir.Operation]) -> None:
-    """Replaces the divisors that are not proven safe, in place."""
-    intervals = Intervals()
-    for op in found:
-        if intervals.is_safe(op):
-            continue
-        a, b = op.operands
-        with ir.InsertionPoint(op), op.location:
-            traps = emit.compare("eq", b, emit.number(0, b.type))
-            if op.name in SIGNED:
-                overflows = emit.arith("andi", *(emit.compare("eq", v, emit.number(n, v.type)) for v, n in ((a, _lowest(a)), (b, -1))))
-                traps = emit.arith("ori", traps, overflows)
-            op.operands[1] = emit.select(traps, emit.number(1, b.type), b)
-
-
-def check_divisions(module: ir.Module) -> None:
-    """Raises ValueError that names the first division whose divisor is not proven safe."""
-    intervals = Intervals()
-    for op in divisions(module):
-        if not intervals.is_safe(op):
-            raise ValueError(f"{op.location}: expected a division by what is not 0, found {op}")
-
-
-class Intervals:
-    """Intervals of integers, from the operations that compute them: they hold as long as these stay.
-
-    Numbers of type index are sizes and offsets in memory, whose sums and products are taken to fit into 64 bits.
-    """
+class Proofs:
+    """What is known of the integers of a module while its operations stay."""
 
     def __init__(self) -> None:
         self._found: dict[ir.Value, Interval] = {}
 
     def is_safe(self, division: ir.Operation) -> bool:
-        """Whether a division cannot trap."""
+        """Whether it is proven that a division does not trap."""
         a, b = division.operands
-        return self._is_safe(a, b, division.name in SIGNED, [])
+        return self._is_safe(a, b, _name(division) in _SIGNED, [])
 
     def _is_safe(self, a: ir.Value, b: ir.Value, signed: bool, excluded: Sequence[ir.Value]) -> bool:
-        """`excluded` are conditions that do not hold where the divisor is `b`."""
-        low, high = self.of(b)
-        is_zero = low <= 0 <= high and not any(_is_equal_to(c, b, 0) for c in excluded)
-        overflows = signed and low <= -1 <= high and self.of(a)[0] <= _lowest(a) and not any(_is_overflow(c, a, b) for c in excluded)
+        """`excluded`: conditions that do not hold where the divisor is `b`."""
+        low, high = self.interval(b)
+        is_zero = low <= 0 <= high and not any(_is_equality(c, b, 0) for c in excluded)
+        lowest = _all_of(a.type)[0]
+        overflows = signed and low <= -1 <= high and self.interval(a)[0] <= lowest and not any(_is_overflow(c, a, b) for c in excluded)
         if not is_zero and not overflows:
             return True
         op = _definition(b)
-        if op is None or op.name != "arith.select":
+        if op is None or _name(op) != "arith.select":
             return False
         condition, chosen, other = op.operands
         return self._is_safe(a, chosen, signed, excluded) and self._is_safe(a, other, signed, [*excluded, *_any_of(condition)])
 
-    def of(self, value: ir.Value, depth: int = _DEPTH) -> Interval:
-        """The interval of a value: all that its type holds where nothing else is known."""
+    def interval(self, value: ir.Value, depth: int = _DEPTH) -> Interval:
+        """The interval of a value: all numbers of its type where nothing else is known."""
         found = self._found.get(value)
         if found is None:
-            known = _interval(value, lambda v: self.of(v, depth - 1)) if depth else None
-            low, high = widest = _all_of(value.type)
-            found = widest if known is None else known
-            if isinstance(emit.element_of(value.type), ir.IndexType):
-                found = _within(found[0], low, high), _within(found[1], low, high)
-            elif found[0] < low or found[1] > high:
-                found = widest
+            found = _all_of(value.type)
+            op = _definition(value)
+            known = None if op is None or depth == 0 else self._of_operation(op, value, depth)
+            if known is not None:
+                low, high = found
+                if low <= known[0] and known[1] <= high:
+                    found = known
+                elif _does_not_overflow(op):
+                    found = max(low, min(known[0], high)), max(low, min(known[1], high))
             self._found[value] = found
         return found
 
+    def _of_operation(self, op: ir.Operation, result: ir.Value, depth: int) -> Interval | None:
+        """The interval of the result of an operation, which may reach beyond its type; None where nothing is known."""
+        name = _name(op)
+        if name == "arith.constant":
+            number = _constant(result)
+            return None if number is None else (number, number)
+        rule = _RULES.get(name)
+        return None if rule is None else rule([self.interval(v, depth - 1) for v in op.operands])
 
-def _within(number: int, low: int, high: int) -> int:
-    return max(low, min(number, high))
+
+def _name(op: ir.Operation) -> str:
+    return _ARITH_NAMES.get(op.name, op.name)
 
 
 def _all_of(type_: ir.Type) -> Interval:
     element = emit.element_of(type_)
-    most = 1 << (element.width - 1) if isinstance(element, ir.IntegerType) else _FAR
+    most = 1 << ((element.width if isinstance(element, ir.IntegerType) else _INDEX_BITS) - 1)
     return -most, most - 1
-
-
-def _lowest(value: ir.Value) -> int:
-    return _all_of(value.type)[0]
 
 
 def _definition(value: ir.Value) -> ir.Operation | None:
@@ -122,9 +146,14 @@ def _definition(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
+def _does_not_overflow(op: ir.Operation) -> bool:
+    return "overflowFlags" in op.attributes and "nsw" in str(op.attributes["overflowFlags"])
+
+
 def _constant(value: ir.Value) -> int | None:
+    """The number that a constant is, or that each element of a constant vector is."""
     op = _definition(value)
-    if op is None or op.name != "arith.constant":
+    if op is None or _name(op) != "arith.constant":
         return None
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
@@ -133,15 +162,15 @@ def _constant(value: ir.Value) -> int | None:
 
 
 def _any_of(condition: ir.Value) -> list[ir.Value]:
-    """The conditions of which one at least holds where this one does."""
+    """Conditions of which one at least holds where this one does."""
     op = _definition(condition)
-    return [c for v in op.operands for c in _any_of(v)] if op is not None and op.name == "arith.ori" else [condition]
+    return [c for v in op.operands for c in _any_of(v)] if op is not None and _name(op) == "arith.ori" else [condition]
 
 
-def _is_equal_to(condition: ir.Value, value: ir.Value, number: int) -> bool:
+def _is_equality(condition: ir.Value, value: ir.Value, number: int) -> bool:
     """Whether a condition is that a value is a number."""
     op = _definition(condition)
-    if op is None or op.name != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != 0:
+    if op is None or _name(op) != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != 0:
         return False
     left, right = op.operands
     return (left == value and _constant(right) == number) or (right == value and _constant(left) == number)
@@ -150,102 +179,59 @@ def _is_equal_to(condition: ir.Value, value: ir.Value, number: int) -> bool:
 def _is_overflow(condition: ir.Value, a: ir.Value, b: ir.Value) -> bool:
     """Whether a condition holds where `a` is the lowest integer and `b` is -1."""
     op = _definition(condition)
-    parts = list(op.operands) if op is not None and op.name == "arith.andi" else [condition]
-    return all(_is_equal_to(c, a, _lowest(a)) or _is_equal_to(c, b, -1) for c in parts)
+    parts = list(op.operands) if op is not None and _name(op) == "arith.andi" else [condition]
+    return all(_is_equality(c, a, _all_of(a.type)[0]) or _is_equality(c, b, -1) for c in parts)
 
 
 # ---- intervals of operations
 
-_Of = Callable[[ir.Value], Interval]
+
+def _of_ends(combine: Callable[[int, int], int]) -> "_Rule":
+    """The rule of what is monotonic in each operand."""
+
+    def rule(operands: list[Interval]) -> Interval:
+        a, b = operands
+        found = [combine(x, y) for x in a for y in b]
+        return min(found), max(found)
+
+    return rule
 
 
-def _interval(value: ir.Value, of: _Of) -> Interval | None:
-    """The interval of a value by those of others, which may reach beyond its type; None where nothing is known."""
-    op = _definition(value)
-    if op is None:
-        return _of_argument(ir.BlockArgument(value), of)
-    if op.name == "arith.constant":
-        number = _constant(value)
-        return None if number is None else (number, number)
-    rule = _RULES.get(op.name)
-    return None if rule is None else rule([of(v) for v in op.operands])
-
-
-def _of_argument(value: ir.BlockArgument, of: _Of) -> Interval | None:
-    """A symbol of a function, or the variable of a loop."""
-    op, number = value.owner.owner.operation, value.arg_number
-    if op.name == "func.func" and "arg_attrs" in op.attributes:
-        attributes = ir.DictAttr(op.attributes["arg_attrs"][number])
-        if SYMBOL in attributes and value.owner == op.regions[0].blocks[0]:
-            known = Ranges.current().of(ir.StringAttr(attributes[SYMBOL]).value)
-            return known.low, known.high
-    if op.name == "scf.for" and number == 0:
-        return of(op.operands[0])[0], of(op.operands[1])[1] - 1
-    if op.name == "scf.parallel":
-        count = len(op.regions[0].blocks[0].arguments)
-        return of(op.operands[number])[0], of(op.operands[count + number])[1] - 1
-    return None
-
-
-def _ends(combine: Callable[[int, int], int], a: Interval, b: Interval) -> Interval:
-    """The interval of what is monotonic in each operand."""
-    found = [combine(x, y) for x in a for y in b]
-    return min(found), max(found)
-
-
-def _quotient(operands: list[Interval]) -> Interval | None:
-    (low, high), (least, most) = operands
-    return (low // most, high // least) if low >= 0 and least >= 1 else None
-
-
-def _quotient_up(operands: list[Interval]) -> Interval | None:
-    (low, high), (least, most) = operands
-    return (-(-low // most), -(-high // least)) if low >= 0 and least >= 1 else None
-
-
-def _remainder(operands: list[Interval]) -> Interval | None:
-    (low, high), (least, most) = operands
-    return (0, min(high, most - 1)) if low >= 0 and least >= 1 else None
-
-
-def _of_natural(rule: Callable[[list[Interval]], Interval]) -> Callable[[list[Interval]], Interval | None]:
-    """A rule of signed integers for an operation on unsigned ones: the same where none is negative."""
+def _of_natural(rule: "_Rule") -> "_Rule":
+    """A rule for signed integers, where none is negative: it holds for unsigned ones too."""
     return lambda operands: rule(operands) if all(low >= 0 for low, _ in operands) else None
 
 
-def _least(operands: list[Interval]) -> Interval:
-    return _ends(min, *operands)
+def _of_division(rule: "_Rule") -> "_Rule":
+    return lambda operands: rule(operands) if operands[0][0] >= 0 and operands[1][0] >= 1 else None
 
 
-def _largest(operands: list[Interval]) -> Interval:
-    return _ends(max, *operands)
+def _union(operands: list[Interval]) -> Interval:
+    _, (low, high), (least, most) = operands
+    return min(low, least), max(high, most)
 
 
-def _same(operands: list[Interval]) -> Interval:
-    return operands[0]
-
-
-_RULES: dict[str, Callable[[list[Interval]], Interval | None]] = {
-    "arith.addi": lambda operands: _ends(int.__add__, *operands),
-    "arith.subi": lambda operands: _ends(int.__sub__, *operands),
-    "arith.muli": lambda operands: _ends(int.__mul__, *operands),
-    "arith.divui": _quotient,
-    "arith.divsi": _quotient,
-    "arith.floordivsi": _quotient,
-    "arith.ceildivui": _quotient_up,
-    "arith.ceildivsi": _quotient_up,
-    "arith.remui": _remainder,
-    "arith.remsi": _remainder,
-    "arith.minsi": _least,
-    "arith.maxsi": _largest,
-    "arith.minui": _of_natural(_least),
-    "arith.maxui": _of_natural(_largest),
-    "arith.select": lambda operands: (min(operands[1][0], operands[2][0]), max(operands[1][1], operands[2][1])),
-    "arith.index_cast": _same,
-    "arith.index_castui": _of_natural(_same),
-    "arith.extsi": _same,
-    "arith.extui": _of_natural(_same),
-    "arith.trunci": _same,
-    "memref.dim": lambda operands: (0, _FAR),
-    "vector.broadcast": _same,
+_Rule = Callable[[list[Interval]], Interval | None]
+_QUOTIENT = _of_division(_of_ends(lambda a, b: a // b))
+_QUOTIENT_UP = _of_division(_of_ends(lambda a, b: -(-a // b)))
+_REMAINDER = _of_division(lambda operands: (0, min(operands[0][1], operands[1][1] - 1)))
+_RULES: dict[str, _Rule] = {
+    "arith.addi": _of_ends(int.__add__),
+    "arith.subi": _of_ends(int.__sub__),
+    "arith.muli": _of_ends(int.__mul__),
+    "arith.divui": _QUOTIENT,
+    "arith.divsi": _QUOTIENT,
+    "arith.floordivsi": _QUOTIENT,
+    "arith.ceildivui": _QUOTIENT_UP,
+    "arith.ceildivsi": _QUOTIENT_UP,
+    "arith.remui": _REMAINDER,
+    "arith.remsi": _REMAINDER,
+    "arith.minsi": _of_ends(min),
+    "arith.maxsi": _of_ends(max),
+    "arith.minui": _of_natural(_of_ends(min)),
+    "arith.select": _union,
+    "arith.extsi": lambda operands: operands[0],
+    "arith.extui": _of_natural(lambda operands: operands[0]),
+    "arith.index_cast": lambda operands: operands[0],
+    "vector.broadcast": lambda operands: operands[0],
 }

@@ -6,7 +6,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.codegen.bare_pointers import give_bare_pointers
 from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes
 from relayc.pipelines.codegen.calls import add_call_bodies
-from relayc.pipelines.codegen.divisions import check_divisions, divisions, guard_divisions
+from relayc.pipelines.codegen.divisions import guard_divisions
 from relayc.pipelines.codegen.expand_math import expand_math
 from relayc.pipelines.cpu.emulate_x86 import emulate_x86
 from relayc.pipelines.cpu.engine import CodegenError
@@ -69,7 +69,6 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         if any(map(_is_too_large, types)):
             _refuse_vectors(module)
         machine = target.machine
-        guard_divisions(divisions(module))
         emulated = emulated_floats(module, types, machine)
         if emulated and target.emulate:
             emulate_x86(module)
@@ -87,7 +86,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         has_linalg = "memref.copy" in names or any(name.startswith("linalg.") for name in names)
         _run(module, *(p for p in _TO_LOOPS if has_linalg or p != _LINALG))
         has_regions = share_loops(module)
-        check_divisions(module)
+        guard_divisions(module)
         if x86:
             lower_x86(module)
         # Offsets that are computed of symbols are long, and alike: the passes after, and LLVM, see each once.

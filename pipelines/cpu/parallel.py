@@ -65,7 +65,7 @@ func.func private @{TAKE}(%taken: !llvm.ptr, %total: index, %threads: index, %th
   %last = arith.subi %parts, %c1 : index
   %total_and_last = arith.addi %total, %last : index
   %share = arith.divui %total_and_last, %parts : index
-  %all_turns = arith.muli %some, %turns : index
+  %all_turns = arith.muli %some, %turns overflow<nsw> : index
   %of_a_turn = arith.divui %total, %all_turns : index
   %one_or_more = arith.maxui %of_a_turn, %c1 : index
   %is_alone = arith.cmpi eq, %some, %c1 : index

@@ -1,12 +1,19 @@
 """Settings of all tests."""
 
+import functools
 import os
 import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
 
+from relayc.dialects.mlir import ir
 from relayc.pipelines import release_memory
+from relayc.pipelines.codegen.divisions import check_divisions
+from relayc.pipelines.cpu import jit
+from relayc.pipelines.cpu.export import library
 
 # Tests compile what they test: the on-disk cache is off but for its own tests.
 os.environ["RELAYC_CACHE"] = "0"
@@ -24,6 +31,24 @@ def memory_is_kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """What a compilation leaves in memory serves the next one: to give it back, and to take it again, is a third of a small compilation."""
     if request.path.name != "test_memory.py":
         monkeypatch.setattr(release_memory, "release_memory", lambda contexts: None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def divisions_are_checked() -> Iterator[None]:
+    """Whatever a test compiles, what becomes machine code has no division that may trap."""
+
+    def checked(compile_: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(compile_)
+        def check_and_compile(module: ir.Module, *arguments: Any) -> Any:
+            check_divisions(module)
+            return compile_(module, *arguments)
+
+        return check_and_compile
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((jit, "compile_module"), (jit, "compile_part"), (library, "compile_object")):
+            patch.setattr(module, name, checked(getattr(module, name)))
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -373,8 +373,10 @@ class ModelBuilder:
                     break
 
     def _lengthen(self, name: str, size: Size) -> None:
-        """Where a size that the model computes is not positive at the typical size of a symbol, a larger size of the symbol becomes typical:
-        strategies and orders of dimensions are chosen at typical sizes, which must be sizes that the model can have."""
+        """Makes a larger size of a symbol typical, where a size that the model computes is not positive at the typical one.
+
+        Choices are made at typical sizes, which must be sizes that the model can have.
+        """
         known = Ranges.current().of(name)
         if evaluate(size, {name: known.typical}) > 0:
             return

@@ -192,7 +192,7 @@ class SizeValues:
             for value in rest:
                 first = _arith(f"{atom.kind}si", first, value)
             return first
-        # What a function computes of its symbols stands before the branches that ask whether the sizes are such that it has a meaning.
+        # The start of a function computes the sizes of all branches, also of those whose conditions keep the divisor positive.
         den = maximum(atom.den, 1)
         if _sign((atom,)) < 0:
             return _arith("divui", self.value(den - 1 - atom.num), self.value(den))

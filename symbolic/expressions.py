@@ -17,8 +17,8 @@ class Undecided(Exception):
 class Floor:
     """floor(num / max(den, 1)).
 
-    A model whose sizes divide by `den` has no meaning where it is 0. A quotient has a value there all the same, in every place that computes
-    one: code computes sizes before it asks whether a branch needs them.
+    A model whose sizes divide by `den` has no meaning where `den` is 0. The quotient has a value all the same, because a function computes
+    the sizes of all its branches before it chooses a branch.
     """
 
     __slots__ = ("_hash", "_text", "den", "num")

@@ -112,12 +112,8 @@ class Proofs:
             found = _all_of(value.type)
             op = _definition(value)
             known = None if op is None or depth == 0 else self._of_operation(op, value, depth)
-            if known is not None:
-                low, high = found
-                if low <= known[0] and known[1] <= high:
-                    found = known
-                elif _does_not_overflow(op):
-                    found = max(low, min(known[0], high)), max(low, min(known[1], high))
+            if known is not None and found[0] <= known[0] and known[1] <= found[1]:
+                found = known
             self._found[value] = found
         return found
 
@@ -144,10 +140,6 @@ def _all_of(type_: ir.Type) -> Interval:
 def _definition(value: ir.Value) -> ir.Operation | None:
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner.operation
-
-
-def _does_not_overflow(op: ir.Operation) -> bool:
-    return "overflowFlags" in op.attributes and "nsw" in str(op.attributes["overflowFlags"])
 
 
 def _constant(value: ir.Value) -> int | None:

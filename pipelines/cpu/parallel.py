@@ -65,7 +65,8 @@ func.func private @{TAKE}(%taken: !llvm.ptr, %total: index, %threads: index, %th
   %last = arith.subi %parts, %c1 : index
   %total_and_last = arith.addi %total, %last : index
   %share = arith.divui %total_and_last, %parts : index
-  %all_turns = arith.muli %some, %turns overflow<nsw> : index
+  %turns_of_all = arith.muli %some, %turns : index
+  %all_turns = arith.maxsi %turns_of_all, %c1 : index
   %of_a_turn = arith.divui %total, %all_turns : index
   %one_or_more = arith.maxui %of_a_turn, %c1 : index
   %is_alone = arith.cmpi eq, %some, %c1 : index

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relayc.symbolic import (
-    Dim,
     Range,
     Ranges,
     Size,

@@ -107,6 +107,15 @@ def bufferize_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
     return mod
 
 
+@module_pass(opt_level=0, name="GuardDivisions", stage="llvm")
+def guard_divisions(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Integer divisions that may trap divide by 1 instead (pipelines.codegen.divisions)."""
+    from relayc.pipelines.codegen.divisions import guard_divisions as guard
+
+    guard(mod.module)
+    return mod
+
+
 @module_pass(opt_level=0, name="ExpandMath", stage="llvm")
 def expand_math(mod: IRModule, ctx: PassContext) -> IRModule:
     """Mathematical functions become arithmetic (pipelines.codegen.expand_math)."""

@@ -1,0 +1,97 @@
+"""Integer divisions of kernels do not trap, and what is proven of their divisors is so."""
+
+import operator
+import random
+
+import numpy as np
+import pytest
+from jitted import call, compile_text, elementwise
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.codegen.divisions import Proofs, check_divisions
+
+BITS = 64
+LOWEST, HIGHEST = -(1 << BITS - 1), (1 << BITS - 1) - 1
+
+
+@pytest.mark.parametrize("lanes", [0, 8])
+@pytest.mark.parametrize("name", ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi", "ceildivui"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_any_divisor(bits: int, name: str, lanes: int) -> None:
+    """A divisor of 0, and of -1 below the lowest integer, counts as 1; others divide as ever."""
+    kind, lowest = np.dtype(f"i{bits // 8}"), -(1 << bits - 1)
+    numbers = [lowest, lowest + 1, -7, -1, 0, 1, 2, 100, -lowest - 1]
+    a, b = (np.array(pair, kind) for pair in zip(*[(x, y) for x in numbers for y in numbers] * 8, strict=True))
+    found = np.empty_like(a)
+    body = f"%y = arith.{name} %x0, %x1 : TYPE"
+    call(compile_text(elementwise("f", body, f"i{bits}", lanes, a.size, inputs=2)), "f", a, b, found)
+    if name in ("floordivsi", "ceildivsi"):  # made of several operations, of which each divides without a trap
+        traps = (b == 0) | ((a == lowest) & (b == -1))
+        a, b, found = a[~traps], b[~traps], found[~traps]
+    unsigned = name.endswith("ui")
+    expected = []
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        if y == 0 or (not unsigned and (x, y) == (lowest, -1)):
+            y = 1
+        if unsigned:
+            x, y = x % (1 << bits), y % (1 << bits)
+        toward_zero = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        value = {"d": toward_zero, "r": x - toward_zero * y, "f": x // y, "c": -(-x // y)}[name[0]]
+        expected.append((value - lowest) % (1 << bits) + lowest)
+    # The quotient 0 of an unsigned division rounded up by 0 is not said to be any number.
+    np.testing.assert_array_equal(found[b != 0], np.array(expected, kind)[b != 0])
+
+
+def test_machine_code_with_a_division_that_may_trap_is_an_error() -> None:
+    text = "llvm.func @f(%a: i64, %b: i64) -> i64 {\n  %0 = llvm.DIVIDE %a, %b : i64\n  llvm.return %0 : i64\n}"
+    for name in ("udiv", "sdiv", "urem", "srem"):
+        with make_context():
+            module = ir.Module.parse(text.replace("DIVIDE", name))
+            with pytest.raises(ValueError, match=f"expected a division that cannot trap, found .*llvm.{name}"):
+                check_divisions(module)
+
+
+def _wrapped(value: int) -> int:
+    return (value - LOWEST) % (1 << BITS) + LOWEST
+
+
+OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "minsi": min, "maxsi": max}
+DIVISIONS = {"divui": operator.floordiv, "remui": operator.mod, "ceildivui": lambda a, b: -(-a // b)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_are_in_their_intervals(seed: int) -> None:
+    """Of random integer arithmetic, which may wrap, at numbers from the whole range of the type."""
+    rng = random.Random(seed)
+    for _ in range(40):
+        lines, names, steps = [], ["%a", "%b"], []
+        for i in range(12):
+            if rng.random() < 0.3:
+                number = rng.choice([0, 1, 2, 7, 64, 1 << 31, HIGHEST, -1, -5])
+                lines.append(f"%v{i} = arith.constant {number} : i64")
+                steps.append(lambda _, number=number: number)
+            else:
+                name, (left, right) = rng.choice([*OPERATIONS, *DIVISIONS]), rng.choices(names, k=2)
+                lines.append(f"%v{i} = arith.{name} {left}, {right} : i64")
+                steps.append(lambda known, name=name, left=left, right=right: _result(name, known[left], known[right]))
+            names.append(f"%v{i}")
+        body = "\n  ".join(lines)
+        with make_context():
+            module = ir.Module.parse(f"func.func @f(%a: i64, %b: i64) {{\n  {body}\n  return\n}}")
+            proofs, operations = Proofs(), list(module.body.operations[0].regions[0].blocks[0].operations)[:-1]
+            intervals = [proofs.interval(op.operation.results[0]) for op in operations]
+        for a, b in ((rng.choice([0, 1, -1, 5, LOWEST, HIGHEST, rng.randint(0, 99)]) for _ in range(2)) for _ in range(20)):
+            known: dict[str, int | None] = {"%a": a, "%b": b}
+            for name, step, (low, high) in zip(names[2:], steps, intervals, strict=True):
+                value = known[name] = step(known)
+                assert value is None or low <= value <= high, f"{value} in {low}, {high} of {name} at {a}, {b}:\n{body}"
+
+
+def _result(name: str, a: int | None, b: int | None) -> int | None:
+    """The result of an operation; None where it has no meaning."""
+    if a is None or b is None:
+        return None
+    if name in OPERATIONS:
+        return _wrapped(OPERATIONS[name](a, b))
+    a, b = a % (1 << BITS), b % (1 << BITS)
+    return _wrapped(DIVISIONS[name](a, b)) if b else None

@@ -55,22 +55,22 @@ class Multiply(_Binary, name="multiply"):
 
 
 class Divide(_Binary, name="divide"):
-    """lhs / rhs; of integers the quotient rounded toward zero (ONNX Div). An integer division by zero gives an unspecified value."""
+    """lhs / rhs; of integers the quotient rounded toward zero (ONNX Div). An integer divided by zero gives itself."""
 
     precision = Precision.FOLLOW
     right_neutral = 1
 
 
 class FloorDivide(_Binary, name="floor_divide"):
-    """floor(lhs / rhs). An integer division by zero gives an unspecified value."""
+    """floor(lhs / rhs). An integer divided by zero gives itself."""
 
 
 class Mod(_Binary, name="mod"):
-    """Remainder with the sign of lhs, as C's % and fmod (ONNX Mod with fmod=1). An integer remainder by zero is unspecified."""
+    """Remainder with the sign of lhs, as C's % and fmod (ONNX Mod with fmod=1). The remainder of an integer by zero is 0."""
 
 
 class FloorMod(_Binary, name="floor_mod"):
-    """Remainder with the sign of rhs, as Python's % (ONNX Mod with fmod=0). An integer remainder by zero is unspecified."""
+    """Remainder with the sign of rhs, as Python's % (ONNX Mod with fmod=0). The remainder of an integer by zero is 0."""
 
 
 class Power(_Binary, name="power"):

@@ -123,6 +123,9 @@ class Proofs:
         if name == "arith.constant":
             number = _constant(result)
             return None if number is None else (number, number)
+        if name == "llvm.shufflevector":
+            scalar = _broadcast(op)
+            return None if scalar is None else self.interval(scalar, depth - 1)
         rule = _RULES.get(name)
         return None if rule is None else rule([self.interval(v, depth - 1) for v in op.operands])
 
@@ -151,6 +154,15 @@ def _constant(value: ir.Value) -> int | None:
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
         attribute = attribute.get_splat_value()
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _broadcast(shuffle: ir.Operation) -> ir.Value | None:
+    """The scalar that the LLVM dialect broadcasts: inserted into lane 0, which all lanes of the result take."""
+    insertion = _definition(shuffle.operands[0])
+    if insertion is None or insertion.name != "llvm.insertelement" or any(ir.DenseI32ArrayAttr(shuffle.attributes["mask"])):
+        return None
+    _, scalar, lane = insertion.operands
+    return scalar if _constant(lane) == 0 else None
 
 
 def _any_of(condition: ir.Value) -> list[ir.Value]:

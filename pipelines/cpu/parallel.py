@@ -60,16 +60,14 @@ func.func private @{TAKE}(%taken: !llvm.ptr, %total: index, %threads: index, %th
   %c1 = arith.constant 1 : index
   %most = arith.constant {_PARTS} : index
   %turns = arith.constant {_TURNS} : index
-  %some = arith.maxsi %threads, %c1 : index
-  %parts = arith.minsi %some, %most : index
+  %parts = arith.minui %threads, %most : index
   %last = arith.subi %parts, %c1 : index
   %total_and_last = arith.addi %total, %last : index
   %share = arith.divui %total_and_last, %parts : index
-  %turns_of_all = arith.muli %some, %turns : index
-  %all_turns = arith.maxsi %turns_of_all, %c1 : index
+  %all_turns = arith.muli %threads, %turns : index
   %of_a_turn = arith.divui %total, %all_turns : index
   %one_or_more = arith.maxui %of_a_turn, %c1 : index
-  %is_alone = arith.cmpi eq, %some, %c1 : index
+  %is_alone = arith.cmpi eq, %threads, %c1 : index
   %grain = arith.select %is_alone, %share, %one_or_more : index
   %count = arith.index_cast %grain : index to i64
   cf.br ^look(%start : index)
@@ -275,12 +273,11 @@ def _ceiling(number: ir.Value, divisor: ir.Value) -> ir.Value:
 
 
 def _digits(number: ir.Value, counts: Sequence[ir.Value]) -> list[ir.Value]:
-    """The digits of a number whose places count to `counts`, the last one the lowest. Where a count is 0 there is no number."""
+    """The digits of a number whose places count to `counts`, the last one the lowest."""
     found = []
     for count in reversed(counts[1:]):
-        base = arith("maxsi", count, index_constant(1))
-        found.append(arith("remui", number, base))
-        number = arith("divui", number, base)
+        found.append(arith("remui", number, count))
+        number = arith("divui", number, count)
     return [number, *reversed(found)]
 
 

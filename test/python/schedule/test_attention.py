@@ -77,6 +77,20 @@ def test_agrees_with_numpy(cases) -> None:
     check(cases)
 
 
+@pytest.mark.parametrize(("heads", "depth", "height"), [(6, 64, 12), (16, 64, 8), (3, 128, 12)])
+def test_rows_of_the_key_at_once_fit_in_the_registers_and_the_cache(heads, depth, height) -> None:
+    """Sums take three quarters of 32 registers, and rows of the key whose lines share a set (4,096 bytes apart) are no more than its 8 ways;
+    numbers of keys around this height, and more than a block has."""
+    target = Target("cpu", vector_bytes=64, num_vector_registers=32, l1_bytes=32768)
+    for keys in (height, height + 1, 331):
+        case = Case((1, heads, heads, 40, keys, depth, depth), layout="BSHD")
+        module, arrays = attentions([case])
+        compiled = relayc.compile(module, target=target)
+        assert compiled.kernels[0].schedule.startswith(f"attention_columns height={height} ")
+        expected = case.expected()
+        np.testing.assert_allclose(compiled["main"](*arrays), expected, rtol=0, atol=TOLERANCE["float32"] * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("width", [16, 64])
 def test_vectors_of_other_widths(width) -> None:
     target = Target("cpu", vector_bytes=width, num_vector_registers=32 if width == 64 else 16)

@@ -9,17 +9,17 @@ normalizer calculation for softmax; Dao et al., FlashAttention). Keys that a cau
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.attention.emission import Emission, Version, emit_versions, has_few_rows
 from relayc.pipelines.cpu.schedule.attention.rows import Rows
 from relayc.pipelines.cpu.schedule.attention.rows import default_parameters as few_parameters
 from relayc.pipelines.cpu.schedule.attention.strips import Counts, KeyBlock, Strips
-from relayc.pipelines.kernel.access import Analysis
+from relayc.pipelines.kernel.access import Analysis, split_exactly
 from relayc.pipelines.kernel.attention import KEY, QUERY, Attention, match
 from relayc.pipelines.kernel.graph import Kernel, Node
-from relayc.pipelines.kernel.index import Index, Var, even_runs
+from relayc.pipelines.kernel.index import Index, Var, affine_index, even_runs
 from relayc.pipelines.schedule.strategy import Scheduled
 from relayc.pipelines.schedule.tuning import Tuning, part_sizes, powers_of_two
 from relayc.pipelines.target import Target
@@ -32,6 +32,8 @@ PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
 MAX_TILE_BYTES = 64 << 10
 """Memory for the queries and the context of a task."""
+SET_SPAN = 4096
+"""Bytes after which addresses fall into the same set of the first-level cache: a page, within which processors of x86-64 find the set."""
 MAX_OVERLAPPING = 16
 """Keys of a strip of a symbolic number of keys where a tile is one vector: sums of more would be of no use to anything but large strips."""
 
@@ -42,7 +44,9 @@ class AttentionParameters:
 
     Attributes:
       lanes, vectors: of a tile of queries.
-      height: keys (in the first product) or elements of a head (in the second) whose sums stay in registers, at most.
+      height: keys (in the first product) or elements of a head (in the second) whose sums stay in registers, at most. Sums take up to
+        three quarters of the registers: with more, loops of the products move or spill registers, as vectors of queries, broadcast
+        elements and the largest scores so far want some.
       strips: of keys that a block has, each of up to `height`.
       tiles: of queries in a task, at most; a block of keys is used for all of them.
     """
@@ -60,14 +64,14 @@ class AttentionParameters:
 
 
 def default_parameters(attention: Attention, target: Target, rows: int) -> AttentionParameters:
-    """Tiles for a number of queries that fill the register file (sums, vectors of queries, one broadcast element); blocks whose scores fill
-    half the first-level cache, of about the same size each."""
+    """Tiles for a number of queries whose sums fill most of the register file, from no more rows of the key at once than the first-level
+    cache keeps; blocks whose scores fill half of that cache, of about the same size each."""
     element_bytes, keys = attention.product.element.width // 8, attention.shape[KEY]
     lanes = target.vector_bytes // element_bytes
     while lanes > rows:
         lanes //= 2
     vectors = min(2, ceil_div(rows, lanes))
-    height = (target.num_vector_registers - 1 - vectors) // vectors
+    height = min(target.num_vector_registers * 3 // 4 // vectors, _rows_in_cache(attention, target))
     height = min(height, keys if isinstance(keys, int) else MAX_OVERLAPPING)
     width = lanes * vectors
     strips = max(1, target.l1_bytes // 2 // (width * element_bytes * height))
@@ -76,6 +80,18 @@ def default_parameters(attention: Attention, target: Target, rows: int) -> Atten
         strips = ceil_div(wanted, ceil_div(wanted, strips))
     tile_bytes = (attention.depth + attention.width) * width * element_bytes
     return AttentionParameters(lanes, vectors, height, strips, max(2, min(4, MAX_TILE_BYTES // tile_bytes)))
+
+
+def _rows_in_cache(attention: Attention, target: Target) -> int:
+    """How many successive rows of the key have their lines in the first-level cache at once: addresses that are a multiple of SET_SPAN
+    apart share a set, which has one line for each SET_SPAN of the cache. Rows whose distance is only known in a call count as spread."""
+    structured = attention.product.structured
+    loops = [Var(0, extent - 1, name="r") for extent in structured.extents]
+    analysis = Analysis()
+    analysis.visit(structured.inputs[1], [affine_index(e, [Index.of(v) for v in loops], split_exactly) for e in structured.maps[1].results])
+    strides = [(offset.coefficient(loops[KEY]), node.element.width // 8) for node, offset in analysis.found.offsets]
+    sets = [SET_SPAN // gcd(SET_SPAN, stride * size) for stride, size in strides if isinstance(stride, int)]
+    return max(1, target.l1_bytes // SET_SPAN) * min(sets, default=SET_SPAN)
 
 
 def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:

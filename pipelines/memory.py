@@ -11,7 +11,7 @@ from functools import cache
 from typing import overload
 
 from relayc.runtime.artifact import ALIGNMENT
-from relayc.symbolic import Dim, Ranges, Size, ceil_div, evaluate, maximum, proves, symbols_of
+from relayc.symbolic import Atom, Dim, Ranges, Size, ceil_div, evaluate, maximum, proves, symbols_of
 
 
 @overload
@@ -117,14 +117,14 @@ class _Known:
     """
 
     def __init__(self, cases: Sequence[Mapping[str, int]]) -> None:
-        self._cases = cases
+        self._cases: list[tuple[Mapping[str, int], dict[Atom, int]]] = [(case, {}) for case in cases]
         self.at: Callable[[Size], tuple[int, ...]] = cache(self._at)
         self.aligned: Callable[[Size], Size] = cache(align)
         self.sum: Callable[[Size, Size], Size] = cache(operator.add)
         self.at_most: Callable[[Size, Size], bool] = cache(self._at_most)
 
     def _at(self, size: Size) -> tuple[int, ...]:
-        return tuple(evaluate(size, case) for case in self._cases)
+        return tuple(evaluate(size, case, atoms) for case, atoms in self._cases)
 
     def _at_most(self, a: Size, b: Size) -> bool:
         # What is not so in one of the cases needs no proof.

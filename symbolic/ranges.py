@@ -1,13 +1,12 @@
 """What is known of symbols, and the bounds of expressions that follow from it."""
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from relayc.symbolic.division import quotient
-from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Size, Terms, bound, bounds, symbols_of
+from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Monomial, Size, Terms, bound, bounds, symbols_of
 from relayc.symbolic.values import evaluate
 
 FAR = (1 << 31) - 1
@@ -41,6 +40,8 @@ class Ranges(Mapping[str, Range]):
         self._bounds: dict[tuple[Dim, bool], int] = {}
         self._positive: dict[tuple[Size, bool], bool | None] = {}
         self._quotients: dict[tuple[Size, Size], Size] = {}
+        self._times: dict[tuple[Atom, Floor], int | None] = {}
+        self._shifted: dict[Monomial, list[tuple[Monomial, int, int]]] = {}
         self.memo: dict[object, object] = {}
         """For what is found out under these ranges. Those of a program may refer to it, as they end with it."""
 
@@ -103,6 +104,29 @@ class Ranges(Mapping[str, Range]):
             found = self._quotients[key] = quotient(num, den)
         return found
 
+    def times(self, atom: Atom, other: Floor) -> int | None:
+        """The k for which `atom` is at most k times a coarser division: 4 of (n + 1)//2 and (n + 7)//8. None where there is none."""
+        key = atom, other
+        if key not in self._times:
+            self.trim()
+            self._times[key] = _times(atom, other)
+        return self._times[key]
+
+    def shifted(self, m: Monomial) -> list[tuple[Monomial, int, int]]:
+        """A monomial as a sum of products of what its atoms are above their least values: their atoms, coefficients and largest values."""
+        found = self._shifted.get(m)
+        if found is None:
+            self.trim()
+            parts: dict[Monomial, tuple[int, int]] = {(): (1, 1)}
+            for atom in m:
+                low, high = self.atom_bounds(atom)
+                grown = {(*part, atom): (value, most * (high - low)) for part, (value, most) in parts.items()}
+                for part, (value, most) in parts.items() if low else ():
+                    grown[part] = grown.get(part, (0, most))[0] + value * low, most
+                parts = grown
+            found = self._shifted[m] = [(part, value, most) for part, (value, most) in parts.items()]
+        return found
+
     def _samples(self, dim: Dim) -> list[int]:
         """Values of an expression: for typical, least and largest symbols."""
         known = {name: self.of(name) for name in symbols_of(dim)}
@@ -113,12 +137,10 @@ class Ranges(Mapping[str, Range]):
 
     def trim(self) -> None:
         """Forgets what was found out, where that has become much."""
-        if len(self._atoms) + len(self._bounds) + len(self._positive) + len(self._quotients) + len(self.memo) > _REMEMBERED:
-            self._atoms.clear()
-            self._bounds.clear()
-            self._positive.clear()
-            self._quotients.clear()
-            self.memo.clear()
+        kept = self._atoms, self._bounds, self._positive, self._quotients, self._times, self._shifted, self.memo
+        if sum(map(len, kept)) > _REMEMBERED:
+            for found in kept:
+                found.clear()
 
     def __enter__(self) -> "Ranges":
         _HOLDING.set((*_HOLDING.get(), self))
@@ -167,19 +189,14 @@ def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
                 high += c * (most if c > 0 else least)
         return low, high
     # Every atom is its lower bound and something that is not negative: then each monomial grows with each of these.
-    ends = {atom: ranges.atom_bounds(atom) for m in dim.terms for atom in m}
-    shifted: Terms = {}
+    shifted: dict[Monomial, tuple[int, int]] = {}
     for m, c in dim.terms.items():
-        parts: Terms = {(): c}
-        for atom in m:
-            low = ends[atom][0]
-            grown = {(*part, atom): value for part, value in parts.items()}
-            for part, value in parts.items() if low else ():
-                grown[part] = grown.get(part, 0) + value * low
-            parts = grown
-        for part, value in parts.items():
-            shifted[part] = shifted.get(part, 0) + value
-    return _sum_of_monomials(shifted, {atom: high - low for atom, (low, high) in ends.items()})
+        for part, value, most in ranges.shifted(m):
+            before = shifted.get(part)
+            shifted[part] = value * c + (before[0] if before else 0), most
+    low = sum(c * most if c < 0 or not part else 0 for part, (c, most) in shifted.items())
+    high = sum(c * most if c > 0 or not part else 0 for part, (c, most) in shifted.items())
+    return low, high
 
 
 def _product_bound(dim: Dim, ranges: Ranges, upper: bool) -> int | None:
@@ -187,16 +204,16 @@ def _product_bound(dim: Dim, ranges: Ranges, upper: bool) -> int | None:
     if all(len(m) < 2 for m in dim.terms):
         return None
     first, *others = dim.terms
-    common = Counter(first)
+    common = list(first)
     for m in others:
-        common &= Counter(m)
-    if not common:
-        return None
+        common = list(_both(common, m))
+        if not common:
+            return None
     low = high = 1
-    for atom in common.elements():
+    for atom in common:
         ends = [end * other for end in (low, high) for other in ranges.atom_bounds(atom)]
         low, high = min(ends), max(ends)
-    left: Terms = {tuple(sorted((Counter(m) - common).elements(), key=str)): c for m, c in dim.terms.items()}
+    left: Terms = {_without(m, common): c for m, c in dim.terms.items()}
     if high <= 0:
         low, high, left = -high, -low, {m: -c for m, c in left.items()}
     if low < 0:
@@ -205,16 +222,20 @@ def _product_bound(dim: Dim, ranges: Ranges, upper: bool) -> int | None:
     return rest * (high if (rest > 0) == upper else low)
 
 
-def _sum_of_monomials(terms: Terms, spans: Mapping[Atom, int]) -> tuple[int, int]:
-    """Bounds of a polynomial of atoms that are 0 or more, and at most what `spans` says."""
-    low = high = 0
-    for m, c in terms.items():
-        most = 1
-        for atom in m:
-            most *= spans[atom]
-        low += min(0, c) * most if m else c
-        high += max(0, c) * most if m else c
-    return low, high
+def _both(atoms: Iterable[Atom], m: Monomial) -> Iterator[Atom]:
+    """Atoms that are factors of a monomial too, each as often as it is there."""
+    left = list(m)
+    for atom in atoms:
+        if atom in left:
+            left.remove(atom)
+            yield atom
+
+
+def _without(m: Monomial, factors: Iterable[Atom]) -> Monomial:
+    left = list(m)
+    for atom in factors:
+        left.remove(atom)
+    return tuple(left)
 
 
 def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
@@ -232,7 +253,8 @@ def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
 
 
 def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, Size, int]]:
-    """Expressions that are at most, and at least, `dim` times a number: without one of its divisions, minima or maxima.
+    """Expressions that are at most, and at least, `dim` times a number: without one of its divisions, minima or maxima. Only the second is
+    meant where an upper bound is asked for, and only the first where a lower bound is.
 
     A division is within what is divided, which may cancel with other terms.
     """
@@ -250,7 +272,8 @@ def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, Size, int]]:
                 one = rest + arg * c
                 yield (-FAR_SIZE, one, 1) if upper else (one, FAR_SIZE, 1)
             return
-    yield _coarser(dim, False), _coarser(dim, True), 1
+    coarser = _coarser(dim, upper)
+    yield coarser, coarser, 1
 
 
 def _coarser(dim: Dim, upper: bool) -> Size:
@@ -260,7 +283,7 @@ def _coarser(dim: Dim, upper: bool) -> Size:
         if len(m) > 1 and (c > 0) == upper and all(ranges.atom_bounds(a)[0] >= 0 for a in m):
             for atom in m:
                 for other in divisions:
-                    if (times := _times(atom, other)) is not None:
+                    if (times := ranges.times(atom, other)) is not None:
                         left = list(m)
                         left.remove(atom)
                         return dim + Dim({m: -c}) + Dim({tuple(sorted((*left, other), key=str)): c * times})
@@ -268,7 +291,6 @@ def _coarser(dim: Dim, upper: bool) -> Size:
 
 
 def _times(atom: Atom, other: Floor) -> int | None:
-    """The k for which `atom` is at most k times a coarser division: 4 of (n + 1)//2 and (n + 7)//8. None where there is none."""
     num, den = (atom, 1) if isinstance(atom, str) else (atom.num, atom.den) if isinstance(atom, Floor) else (None, 0)
     if num is None or not (isinstance(den, int) and isinstance(other.den, int)) or other.den <= den or other.den % den:
         return None

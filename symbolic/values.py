@@ -38,19 +38,29 @@ def _divisor(atom: Atom) -> int:
     return gcd(*map(divisor, atom.args)) if isinstance(atom, Extreme) else 1
 
 
-def evaluate(x: Size, values: Mapping[str, int]) -> int:
-    """The number that a size is where its symbols have the given values."""
+def evaluate(x: Size, values: Mapping[str, int], known: dict[Atom, int] | None = None) -> int:
+    """The number that a size is where its symbols have the given values.
+
+    Args:
+      known: numbers of atoms at these values, to which those that are computed are added: sizes share most of their atoms.
+    """
     if isinstance(x, int):
         return x
+    known = {} if known is None else known
     total = 0
     for m, c in x.terms.items():
         for atom in m:
             if isinstance(atom, str):
                 c *= values[atom]
-            elif isinstance(atom, Floor):
-                c *= evaluate(atom.num, values) // max(evaluate(atom.den, values), 1)
-            else:
-                c *= (min if atom.kind == "min" else max)(evaluate(a, values) for a in atom.args)
+                continue
+            number = known.get(atom)
+            if number is None:
+                if isinstance(atom, Floor):
+                    number = evaluate(atom.num, values, known) // max(evaluate(atom.den, values, known), 1)
+                else:
+                    number = (min if atom.kind == "min" else max)(evaluate(a, values, known) for a in atom.args)
+                known[atom] = number
+            c *= number
         total += c
     return total
 

@@ -79,7 +79,7 @@ def test_agrees_with_numpy(cases) -> None:
 
 @pytest.mark.parametrize(("heads", "depth", "height"), [(6, 64, 12), (16, 64, 8), (3, 128, 12)])
 def test_rows_of_the_key_at_once_fit_in_the_registers_and_the_cache(heads, depth, height) -> None:
-    """Sums take three quarters of 32 registers, and rows of the key whose lines share a set (4,096 bytes apart) are no more than its 8 ways;
+    """Sums take three quarters of 32 registers, and rows of the key whose lines share a set (4,096 bytes apart) fit in its 8 ways;
     numbers of keys around this height, and more than a block has."""
     target = Target("cpu", vector_bytes=64, num_vector_registers=32, l1_bytes=32768)
     for keys in (height, height + 1, 331):

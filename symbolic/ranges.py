@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from relayc.symbolic.division import quotient
 from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Monomial, Size, Terms, bound, bounds, symbols_of
@@ -137,7 +138,7 @@ class Ranges(Mapping[str, Range]):
 
     def trim(self) -> None:
         """Forgets what was found out, where that has become much."""
-        kept = self._atoms, self._bounds, self._positive, self._quotients, self._times, self._shifted, self.memo
+        kept: tuple[dict[Any, Any], ...] = self._atoms, self._bounds, self._positive, self._quotients, self._times, self._shifted, self.memo
         if sum(map(len, kept)) > _REMEMBERED:
             for found in kept:
                 found.clear()

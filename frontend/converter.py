@@ -416,7 +416,7 @@ class ModelBuilder:
         return min(names)
 
     def bound(self, name: str, low: int) -> None:
-        """States the least value of a symbol that is not defined yet: checked where it is."""
+        """States the least value of a symbol that is not defined yet, 0 where nothing is stated: checked where it is."""
         self._set_range(name, Range(low))
 
     def _set_range(self, name: str, found: Range) -> None:

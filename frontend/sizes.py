@@ -22,7 +22,7 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, constant, emit
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Dim, Size, exact, proves, symbol, symbols_of
+from relayc.symbolic import FAR, Dim, Size, exact, proves, symbol, symbols_of
 
 LONGEST = 64
 """Elements of a tensor of sizes, at most: shapes are short."""
@@ -138,16 +138,24 @@ def _is_defined(name: str) -> bool:
     return any((block, name) in builder.defined for block in _enclosing())
 
 
-def as_pending(tensor: Tensor, not_negative: bool = False) -> np.ndarray:
-    """The elements of a short tensor of integers that only the program knows, as pending symbols."""
+def as_pending(tensor: Tensor, not_negative: bool = False, signed: bool = False) -> np.ndarray:
+    """The elements of a short tensor of integers that only the program knows, as pending symbols.
+
+    Args:
+      not_negative: whether they are known to be 0 or more.
+      signed: whether they may be negative where they are defined. Symbols of sizes may not.
+    """
     builder = ModelBuilder.current()
-    names = builder.pending_names.get(tensor.key)
+    key = (tensor.key, signed)
+    names = builder.pending_names.get(key)
     if names is None:
         count = prod(tensor.type.static_shape)
         base = tensor.name or "size"
         names = [builder.fresh(base if count == 1 else f"{base}_{i}") for i in range(count)]
-        builder.pending_names[tensor.key] = names
+        builder.pending_names[key] = names
         builder.pending.update({name: (tensor, i, not_negative) for i, name in enumerate(names)})
+        for name in names if signed else ():
+            builder.bound(name, -FAR)
     return objects(tensor.type.static_shape, [symbol(name) for name in names])
 
 
@@ -235,13 +243,14 @@ def positions(count: Size, dtype: str = "int64") -> Tensor:
 # ---- shapes that only the program knows ---------------------------------------------------------------------------------------------
 
 
-def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = None) -> tuple[Size, ...]:
+def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = None, signed: bool = False) -> tuple[Size, ...]:
     """The elements of a one-dimensional (or scalar) integer input that says sizes.
 
-    Symbols in them that only the program knows are defined here, and may not be negative then.
+    Symbols in them that only the program knows are defined here, and may not be negative then unless `signed`.
 
     Args:
       resolved: gives a vector with what the elements stand for where they may be no sizes yet (0 and -1 of Reshape).
+      signed: whether the elements are numbers that may be negative (amounts of padding).
 
     Raises:
       ModelError: a tensor of another form.
@@ -260,13 +269,15 @@ def sizes(tensor: Tensor, what: str, resolved: Callable[[], Tensor] | None = Non
         if resolved is not None:
             tensor, resolved = resolved(), None
         tensor.name = tensor.name or name
-        found = as_pending(tensor)
+        found = as_pending(tensor, signed=signed)
+    elif signed:
+        resolved = lambda: tensor  # noqa: E731 # its elements are symbols of sizes
     pending = ModelBuilder.current().pending
     flat = list(found.reshape(-1))
     if resolved is not None and any(not pending[name][2] for name in pending_in(found)):
         instead = resolved()
         instead.name = instead.name or tensor.name or what
-        others = as_pending(instead)
+        others = as_pending(instead, signed=signed)
         flat = [other if pending_in(objects([1], [e])) else e for e, other in zip(flat, others.reshape(-1), strict=True)]
     for name in pending_in(objects([len(flat)], flat)):
         _define(name)

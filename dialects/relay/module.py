@@ -27,8 +27,8 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
     found = {}
     for entry in attribute if isinstance(attribute, ir.DictAttr) else []:
         numbers = list(entry.attr) if isinstance(entry.attr, ir.DenseI64ArrayAttr) else []
-        if len(numbers) != 3 or not 0 <= numbers[0] <= numbers[1]:
-            raise RelayError(f"{_SYMBOLS}: {entry.name}: expected least, largest and typical size as array<i64: ...>, found {entry.attr}")
+        if len(numbers) != 3 or not numbers[0] <= numbers[1]:
+            raise RelayError(f"{_SYMBOLS}: {entry.name}: expected least, largest and typical value as array<i64: ...>, found {entry.attr}")
         found[entry.name] = Range(*numbers)
     if not isinstance(attribute, ir.DictAttr):
         raise RelayError(f"{_SYMBOLS}: expected a dictionary of symbols, found {attribute}")

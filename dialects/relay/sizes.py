@@ -11,7 +11,7 @@ from relayc.symbolic import bounds, is_name
 class DefineSizes(Op, name="define_sizes"):
     """From here on the elements of `data`, integers of rank 0 or 1, are the values of the symbols `names`.
 
-    When the program runs, each must be in the range that the module states of the symbol, and not negative.
+    When the program runs, each must be in the range that the module states of the symbol, which is 0 or more where it states none.
     """
 
     data: Operand

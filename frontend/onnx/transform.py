@@ -38,7 +38,7 @@ from relayc.frontend.steps import (
     subtract,
     transpose,
 )
-from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
+from relayc.symbolic import FAR, Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 
 @converter("Reshape")
@@ -407,7 +407,7 @@ def _is_pad_of_relay(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -
         return False
     # That a reflection fits an axis of symbolic size is checked when the program runs.
     return all(
-        isinstance(w, Dim) or (w >= 0 and (mode == "edge" or w == 0 or isinstance(d, Dim) or w <= d - 1))
+        bounds(w)[0] >= 0 and (isinstance(w, Dim) or mode == "edge" or w == 0 or isinstance(d, Dim) or w <= d - 1)
         for d, pair in zip(x.shape, width, strict=True)
         for w in pair
     )
@@ -471,7 +471,7 @@ def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: 
         return Pad_11(x, _pads_of_all(x, pads, axes), constant_value, mode=mode)
     chosen = range(x.rank) if axes is None else axes_of(ints(axes, "axes"), x.rank)
     value = None if constant_value is None else reshape(constant_value, ())
-    return _pad(x, sizes(pads, "pads"), value, mode, chosen)
+    return _pad(x, sizes(pads, "pads", signed=True), value, mode, chosen)
 
 
 def _pads_of_all(x: Tensor, pads: Tensor, axes: Tensor) -> Tensor:
@@ -482,7 +482,8 @@ def _pads_of_all(x: Tensor, pads: Tensor, axes: Tensor) -> Tensor:
     halves = reshape(pads, (2, late.count))
     sides = [late.spread(strided_slice(halves, [i], [i + 1], [1], [0]), constant([0] * x.rank, "int64")) for i in (0, 1)]
     found = emit("concatenate", *sides, axis=0)
-    return emit("where", late.valid, found, constant(-x.rank, "int64"))
+    # No axis is as long as what is taken away from one that is not valid.
+    return emit("where", late.valid, found, constant(-2 * FAR, "int64"))
 
 
 @converter(since=18)

@@ -11,7 +11,7 @@ independent in (Op.independent_axes), and never along the innermost one, where l
 tiles are chosen and weights packed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from relayc.dialects.functions import refresh_signature, signature_of, symbol_name, value_attributes
@@ -33,7 +33,7 @@ Sizes: TypeAlias = tuple[Size, ...]
 """What stands at one place of several kernels."""
 
 _MOST = (1 << 63) - 1
-"""The largest number that a size has when the program runs: what is beyond is an error there."""
+"""The largest magnitude of a number when the program runs: a larger one is an error there."""
 
 
 @module_pass(opt_level=2, name="MergeSimilarKernels")
@@ -135,10 +135,12 @@ class _General:
 
     Attributes:
       symbols: for each, what it is in the kernels.
+      dimensions: the sizes in types, which are 0 or more. Others are numbers in attributes, such as where an arange starts.
     """
 
-    def __init__(self, names: SymbolNames) -> None:
+    def __init__(self, names: SymbolNames, dimensions: Collection[Sizes]) -> None:
         self.symbols: dict[Dim, Sizes] = {}
+        self.dimensions = frozenset(dimensions)
         self._names = names
 
     def name(self, sizes: Sizes) -> None:
@@ -165,7 +167,8 @@ class _General:
         found = {}
         for name, values in self.symbols.items():
             lows, highs = zip(*map(bounds, values), strict=True)
-            found[str(name)] = Range(*(max(0, min(n, _MOST)) for n in (min(lows), max(highs), max(map(guess, values)))))
+            least = 0 if values in self.dimensions else -_MOST
+            found[str(name)] = Range(*(max(least, min(n, _MOST)) for n in (min(lows), max(highs), max(map(guess, values)))))
         return found
 
 
@@ -201,10 +204,10 @@ def _generalise(kernels: Sequence[ir.Operation], names: SymbolNames) -> _General
         for values in zip(*map(_values, kernels), strict=True)
         for sizes in zip(*(TensorType.of(v).sizes for v in values), strict=True)
     ]
+    general = _General(names, places)
     for ops in zip(*map(_operations, kernels), strict=True):
         for values in zip(*(_sizes_in(op).values() for op in ops), strict=True):
             places += zip(*map(_flat, values), strict=True)
-    general = _General(names)
     # Others are multiples of the smallest number, and quotients of the largest expression.
     for sizes in sorted(places, key=lambda s: (1, -guess(s[0])) if isinstance(s[0], Dim) else (0, s[0])):
         general.name(sizes)

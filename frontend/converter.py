@@ -27,9 +27,9 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay.base import OPS
 from relayc.dialects.relay.calls import call_packed
 from relayc.dialects.relay.conditions import collected
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, may_equal
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.names import build, ir_name
+from relayc.dialects.relay.names import build, ir_name, simpler
 from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
 from relayc.frontend.dimensions import free_name
@@ -225,22 +225,6 @@ def refreshed(x: Tensor) -> Tensor:
         return x
     x.value.set_type(known.to_mlir())
     return Tensor(known, value=x.value, name=x.name)
-
-
-def may_equal(a: Size, b: Size) -> bool:
-    """Whether two sizes are the same for some values of their symbols, as far as is known."""
-    if a == b:
-        return True
-    if isinstance(a, int) and isinstance(b, int):
-        return False
-    return not proves(lambda: (a - b) > 0) and not proves(lambda: (a - b) < 0)
-
-
-def simpler(a: Size, b: Size) -> Size:
-    """Of two sizes that are taken for equal, the one to go on with: a number, or else the shorter expression."""
-    if isinstance(a, int) or isinstance(b, int):
-        return a if isinstance(a, int) else b
-    return a if (len(a.terms), len(str(a))) <= (len(b.terms), len(str(b))) else b
 
 
 def unified(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -325,12 +325,25 @@ def _text(terms: Terms) -> str:
     for m, c in sorted(terms.items(), key=lambda t: (-len(t[0]), t[1] < 0, [str(a) for a in t[0]])):
         # A sign in front binds more than a division.
         alone = len(m) == 1 and (c == 1 or (c == -1 and text != ""))
-        factors = [f"({a})" if isinstance(a, Floor) and not alone else str(a) for a in m]
+        factors = [f"({a})" if isinstance(a, Floor) and not alone else str(a) for a in _with_broadcasts(m)]
         if abs(c) != 1 or not factors:
             factors.insert(0, str(abs(c)))
         sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
         text += sign + "*".join(factors)
     return text
+
+
+def _with_broadcasts(m: Monomial) -> list[Atom]:
+    """The factors of a product, in which `broadcast(a, b)` stands for max(a, b)*min(1, a)*min(1, b) (see extremes.broadcast)."""
+    left: list[Atom] = list(m)
+    for atom in m:
+        if isinstance(atom, Extreme) and atom.kind == "max":
+            caps = [Extreme("min", (1, size)) for size in atom.args]
+            if all(cap in left for cap in caps):
+                left[left.index(atom)] = f"broadcast({', '.join(map(str, atom.args))})"
+                for cap in caps:
+                    left.remove(cap)
+    return left
 
 
 def _factor(x: Size) -> str:

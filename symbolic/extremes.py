@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from relayc.symbolic.expressions import Dim, Extreme, Size, proves
+from relayc.symbolic.expressions import Dim, Extreme, Size, product, proves
 
 
 def minimum(*sizes: Size) -> Size:
@@ -13,6 +13,11 @@ def minimum(*sizes: Size) -> Size:
 def maximum(*sizes: Size) -> Size:
     """The largest of some sizes."""
     return extreme("max", sizes)
+
+
+def broadcast(*sizes: Size) -> Size:
+    """The size of an axis to which axes of some sizes broadcast, all of which are 1 or one other size, which may be 0."""
+    return product([maximum(*sizes), *(minimum(size, 1) for size in sizes)])
 
 
 def extreme(kind: str, sizes: Iterable[Size]) -> Size:

@@ -5,7 +5,7 @@ import keyword
 from collections.abc import Callable
 
 from relayc.symbolic.expressions import Size, known, symbol
-from relayc.symbolic.extremes import extreme
+from relayc.symbolic.extremes import broadcast, maximum, minimum
 
 _OPERATORS: dict[type, Callable[[Size, Size], Size]] = {
     ast.Add: lambda a, b: a + b,
@@ -15,10 +15,12 @@ _OPERATORS: dict[type, Callable[[Size, Size], Size]] = {
     ast.Mod: lambda a, b: a % b,
 }
 
+_FUNCTIONS: dict[str, Callable[..., Size]] = {"min": minimum, "max": maximum, "broadcast": broadcast}
+
 
 def is_name(text: str) -> bool:
     """Whether a text can name a symbol: an identifier of Python that means nothing else in an expression."""
-    return text.isidentifier() and not keyword.iskeyword(text) and text not in ("min", "max")
+    return text.isidentifier() and not keyword.iskeyword(text) and text not in _FUNCTIONS
 
 
 def parse(text: str) -> Size:
@@ -48,9 +50,9 @@ def _parsed(node: ast.expr) -> Size:
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id in ("min", "max")
+        and node.func.id in _FUNCTIONS
         and node.args
         and not node.keywords
     ):
-        return extreme(node.func.id, [_parsed(a) for a in node.args])
+        return _FUNCTIONS[node.func.id](*map(_parsed, node.args))
     raise ValueError

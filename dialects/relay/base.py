@@ -29,7 +29,7 @@ import numpy as np
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ext, ir
 from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Number, Size, Sizes, attr_spec
-from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.errors import RelayError, Unequal, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
@@ -298,8 +298,8 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
             encoded = {spec.key: spec.encode(attrs[name]) for name, spec in cls.attr_specs.items()}
         result_types = [t.to_mlir() for t in results]
     except (RelayError, TypeError) as e:
-        where = loc or ir.Location.current
-        raise RelayError(f"relay.{cls._op_name} at {source_of(where)}: {e}") from None
+        message = f"relay.{cls._op_name} at {source_of(loc or ir.Location.current)}: {e}"
+        raise (Unequal(message, e.a, e.b) if isinstance(e, Unequal) else RelayError(message)) from None
     operation = ir.Operation.create(
         cls.OPERATION_NAME,
         results=result_types,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError, Unequal, check
+from relayc.dialects.relay.errors import RelayError, check, may_equal, unequal
 from relayc.dialects.relay.types import TensorType
 from relayc.symbolic import Dim, Size, bounds, exact
 
@@ -63,18 +63,17 @@ def require_at_most(most: Size | None, size: Size | None, what: str, expected: A
 
 
 def require_equal(a: Size | None, b: Size | None, what: str, expected: Any, found: Any) -> None:
-    """Raises Unequal where two sizes that are known are not the same expression."""
+    """Raises RelayError where two sizes that are known are not the same expression: Unequal where they may have the same value."""
     if a is not None and b is not None and a != b:
-        raise Unequal(f"{what}: expected {expected}, found {found}", a, b)
+        raise unequal(f"{what}: expected {expected}, found {found}", a, b)
 
 
 def require_type(expected: TensorType, found: TensorType, what: str) -> None:
-    """Raises RelayError where a type is not the expected one: Unequal where only sizes differ."""
-    if not expected.accepts(found):
-        if expected.dtype == found.dtype and expected.rank == found.rank:
-            for a, b in zip(expected.shape, found.shape, strict=True):
-                require_equal(a, b, what, expected, found)
-        raise RelayError(f"{what}: expected {expected}, found {found}")
+    """Raises RelayError where a type is not the expected one: Unequal where only sizes differ that may have the same value."""
+    check(expected.dtype == found.dtype and expected.rank == found.rank, what, expected, found)
+    pairs = [(a, b) for a, b in zip(expected.shape, found.shape, strict=True) if a is not None and b is not None and a != b]
+    for a, b in sorted(pairs, key=lambda pair: may_equal(*pair)):
+        require_equal(a, b, what, expected, found)
 
 
 def require_divides(den: Size, num: Size | None, what: str, expected: Any, found: Any) -> Size | None:

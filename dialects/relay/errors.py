@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from relayc.symbolic import Size
+from relayc.symbolic import Size, bounds
+
+
+def may_equal(a: Size, b: Size) -> bool:
+    """Whether two sizes are the same for some values of their symbols, as far as is known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    low, high = bounds(a - b)
+    return low <= 0 <= high
 
 
 class RelayError(ValueError):
@@ -10,11 +18,16 @@ class RelayError(ValueError):
 
 
 class Unequal(RelayError):
-    """Two sizes, `a` and `b`, that an operator wants to be equal and that are not the same expression."""
+    """Two sizes, `a` and `b`, that an operator wants to be equal: they are not the same expression, and may have the same value."""
 
     def __init__(self, message: str, a: Size, b: Size) -> None:
         super().__init__(message)
         self.a, self.b = a, b
+
+
+def unequal(message: str, a: Size, b: Size) -> RelayError:
+    """The error that two sizes are not the same expression: Unequal where they may have the same value."""
+    return Unequal(message, a, b) if may_equal(a, b) else RelayError(message)
 
 
 def check(condition: bool, what: object, expected: Any, found: Any) -> None:

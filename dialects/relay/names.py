@@ -1,11 +1,14 @@
 """Operators by their names: as they stand in the IR, and building one."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import RelayError, Unequal
 from relayc.dialects.relay.registration import OPS
 from relayc.dialects.relay.tuples import fields_of
+from relayc.dialects.relay.types import TensorType
+from relayc.symbolic import Dim, Size
 
 
 def ir_name(relay_name: str) -> str:
@@ -16,7 +19,8 @@ def ir_name(relay_name: str) -> str:
 def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
     """Builds an operator by Relay's name (`nn.conv2d`) and gives its result, or the tuple of results where it has several.
 
-    A result that is a tuple in the IR (that of `split`) is given as its fields.
+    A result that is a tuple in the IR (that of `split`) is given as its fields. Sizes of operands that the operator wants to be equal, and
+    that may be, are stated to be equal (match_shape): the program checks them.
 
     Raises:
       RelayError: no such operator, or its rules are broken.
@@ -24,8 +28,37 @@ def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
     cls = OPS.get(ir_name(relay_name))
     if cls is None:
         raise RelayError(f"no operator {relay_name!r} in the relay dialect")
-    operation = cls(*operands, **attributes).operation
+    values = [v.result if isinstance(v, ir.OpView) else v for v in operands]
+    while True:
+        try:
+            operation = cls(*values, **attributes).operation
+            break
+        except Unequal as error:
+            stated = _with_equal(values, error.a, error.b)
+            if stated == values:
+                raise
+            values = stated
     if len(operation.results) != 1:
         return tuple(operation.results)
     result = operation.results[0]
     return fields_of(result) if isinstance(result.type, ir.TupleType) else result
+
+
+def simpler(a: Size, b: Size) -> Size:
+    """Of two sizes that are taken for equal, the one to go on with: a number, or else the shorter expression."""
+    if isinstance(a, int) or isinstance(b, int):
+        return a if isinstance(a, int) else b
+    return a if (len(a.terms), len(str(a))) <= (len(b.terms), len(str(b))) else b
+
+
+def _with_equal(values: Sequence[ir.Value], a: Size, b: Size) -> list[ir.Value]:
+    """Tensors, stated to have the simpler of two sizes where they have the other one; the other way round where none has that."""
+    shapes = [TensorType.of(v).shape if isinstance(v.type, ir.RankedTensorType) else () for v in values]
+    kept = simpler(a, b)
+    other = b if kept == a else a
+    if isinstance(kept, Dim) and not any(other in shape for shape in shapes):
+        kept, other = other, kept
+    return [
+        OPS["match_shape"](v, shape=[kept if d == other else d for d in shape]).result if other in shape and None not in shape else v
+        for v, shape in zip(values, shapes, strict=True)
+    ]

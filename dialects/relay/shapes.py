@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from relayc import symbolic
-from relayc.dialects.relay.errors import Unequal, check
+from relayc.dialects.relay.errors import check, unequal
 from relayc.symbolic import Size
 
 
@@ -37,6 +37,6 @@ def broadcast_shapes(*shapes: tuple[Size | None, ...]) -> tuple[Size | None, ...
         if len(known) > 1:
             a, b, *_ = sorted(known, key=str)
             found = ", ".join(map(str, shapes))
-            raise Unequal(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {found}", a, b)
+            raise unequal(f"shapes do not broadcast: expected equal or 1 in dimension {position}, found {found}", a, b)
         out.append(known.pop() if known else (None if None in dims else 1))
     return tuple(out)

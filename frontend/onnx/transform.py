@@ -38,7 +38,7 @@ from relayc.frontend.steps import (
     subtract,
     transpose,
 )
-from relayc.symbolic import FAR, Dim, Size, bounds, ceil_div, maximum, minimum, proves
+from relayc.symbolic import FAR, Dim, Size, bounds, broadcast, ceil_div, maximum, minimum, proves
 
 
 @converter("Reshape")
@@ -356,8 +356,7 @@ def _expand_axis(x: Tensor, axis: int, stated: Size) -> Tensor:
     assume(positions(stated), (stated + wrong * (found - stated),))
     if found not in ones:
         return x
-    # Of 1 and n it is n, also where n is 0.
-    result = stated if stated not in ones else maximum(found, stated) * minimum(found, 1) * minimum(stated, 1)
+    result = stated if stated not in ones else broadcast(found, stated)
     return emit("take", x, positions(result), axis=axis, mode="clip")
 
 

@@ -357,7 +357,7 @@ def _take(call: Call, g: Tensor) -> list[Part]:
         index = emit("minimum", binary("maximum", cast(at, "int64"), 0), last)
         zeros = filled([x.shape[a] for a in (along, *others)], 0, g.dtype)
         updates = reshape(rows, [count, *(x.shape[a] for a in others)])
-        found = emit("scatter_nd", zeros, reshape(index, (1, count)), updates, mode="add")
+        found = emit("scatter_nd", zeros, reshape(index, (1, count)), updates, mode="add", in_bounds=True)
         return transpose(found, [[along, *others].index(a) for a in range(x.rank)])
 
     return [gathered, None]
@@ -366,7 +366,7 @@ def _take(call: Call, g: Tensor) -> list[Part]:
 @_rule("gather")
 def _gather(call: Call, g: Tensor) -> list[Part]:
     x, at = call.inputs
-    return [lambda: emit("scatter_elements", _none(x), at, g, axis=call.op.axis, reduction="add"), None]
+    return [lambda: emit("scatter_elements", _none(x), at, g, axis=call.op.axis, reduction="add", in_bounds=True), None]
 
 
 @_rule("nn.pad")
@@ -544,7 +544,7 @@ def _largest_of_window(call: Call, g: Tensor) -> list[Part]:
         at = emit("nn.max_pool_indices", x, call.result, **window, ceil_mode=op.ceil_mode, layout=op.layout)
         count = prod(g.shape)
         flat = filled((prod(x.shape),), 0, g.dtype)
-        return reshape(emit("scatter_nd", flat, reshape(at, (1, count)), reshape(g, (count,)), mode="add"), x.shape)
+        return reshape(emit("scatter_nd", flat, reshape(at, (1, count)), reshape(g, (count,)), mode="add", in_bounds=True), x.shape)
 
     return [scattered]
 

@@ -229,6 +229,14 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         attributes = self.attributes
         return {name: spec.read(attributes) for name, spec in self.attr_specs.items()}
 
+    @property
+    def checked_axes(self) -> tuple[int | None, ...]:
+        """The axes of the first operand (None: of it flattened) that the second one indexes, where the program is to check these indices.
+
+        Several where the indices are columns, along the first axis of the second operand.
+        """
+        return ()
+
     def operand_types(self) -> list[RelayType]:
         return [type_of(v) for v in self.operation.operands]
 

@@ -1,6 +1,7 @@
 """Reading and writing at computed indices.
 
-An index may be negative, counting from the end; one outside the axis is clamped to it, so that no program reads or writes elsewhere.
+An index may be negative, counting from the end. One out of range, outside [-size, size), is clamped, so that no program reads or writes
+elsewhere. Where an operator promises nothing of its indices (`checked_axes`), the program checks them before (graph.check_indices).
 """
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, Size, TensorType, View, check
@@ -10,14 +11,15 @@ from relayc.dialects.relay.shapes import normalize_axis, product
 from relayc.dialects.relay.types import MLIR_NAMES
 from relayc.symbolic import minimum
 
-_TAKE_MODES = ("clip", "wrap", "fast")
+_TAKE_MODES = ("raise", "clip", "wrap", "fast")
 
 
 class Take(Op, name="take"):
     """data with `axis` replaced by the axes of `indices` (ONNX Gather): out[..., i, ...] = data[..., indices[i], ...].
 
-    `axis` None takes from the flattened tensor; the first `batch_dims` axes of both go together. mode: "clip" clamps an index that is
-    out of range, "wrap" takes it modulo the size, "fast" trusts it (here: clamps it as well).
+    `axis` None takes from the flattened tensor; the first `batch_dims` axes of both go together. mode: "raise" makes an index that is out
+    of range an error of the call (as in numpy and ONNX), "clip" clamps it, "wrap" takes it modulo the size, "fast" trusts it (here: clamps
+    it as well).
     """
 
     data: Operand
@@ -41,6 +43,12 @@ class Take(Op, name="take"):
         _check_dims(op.indices, op.data, range(batch))
         return op.data.with_shape((*op.data.shape[:axis], *op.indices.shape[batch:], *op.data.shape[axis + 1 :]))
 
+    @property
+    def checked_axes(self) -> tuple[int | None, ...]:
+        if self.mode != "raise":
+            return ()
+        return (None if self.axis is None else normalize_axis(self.axis, TensorType.of(self.data).rank),)
+
 
 def _check_readable(data: TensorType, axis: int, indices: TensorType, purpose: str = "read") -> None:
     """Indices, of which there is one for each element of `indices`, need something to be clamped to."""
@@ -63,11 +71,15 @@ def _check_dims(operand: TensorType, data: TensorType, axes: range) -> None:
 
 
 class Gather(Op, name="gather"):
-    """out[i, j, k] = data[i, indices[i, j, k], k] for axis 1, and so on (ONNX GatherElements); the result has the shape of `indices`."""
+    """out[i, j, k] = data[i, indices[i, j, k], k] for axis 1, and so on (ONNX GatherElements); the result has the shape of `indices`.
+
+    in_bounds: a promise that no index is out of range.
+    """
 
     data: Operand
     indices: Operand
     axis: int = 0
+    in_bounds: bool = False
     pattern = Pattern.INJECTIVE
     gathers = True
 
@@ -79,6 +91,10 @@ class Gather(Op, name="gather"):
         _check_readable(op.data, axis, op.indices)
         _check_covered(op.indices, op.data, axis)
         return op.indices.with_dtype(op.data.dtype)
+
+    @property
+    def checked_axes(self) -> tuple[int | None, ...]:
+        return () if self.in_bounds else (normalize_axis(self.axis, TensorType.of(self.data).rank),)
 
 
 def _index_depth(indices: TensorType) -> int:
@@ -93,12 +109,14 @@ def _index_depth(indices: TensorType) -> int:
 class GatherNd(Op, name="gather_nd"):
     """out[b, y...] = data[b, indices[0, b, y...], indices[1, b, y...], ...]: an index is a column of `indices`, along its first axis.
 
-    (ONNX GatherND has it along the last.) The first `batch_dims` axes of data and of an index's position go together.
+    (ONNX GatherND has it along the last.) The first `batch_dims` axes of data and of an index's position go together. in_bounds: a promise
+    that no index is out of range.
     """
 
     data: Operand
     indices: Operand
     batch_dims: int = 0
+    in_bounds: bool = False
     pattern = Pattern.INJECTIVE
     gathers = True
 
@@ -113,6 +131,10 @@ class GatherNd(Op, name="gather_nd"):
             _check_readable(op.data, axis, result)
         return result
 
+    @property
+    def checked_axes(self) -> tuple[int | None, ...]:
+        return () if self.in_bounds else tuple(range(self.batch_dims, self.batch_dims + _index_depth(TensorType.of(self.indices))))
+
 
 _SCATTER_ELEMENTS = ("update", "add", "mul", "mean", "min", "max")
 _SCATTER_ND = ("update", "add", "mul", "min", "max")
@@ -123,6 +145,7 @@ class ScatterElements(Op, name="scatter_elements"):
 
     reduction: "update" replaces (the last one wins), "add", "mul", "min" and "max" combine with data, "mean" averages data and updates.
     distinct: a promise that no element is written twice, or that it does not matter what is there then: updates may come in any order.
+    in_bounds: a promise that no index is out of range.
     """
 
     data: Operand
@@ -131,6 +154,7 @@ class ScatterElements(Op, name="scatter_elements"):
     axis: int = 0
     reduction: str = "update"
     distinct: bool = False
+    in_bounds: bool = False
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -147,12 +171,17 @@ class ScatterElements(Op, name="scatter_elements"):
         _check_readable(op.data, axis, expected, "write")
         return op.data
 
+    @property
+    def checked_axes(self) -> tuple[int | None, ...]:
+        return () if self.in_bounds else (normalize_axis(self.axis, TensorType.of(self.data).rank),)
+
 
 class ScatterNd(Op, name="scatter_nd"):
     """data, but out[indices[0, y...], indices[1, y...], ...] reduced with updates[y...]; an index is a column of `indices`.
 
     (ONNX ScatterND has it along the last axis.) mode: "update" replaces (the last one wins), "add", "mul", "min", "max" combine.
     distinct: a promise that no element is written twice, or that it does not matter what is there then: updates may come in any order.
+    in_bounds: a promise that no index is out of range.
     """
 
     data: Operand
@@ -160,6 +189,7 @@ class ScatterNd(Op, name="scatter_nd"):
     updates: Operand
     mode: str = "update"
     distinct: bool = False
+    in_bounds: bool = False
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -174,6 +204,48 @@ class ScatterNd(Op, name="scatter_nd"):
         for axis in range(depth):
             _check_readable(op.data, axis, expected, "write")
         return op.data
+
+    @property
+    def checked_axes(self) -> tuple[int | None, ...]:
+        return () if self.in_bounds else tuple(range(_index_depth(TensorType.of(self.indices))))
+
+
+class WorstIndex(Op, name="worst_index"):
+    """The element of `indices` that is the furthest out of the range [-size, size); one that is in range where all are; int64.
+
+    With `times` 0 it is one in range, whatever `indices` are: the result of an operator that repeats them so often has no elements.
+    """
+
+    indices: Operand
+    size: Size
+    times: Size = 1
+    pattern = Pattern.COMM_REDUCE
+
+    @staticmethod
+    def infer(op: View) -> TensorType:
+        INTEGER.require("indices", op.indices)
+        return TensorType((), "int64")
+
+
+class CheckIndex(Op, name="check_index"):
+    """When the program runs, an index must be in [-size, size), else the call fails with a ValueError.
+
+    what: is indexed, for the message, such as `axis 0 of tensor<5x4xf32>`.
+    """
+
+    index: Operand
+    size: Size
+    what: str
+    pure = False
+    result_names = ()
+    required_results = 0
+    is_structure = True
+
+    @staticmethod
+    def infer(op: View) -> list[TensorType]:
+        expected = TensorType((), "int64")
+        check(op.index == expected, "index", expected, op.index)
+        return []
 
 
 class OneHot(Op, name="one_hot"):

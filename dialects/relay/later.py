@@ -37,11 +37,12 @@ class ParallelIf(_Later, name="parallel_if"):
         return True
 
 
-REQUIREMENTS = {"eq": "sizes that are equal", "ge": "a first size that is the second one or more"}
+REQUIREMENTS = ("eq", "ge", "le")
+"""How two sizes may have to compare: the first one is equal to the second one, at least as large, or at most as large."""
 
 
 class Require(_Later, name="require"):
-    """In a program: two sizes, of type index, must compare as `predicate` says ("eq", "ge"), else the call fails with a ValueError.
+    """In a program: two sizes, of type index, must compare as `predicate` says ("eq", "ge", "le"), else the call fails with a ValueError.
 
     `message` says what was expected; both sizes, the found one first, follow it where it has `%lld` for them.
     """

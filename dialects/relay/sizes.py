@@ -1,9 +1,10 @@
 """Sizes that a program says itself: defined by data, stated of a tensor, or written otherwise for a call."""
 
 from relayc.dialects.relay.attributes import Names
-from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Sizes, TensorType, View, check
+from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, Sizes, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least
 from relayc.dialects.relay.kinds import INTEGER
+from relayc.dialects.relay.later import REQUIREMENTS
 from relayc.dialects.relay.shapes import shape_text
 from relayc.symbolic import bounds, is_name
 
@@ -61,6 +62,27 @@ class MatchShape(Op, name="match_shape"):
     def infer(op: View) -> TensorType:
         _check_shape(op)
         return op.data.with_shape(op.shape)
+
+
+class CheckSizes(Op, name="check_sizes"):
+    """When the program runs, two sizes must compare as `predicate` says ("eq", "ge", "le"), else the call fails with a ValueError.
+
+    `message` says what was expected; both sizes, `found` first, follow it where it has `%lld` for them.
+    """
+
+    found: Size
+    expected: Size
+    predicate: str
+    message: str
+    pure = False
+    result_names = ()
+    required_results = 0
+    is_structure = True
+
+    @staticmethod
+    def infer(op: View) -> list[TensorType]:
+        check(op.predicate in REQUIREMENTS, "predicate", f"one of {', '.join(REQUIREMENTS)}", op.predicate)
+        return []
 
 
 class CastShape(Op, name="cast_shape"):

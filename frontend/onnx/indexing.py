@@ -15,7 +15,7 @@ from relayc.symbolic import Size, minimum, proves
 
 @converter()
 def Gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    return emit("take", data, indices, axis=axis_of(axis, data.rank), mode="clip")
+    return emit("take", data, indices, axis=axis_of(axis, data.rank), mode="raise")
 
 
 @converter(since=11, foldable=False)  # the reference implementation does not end where an index is out of range
@@ -116,7 +116,7 @@ def positions_where(holds: Tensor) -> Tensor:
     # Each goes to the place that the number of those before it says; the others behind all places.
     places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), size_tensor(n))
     room = filled((n + 1,), 0, "int64")
-    return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update", distinct=True), count)
+    return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update", distinct=True, in_bounds=True), count)
 
 
 def first_rows(padded: Tensor, count: Tensor) -> Tensor:
@@ -161,12 +161,13 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
     ends = emit("concatenate", at, tensor_of(objects([1], [n]), "int64"), axis=0)
     ends = strided_slice(ends, [1], [count + 1], [1], [0])
     which = subtract(emit("cumsum", cast(begins, "int64"), axis=0), 1)
-    inverse = emit("scatter_elements", filled((n,), 0, "int64"), order, which, axis=0, reduction="update", distinct=True)
+    permuted = {"axis": 0, "reduction": "update", "distinct": True, "in_bounds": True}
+    inverse = emit("scatter_elements", filled((n,), 0, "int64"), order, which, **permuted)
     counts = subtract(ends, at)
     if not sorted:
         # In the order in which they come: their places are the ranks of their first positions.
         by_place = emit("argsort", first, axis=0, is_ascend=True, dtype="int64")
-        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), axis=0, reduction="update", distinct=True)
+        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), **permuted)
         first, counts = (emit("take", t, by_place, axis=0, mode="clip") for t in (first, counts))
         inverse = emit("take", rank, inverse, axis=0, mode="clip")
     values = emit("take", source, first, axis=along or 0, mode="clip")

@@ -225,11 +225,10 @@ class _Loop:
         at = _number(number)
         if backwards:
             at = subtract(size_tensor(self.trips - 1), at)
+        places = emit("reshape", at, newshape=(1, 1))
         if rows.dtype == "bool":
-            return cast(
-                emit("scatter_nd", cast(rows, "uint8"), emit("reshape", at, newshape=(1, 1)), cast(new, "uint8"), mode="update"), "bool"
-            )
-        return emit("scatter_nd", rows, emit("reshape", at, newshape=(1, 1)), new, mode="update")
+            return cast(emit("scatter_nd", cast(rows, "uint8"), places, cast(new, "uint8"), mode="update", in_bounds=True), "bool")
+        return emit("scatter_nd", rows, places, new, mode="update", in_bounds=True)
 
 
 # ---- loops that carry sequences and optional values -----------------------------------------------------------------------------------

@@ -109,7 +109,8 @@ def TfIdfVectorizer(
     where, what = (emit("take", constant(t, dtype), ends, axis=0) for t, dtype in ((columns, "int64"), (factors, "float32")))
     # What is no n-gram goes to a column behind the others.
     room = emit("zeros", shape=(rows.shape[0], width + 1), dtype="float32")
-    found = emit("scatter_elements", room, where, what, axis=1, reduction="update" if mode == "IDF" else "add")
+    how = "update" if mode == "IDF" else "add"
+    found = emit("scatter_elements", room, where, what, axis=1, reduction=how, in_bounds=True)
     return reshape(strided_slice(found, [0], [width], [1], [1]), (*x.shape[:-1], width))
 
 

@@ -2,6 +2,7 @@
 
 from relayc.pipelines.graph.alter_op_layout import alter_op_layout
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
+from relayc.pipelines.graph.check_indices import check_indices
 from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv2d
 from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
 from relayc.pipelines.graph.conv_transpose_to_conv import conv_transpose_to_conv
@@ -27,6 +28,7 @@ from relayc.pipelines.passes import Sequential, register_pass
 __all__ = [
     "alter_op_layout",
     "canonicalize_ops",
+    "check_indices",
     "combine_parallel_conv2d",
     "combine_parallel_dense",
     "conv_transpose_to_conv",
@@ -78,6 +80,7 @@ def graph_pipeline() -> Sequential:
         canonicalize_ops,
         fold_constant,
         eliminate_common_subexpr,
+        check_indices,
         loop_invariant_code_motion,
         dead_code_elimination,
         fuse_ops,

@@ -451,14 +451,20 @@ def _in_bounds(indices: Array, size: int, mode: str = "clip") -> Array:
     indices = indices.astype(np.int64, copy=False)
     if mode == "wrap":
         return indices % size
+    if mode == "raise" and ((indices < -size) | (indices >= size)).any():
+        raise Unfoldable
     return np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
+
+
+def _mode(op: Op) -> str:
+    return "raise" if op.checked_axes else "clip"
 
 
 @evaluator("gather")
 def _gather(op: Op, x: Array, indices: Array) -> Array:
     axis = normalize_axis(op.axis, x.ndim)
     grid = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    grid[axis] = _in_bounds(indices, x.shape[axis])
+    grid[axis] = _in_bounds(indices, x.shape[axis], _mode(op))
     return x[tuple(grid)]
 
 
@@ -466,7 +472,7 @@ def _gather(op: Op, x: Array, indices: Array) -> Array:
 def _gather_nd(op: Op, x: Array, indices: Array) -> Array:
     if op.batch_dims:
         raise Unfoldable
-    return x[tuple(_in_bounds(column, x.shape[i]) for i, column in enumerate(indices))]
+    return x[tuple(_in_bounds(column, x.shape[i], _mode(op)) for i, column in enumerate(indices))]
 
 
 @evaluator("one_hot")

@@ -323,7 +323,7 @@ class _Program:
         found, expected = op.operation.operands
         predicate, message = (ir.StringAttr(op.attributes[name]).value for name in ("predicate", "message"))
         with ir.InsertionPoint(self.block), op.operation.location:
-            holds = emit.compare({"eq": "eq", "ge": "sge"}[predicate], found, expected)
+            holds = emit.compare({"eq": "eq", "ge": "sge", "le": "sle"}[predicate], found, expected)
         op.operation.erase()
         self.demand(holds, "ValueError", f"{known_as(self.function)}: {message}", [found, expected][: message.count("%lld")])
 

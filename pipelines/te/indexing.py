@@ -18,15 +18,16 @@ from relayc.pipelines.te.core import (
     index_constant,
     operand_type,
     parallel,
+    reduce,
     reshape,
     result_type,
     shape,
 )
-from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, literal, position
+from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, literal, number, position
 from relayc.pipelines.te.loops import insert, nest
 from relayc.pipelines.te.transform import moved
 from relayc.pipelines.te.window import cut
-from relayc.symbolic import Size, maximum, minimum
+from relayc.symbolic import Size, maximum, minimum, proves
 
 
 def _here(dims: Sequence[int]) -> list[Value]:
@@ -103,6 +104,26 @@ def gather_nd(op: Op, data: Value, indices: Value) -> Value:
         return extract(data, [*_here(range(batch)), *at, *_here(range(columns, out.rank))])
 
     return parallel(out, [indices] * depth, body, maps)
+
+
+@compute("worst_index")
+def worst_index(op: Op, indices: Value) -> Value:
+    """As unsigned numbers, indices that are counted from -size on are the larger the further they are out of range."""
+    source = operand_type(op)
+    dtype, first = "uint64", 0 if source.is_unsigned else op.size
+
+    def counted(x: Value) -> Value:
+        wide = scalar.convert(x, source.dtype, "uint64" if source.is_unsigned else "int64")
+        return scalar.add(wide, number(first, dtype), dtype)
+
+    found = reduce(indices, range(source.rank), TensorType((), dtype), 0, lambda x, acc: scalar.maximum(x, acc, dtype), counted)
+
+    def index(x: Value) -> Value:
+        if not proves(lambda: op.times > 0):
+            x = scalar.select(scalar.compare("gt", number(op.times, dtype), number(0, dtype), dtype), x, number(0, dtype))
+        return scalar.subtract(x, number(first, dtype), dtype)
+
+    return parallel(result_type(op), [found], index)
 
 
 @compute("one_hot")

@@ -11,9 +11,10 @@ from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.calls import BINDINGS, PACKED, stated_bindings
 from relayc.dialects.relay.conditions import Condition
 from relayc.dialects.relay.elements import dense_array
+from relayc.dialects.relay.indexing import CheckIndex
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of
-from relayc.dialects.relay.sizes import CastShape, DefineSizes, MatchShape
+from relayc.dialects.relay.sizes import CastShape, CheckSizes, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, ranked_type, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match
@@ -22,7 +23,7 @@ from relayc.pipelines.specializations import KNOWN_AS, SIZES
 from relayc.pipelines.te import core
 from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_function
-from relayc.symbolic import FAR, Ranges, Size, bounds, name_of, substitute, symbol, symbols_of
+from relayc.symbolic import FAR, Ranges, Size, bounds, maximum, name_of, substitute, symbol, symbols_of
 
 Values: TypeAlias = list[ir.Value]
 
@@ -178,6 +179,10 @@ class _Program:
             self._define(op)
         elif isinstance(op, MatchShape):
             self._match(op)
+        elif isinstance(op, CheckSizes):
+            require(size_value(op.found), size_value(op.expected), op.predicate, f"{op.source()}: {op.message}")
+        elif isinstance(op, CheckIndex):
+            self._check_index(op)
         elif isinstance(op, CastShape):
             self._cast_shape(op)
         elif isinstance(op, Op) and op.is_view:
@@ -306,6 +311,13 @@ class _Program:
             value = cast.result
             self._require_range(name, value, _ANY, f"define_sizes at {op.source()}", "")
             self.sizes.define(name, value)
+
+    def _check_index(self, op: CheckIndex) -> None:
+        """An index in range; of an axis without elements there is none to check."""
+        index = arith.IndexCastOp(ir.IndexType.get(), tensor.ExtractOp(self.values[op.index][0], []).result).result
+        text = f"{op.source()}: index %lld into {op.what}: expected at"
+        require(index, size_value(op.size * -1), "ge", f"{text} least %lld")
+        require(index, size_value(maximum(op.size - 1, 0)), "le", f"{text} most %lld")
 
     def _match(self, op: MatchShape) -> None:
         """Sizes that are stated of a tensor: new symbols have the values that these say, others are checked."""

@@ -140,4 +140,4 @@ def GatherBlockQuantized(
     found = (numbers.astype(np.float32) - centres[:, block]) * factors.astype(np.float32)[:, block]
     width = numbers.shape[1] // (flat.shape[1] // table.shape[-1]) if data.rank > 1 else numbers.shape[1]
     whole = constant(found.astype(factors.dtype).reshape(*table.shape[:-1], width))
-    return emit("take", whole, indices, axis=0, mode="clip")
+    return emit("take", whole, indices, axis=0, mode="raise")

@@ -120,7 +120,7 @@ def _taken(past: Tensor, new: Tensor, source: Tensor, counts: Tensor) -> Tensor:
     batch, heads, _, depth = both.shape
     count = source.shape[1]
     index = broadcast_to(reshape(source, (batch, 1, count, 1)), (batch, heads, count, depth))
-    return emit("where", counts, emit("gather", both, index, axis=2), constant(0, past.dtype))
+    return emit("where", counts, emit("gather", both, index, axis=2, in_bounds=True), constant(0, past.dtype))
 
 
 def _visible(before: Tensor | None, counted: Tensor, rows: Size, keys: Size, window: int, causal: bool) -> Tensor:

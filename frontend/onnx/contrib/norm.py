@@ -79,13 +79,13 @@ def EmbedLayerNormalization(
     check_ranks((2,), input_ids=input_ids, segment_ids=segment_ids, mask=mask, position_ids=position_ids)
     check_ranks((2,), word_embedding=word_embedding, position_embedding=position_embedding, segment_embedding=segment_embedding)
     batch, length = input_ids.shape
-    total = emit("take", word_embedding, input_ids, axis=0, mode="clip")
+    total = emit("take", word_embedding, input_ids, axis=0, mode="raise")
     if position_ids is None:
         position_ids = reshape(positions(length), (1, length))
-    places = emit("take", position_embedding, position_ids, axis=0, mode="clip")
+    places = emit("take", position_embedding, position_ids, axis=0, mode="raise")
     total = add(total, broadcast_to(places, total.shape))
     if segment_ids is not None and segment_embedding is not None:
-        total = add(total, emit("take", segment_embedding, segment_ids, axis=0, mode="clip"))
+        total = add(total, emit("take", segment_embedding, segment_ids, axis=0, mode="raise"))
     found = emit("nn.layer_norm", total, gamma, beta, axis=-1, epsilon=epsilon)
     kept = filled((batch,), 0, "int32") if mask is None else emit("sum", cast(mask, "int32"), axis=(1,))
     return found, kept, total

@@ -19,7 +19,7 @@ def ArrayFeatureExtractor(x: Tensor, y: Tensor) -> Tensor:
     """Elements along the last axis; of a vector they are one row."""
     if x.rank < 1:
         raise OnnxError("input X: expected features, found a scalar")
-    found = emit("take", x, reshape(y, (y.type.num_elements,)), axis=x.rank - 1)
+    found = emit("take", x, reshape(y, (y.type.num_elements,)), axis=x.rank - 1, mode="raise")
     return reshape(found, (1, *found.shape)) if x.rank == 1 else found
 
 

@@ -1,0 +1,167 @@
+"""Bounds of the elements of integer tensors, as far as the operators that compute them say."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.reduce import reduced_axes
+from relayc.dialects.relay.shapes import normalize_axis
+from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.graph.positions import positions_of
+from relayc.pipelines.graph.rewrite import Rewriter
+from relayc.symbolic import Size, bounds, maximum, minimum, product, proves
+
+Ends: TypeAlias = tuple[Size | None, Size | None]
+"""The least and the largest element, where there are elements; None where it is not known."""
+
+_UNKNOWN: Ends = (None, None)
+_DEPTH = 24
+"""Operators that are looked through, one behind the other."""
+
+
+def ends_of(value: ir.Value, rw: Rewriter, depth: int = _DEPTH) -> Ends:
+    """Bounds of the elements of a tensor of integers or bools."""
+    type_ = TensorType.of(value)
+    if type_.dtype == "bool":
+        return 0, 1
+    if type_.is_float or not type_.is_computed or not type_.is_known or depth == 0:
+        return _UNKNOWN
+    exact = exact_ends_of(value, rw)
+    if exact is not None:
+        return exact
+    op = value.owner
+    rule = _RULES.get(type(op)._op_name) if isinstance(op, Op) else None
+    if rule is None:
+        return _UNKNOWN
+    return _within(rule(op, lambda v: ends_of(v, rw, depth - 1)), type_.dtype)
+
+
+def exact_ends_of(value: ir.Value, rw: Rewriter) -> tuple[Size, Size] | None:
+    """The least and the largest element of a tensor of integers, both of which it has where it has elements; None where they are not known."""
+    array = rw.array(value)
+    if array is not None and array.size:
+        return int(array.min()), int(array.max())
+    found = positions_of(value, rw)
+    return None if found is None else found.ends
+
+
+def _within(ends: Ends, dtype: str) -> Ends:
+    """Bounds of what may not be in the range of its type, and is another number then."""
+    low, high = ends
+    info = np.iinfo(numpy_dtype(dtype))
+    if (low is not None and bounds(low)[0] < info.min) or (high is not None and bounds(high)[1] > info.max):
+        return _UNKNOWN
+    # Where one side is open the other one may come round.
+    return ends if None not in ends or numpy_dtype(dtype).itemsize == 8 else _UNKNOWN
+
+
+_EndsOf: TypeAlias = Callable[[ir.Value], Ends]
+
+
+def _same(op: Op, ends: _EndsOf) -> Ends:
+    return ends(op.operation.operands[0])
+
+
+def _any_of(*ends: Ends) -> Ends:
+    lows, highs = zip(*ends, strict=True)
+    return None if None in lows else minimum(*lows), None if None in highs else maximum(*highs)
+
+
+def _all_operands(op: Op, ends: _EndsOf) -> Ends:
+    return _any_of(*map(ends, op.operation.operands))
+
+
+def _add(op: Op, ends: _EndsOf) -> Ends:
+    (a, b), (c, d) = ends(op.lhs), ends(op.rhs)
+    return None if a is None or c is None else a + c, None if b is None or d is None else b + d
+
+
+def _subtract(op: Op, ends: _EndsOf) -> Ends:
+    (a, b), (c, d) = ends(op.lhs), ends(op.rhs)
+    return None if a is None or d is None else a - d, None if b is None or c is None else b - c
+
+
+def _multiply(op: Op, ends: _EndsOf) -> Ends:
+    (a, b), (c, d) = ends(op.lhs), ends(op.rhs)
+    if a is None or b is None or c is None or d is None:
+        return _UNKNOWN
+    corners = [x * y for x in (a, b) for y in (c, d)]
+    return minimum(*corners), maximum(*corners)
+
+
+def _negative(op: Op, ends: _EndsOf) -> Ends:
+    low, high = ends(op.data)
+    return None if high is None else high * -1, None if low is None else low * -1
+
+
+def _absolute(op: Op, ends: _EndsOf) -> Ends:
+    low, high = ends(op.data)
+    return 0, None if low is None or high is None else maximum(high, low * -1)
+
+
+def _maximum(op: Op, ends: _EndsOf) -> Ends:
+    (a, b), (c, d) = ends(op.lhs), ends(op.rhs)
+    lows = [x for x in (a, c) if x is not None]
+    return maximum(*lows) if lows else None, None if b is None or d is None else maximum(b, d)
+
+
+def _minimum(op: Op, ends: _EndsOf) -> Ends:
+    (a, b), (c, d) = ends(op.lhs), ends(op.rhs)
+    highs = [x for x in (b, d) if x is not None]
+    return None if a is None or c is None else minimum(a, c), minimum(*highs) if highs else None
+
+
+def _floor_mod(op: Op, ends: _EndsOf) -> Ends:
+    low, high = ends(op.rhs)
+    return (0, high - 1) if low is not None and high is not None and proves(lambda: low > 0) else _UNKNOWN
+
+
+def _clip(op: Op, ends: _EndsOf) -> Ends:
+    low, high = ends(op.data)
+    least, most = (None if v is None or not float(v).is_integer() else int(v) for v in (op.a_min, op.a_max))
+    low = least if low is None else low if least is None else maximum(low, least)
+    return low, most if high is None else high if most is None else minimum(high, most)
+
+
+def _where(op: Op, ends: _EndsOf) -> Ends:
+    return _any_of(ends(op.x), ends(op.y))
+
+
+def _sizes(op: Op, ends: _EndsOf) -> Ends:
+    return minimum(*op.values), maximum(*op.values)
+
+
+def _position_along(op: Op, ends: _EndsOf) -> Ends:
+    """Of operators that give positions along an axis of their operand."""
+    source = TensorType.of(op.data)
+    return 0, maximum(source.sizes[normalize_axis(op.axis, source.rank)] - 1, 0) if source.is_known else None
+
+
+def _position_of_extreme(op: Op, ends: _EndsOf) -> Ends:
+    source = TensorType.of(op.data)
+    return 0, product(source.sizes[a] for a in reduced_axes(source.rank, op.axis, op.exclude)) - 1 if source.is_known else None
+
+
+_MOVES = "broadcast_to cast expand_dims gather gather_nd match_shape repeat reshape reverse sort squeeze strided_slice take tile transpose"
+
+_RULES: dict[str, Callable[[Op, _EndsOf], Ends]] = {
+    **dict.fromkeys(_MOVES.split(), _same),
+    **dict.fromkeys(("concatenate", "stack"), _all_operands),
+    **dict.fromkeys(("argmax", "argmin"), _position_of_extreme),
+    "abs": _absolute,
+    "add": _add,
+    "argsort": _position_along,
+    "clip": _clip,
+    "floor_mod": _floor_mod,
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "multiply": _multiply,
+    "negative": _negative,
+    "sizes": _sizes,
+    "subtract": _subtract,
+    "topk": _position_along,
+    "where": _where,
+}

@@ -8,7 +8,7 @@ func.func @main(%x: tensor<4x5xf32>, %i: tensor<3xf32>) {
 
 // -----
 
-// CHECK: relay.take at {{.*}}: mode: expected one of clip, wrap, fast, found nearest
+// CHECK: relay.take at {{.*}}: mode: expected one of raise, clip, wrap, fast, found nearest
 func.func @main(%x: tensor<4x5xf32>, %i: tensor<3xi32>) {
   %0 = "relay.take"(%x, %i) {axis = 0, mode = "nearest"} : (tensor<4x5xf32>, tensor<3xi32>) -> tensor<3x5xf32>
   return

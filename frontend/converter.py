@@ -34,7 +34,7 @@ from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
 from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Dim, Extreme, Range, Ranges, Size, Undecided, bounds, evaluate, proves, substitute, symbols_of
+from relayc.symbolic import Dim, Extreme, Range, Ranges, Size, Undecided, bounds, evaluate, substitute, symbols_of
 
 
 class Tensor:

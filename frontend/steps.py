@@ -80,6 +80,11 @@ def broadcast_to(x: Tensor, shape: Sequence[Size]) -> Tensor:
     return x if x.shape == shape else emit("broadcast_to", x, shape=shape)
 
 
+def in_parts(x: Tensor, axis: int, count: int) -> Tensor:
+    """x, an axis of which has `count` equal parts. That it has is checked at run time where it is not proved. Raises ModelError."""
+    return assume(x, [d // count * count if i == axis else d for i, d in enumerate(x.shape)])
+
+
 def broadcast_shape(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     """The shape that several shapes broadcast to: of different expressions one, as they are taken for equal. Raises ModelError where they
     cannot be."""

@@ -6,7 +6,8 @@ elsewhere, so that no code decides by accident. `proves` asks without raising, a
 are right either way.
 
 An expression is a polynomial over atoms: symbols, floor divisions, minima and maxima. Its text is Python's (`2*n + 1`, `(n + 7)//8`,
-`max(n, past)`), in which `broadcast(n, m)` is the size to which axes of sizes n and m broadcast, and `parse` reads it back. What is known of the symbols is a `Ranges`; `with ranges:` makes it hold.
+`max(n, past)`), in which `broadcast(n, m)` is the size to which axes of sizes n and m broadcast, and `parse` reads it back. What is known
+of the symbols is a `Ranges`; `with ranges:` makes it hold.
 """
 
 from relayc.symbolic.division import ceil_div, divided, exact

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError, check, may_equal, unequal
+from relayc.dialects.relay.errors import check, may_equal, unequal
 from relayc.dialects.relay.types import TensorType
 from relayc.symbolic import Dim, Size, bounds, exact
 
@@ -77,7 +77,8 @@ def require_type(expected: TensorType, found: TensorType, what: str) -> None:
 
 
 def require_divides(den: Size, num: Size | None, what: str, expected: Any, found: Any) -> Size | None:
-    """num / den. Raises RelayError unless it is exact for all values of the symbols; None where num is not known."""
+    """num / den, of sizes; None where num is not known. Raises RelayError unless it is exact for all values of the symbols: Unequal where
+    it is for some."""
     if num is None:
         return None
     if isinstance(num, int) and isinstance(den, int):
@@ -89,5 +90,5 @@ def require_divides(den: Size, num: Size | None, what: str, expected: Any, found
         rounded = num // den
         quotient = rounded if rounded * den == num else None
     if quotient is None:
-        raise RelayError(f"{what}: expected {expected}, found {found}")
+        raise unequal(f"{what}: expected {expected}, found {found}", num, num // den * den)
     return quotient

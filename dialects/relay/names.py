@@ -1,6 +1,5 @@
 """Operators by their names: as they stand in the IR, and building one."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from relayc.dialects.mlir import ir
@@ -29,15 +28,15 @@ def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
     if cls is None:
         raise RelayError(f"no operator {relay_name!r} in the relay dialect")
     values = [v.result if isinstance(v, ir.OpView) else v for v in operands]
+    replaced: set[Size] = set()
     while True:
         try:
             operation = cls(*values, **attributes).operation
             break
         except Unequal as error:
-            stated = _with_equal(values, error.a, error.b)
-            if stated == values:
+            before, values = values, _with_equal(values, error.a, error.b, replaced)
+            if before == values:
                 raise
-            values = stated
     if len(operation.results) != 1:
         return tuple(operation.results)
     result = operation.results[0]
@@ -51,13 +50,19 @@ def simpler(a: Size, b: Size) -> Size:
     return a if (len(a.terms), len(str(a))) <= (len(b.terms), len(str(b))) else b
 
 
-def _with_equal(values: Sequence[ir.Value], a: Size, b: Size) -> list[ir.Value]:
-    """Tensors, stated to have the simpler of two sizes where they have the other one; the other way round where none has that."""
+def _with_equal(values: list[ir.Value], a: Size, b: Size, replaced: set[Size]) -> list[ir.Value]:
+    """Tensors, stated to have the simpler of two sizes where they have the other one; the other way round where none has that.
+
+    What has been `replaced` before is not brought back.
+    """
     shapes = [TensorType.of(v).shape if isinstance(v.type, ir.RankedTensorType) else () for v in values]
     kept = simpler(a, b)
     other = b if kept == a else a
     if isinstance(kept, Dim) and not any(other in shape for shape in shapes):
         kept, other = other, kept
+    if kept in replaced:
+        return values
+    replaced.add(other)
     return [
         OPS["match_shape"](v, shape=[kept if d == other else d for d in shape]).result if other in shape and None not in shape else v
         for v, shape in zip(values, shapes, strict=True)

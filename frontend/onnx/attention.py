@@ -7,7 +7,7 @@ from onnx import TensorProto
 from relayc.frontend.converter import Tensor, assume, emit, may_equal
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import reshape, transpose
+from relayc.frontend.steps import in_parts, reshape, transpose
 from relayc.symbolic import Size
 
 
@@ -15,8 +15,9 @@ def _heads(x: Tensor, count: int | None, what: str) -> tuple[Tensor, str]:
     """An input in four dimensions and their layout: [B, H, S, D], or [B, S, H * D] with the number of heads H."""
     if x.rank == 4:
         return x, "BHSD"
-    if x.rank != 3 or not count or x.shape[2] % count != 0:
+    if x.rank != 3 or not count or not may_equal(x.shape[2] % count, 0):
         raise OnnxError(f"input {what}: expected 4 dimensions, or 3 whose last is a multiple of the number of heads, found {list(x.shape)}")
+    x = in_parts(x, 2, count)
     return reshape(x, (*x.shape[:2], count, x.shape[2] // count)), "BSHD"
 
 

@@ -5,6 +5,7 @@ from math import prod
 from relayc.frontend.converter import Tensor, assume, emit, may_equal, simpler
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.sizes import positions, size_tensor
 from relayc.frontend.steps import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
 from relayc.symbolic import Size
 
@@ -120,10 +121,12 @@ def _diagonal(x: Tensor, term: str) -> tuple[Tensor, str]:
         first, second = [i for i, c in enumerate(term) if c == letter][:2]
         rest = [i for i in range(x.rank) if i not in (first, second)]
         n, others = x.shape[first], [x.shape[i] for i in rest]
-        if not isinstance(n, int) or x.shape[second] != n:
-            raise OnnxError(f"attribute equation: expected equal, known sizes for index {letter}, found {list(x.shape)}")
-        rows = reshape(transpose(x, (*rest, first, second)), (*others, n * n))
-        step = emit("strided_slice", rows, begin=(0,), end=(n * n,), strides=(n + 1,), axes=(len(rest),))
+        square = assume(x, [n if i == second else d for i, d in enumerate(x.shape)])
+        rows = reshape(transpose(square, (*rest, first, second)), (*others, n * n))
+        if isinstance(n, int):
+            step = emit("strided_slice", rows, begin=(0,), end=(n * n,), strides=(n + 1,), axes=(len(rest),))
+        else:
+            step = emit("take", rows, emit("multiply", positions(n), size_tensor(n + 1)), axis=len(rest), mode="clip")
         return _diagonal(step, "".join(term[i] for i in rest) + letter)
     return x, term
 

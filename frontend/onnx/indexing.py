@@ -83,9 +83,8 @@ def TensorScatter(
 
 @converter(since=9)
 def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
-    if values.shape != (2,):
-        raise OnnxError(f"input values: expected two elements, off and on, found {list(values.shape)}")
-    off, on = (reshape(strided_slice(values, [i], [i + 1], [1], [0]), ()) for i in (0, 1))
+    pair = assume(values, (2,))
+    off, on = (reshape(strided_slice(pair, [i], [i + 1], [1], [0]), ()) for i in (0, 1))
     along = axis_of(axis, indices.rank + 1)
     extent = size(cast(depth, "int64") if depth.is_float and not depth.is_known else depth, "depth")
     whole = cast(indices, "int64") if indices.is_float else indices
@@ -116,7 +115,9 @@ def positions_where(holds: Tensor) -> Tensor:
     # Each goes to the place that the number of those before it says; the others behind all places.
     places = emit("where", holds, emit("cumsum", ones, axis=0, exclusive=True), size_tensor(n))
     room = filled((n + 1,), 0, "int64")
-    return first_rows(emit("scatter_elements", room, places, positions(n), axis=0, reduction="update", distinct=True, in_bounds=True), count)
+    return first_rows(
+        emit("scatter_elements", room, places, positions(n), axis=0, reduction="update", distinct=True, in_bounds=True), count
+    )
 
 
 def first_rows(padded: Tensor, count: Tensor) -> Tensor:

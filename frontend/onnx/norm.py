@@ -6,7 +6,7 @@ from math import prod
 from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, filled, in_float32, multiply, reshape, subtract
+from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, filled, in_float32, in_parts, multiply, reshape, subtract
 from relayc.symbolic import Size
 
 
@@ -96,16 +96,15 @@ def GroupNormalization(x: Tensor, scale: Tensor, bias: Tensor, *, num_groups: in
     if x.rank < 2:
         raise OnnxError(f"input X: expected a batch and channels, found {list(x.shape)}")
     if current().opset < 21:
-        scale, bias = (_per_channel(t, x.shape[1]) for t in (scale, bias))
+        x = in_parts(x, 1, num_groups)
+        scale, bias = (_per_channel(assume(t, (num_groups,)), x.shape[1] // num_groups) for t in (scale, bias))
     return emit("nn.group_norm", x, scale, bias, num_groups=num_groups, axis=1, epsilon=epsilon)
 
 
 def _per_channel(x: Tensor, channels: Size) -> Tensor:
-    if x.rank != 1 or x.shape[0] == 0 or channels % x.shape[0] != 0:
-        raise OnnxError(f"expected one scale and bias for each group of {channels} channels, found {list(x.shape)}")
+    """A number for each group of so many channels as one for each channel."""
     (groups,) = x.shape
-    repeated = broadcast_to(reshape(x, (groups, 1)), (groups, channels // groups))
-    return reshape(repeated, (channels,))
+    return reshape(broadcast_to(reshape(x, (groups, 1)), (groups, channels)), (groups * channels,))
 
 
 def _flat(x: Tensor, shape: tuple[Size, ...]) -> Tensor:

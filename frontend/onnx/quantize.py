@@ -5,7 +5,7 @@ from typing_extensions import Unpack
 
 from relayc.dialects.relay.narrow import widened
 from relayc.dialects.relay.types import DTYPES, is_narrow
-from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.conv import ConvAttributes, convolution
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
@@ -22,9 +22,7 @@ def _along(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tens
     axis = axis_of(axis, x.rank)
     if block_size:
         return _per_block(parameter, x, axis, block_size)
-    if parameter.shape != (x.shape[axis],):
-        raise OnnxError(f"expected a scale for each of {x.shape[axis]} positions of axis {axis}, found {list(parameter.shape)}")
-    return reshape(parameter, _vector(x, axis))
+    return reshape(assume(parameter, (x.shape[axis],)), _vector(x, axis))
 
 
 def _vector(x: Tensor, axis: int) -> list[Size]:

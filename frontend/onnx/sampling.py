@@ -2,18 +2,30 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from math import prod
+from math import lcm, prod
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
+from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
 from relayc.frontend.onnx.conv import per_axis, window_of, with_bias
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, spatial_rank
 from relayc.frontend.sizes import positions, size_tensor, sizes
-from relayc.frontend.steps import add, broadcast_to, cast, divide, in_float32, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import (
+    add,
+    broadcast_to,
+    cast,
+    divide,
+    in_float32,
+    in_parts,
+    multiply,
+    reshape,
+    strided_slice,
+    subtract,
+    transpose,
+)
 from relayc.symbolic import Size
 
 _METHODS = {
@@ -100,8 +112,11 @@ def DeformConv(
     spans = [(k - 1) * r + 1 for k, r in zip(kernel, dilation, strict=True)]
     out = [(d + padding[i] + padding[n + i] - spans[i]) // stride[i] + 1 for i, d in enumerate(x.shape[2:])]
     places, (batch, channels) = prod(kernel), x.shape[:2]
-    if group < 1 or offset_group < 1 or channels % group != 0 or w.shape[0] % group != 0 or channels % offset_group != 0:
+    groups = ((channels, group), (w.shape[0], group), (channels, offset_group))
+    if group < 1 or offset_group < 1 or not all(may_equal(size % count, 0) for size, count in groups):
         raise OnnxError(f"expected channels in groups of {group} and of {offset_group}, found X {list(x.shape)} and W {list(w.shape)}")
+    x, w = in_parts(x, 1, lcm(group, offset_group)), in_parts(w, 0, group)
+    channels = x.shape[1]
     offset = assume(offset, (batch, offset_group * places * n, *out))
     if mask is not None:
         mask = assume(mask, (batch, offset_group * places, *out))

@@ -8,6 +8,7 @@ from operator import add
 
 import numpy as np
 
+from relayc.dialects.relay.names import build
 from relayc.frontend.converter import (
     ModelBuilder,
     Tensor,
@@ -353,7 +354,8 @@ def _expand_axis(x: Tensor, axis: int, stated: Size) -> Tensor:
         return assume(x, [stated if i == axis else d for i, d in enumerate(x.shape)])
     # 0 where they broadcast, else 1: then the size that is stated should be the one found.
     wrong = prod([unequal, *(minimum(1, maximum(one - 1, 1 - one)) for one in ones)])
-    assume(positions(stated), (stated + wrong * (found - stated),))
+    text = f"dimension {axis}: {found} is %lld and {stated} is %lld, expected sizes that broadcast"
+    build("check_sizes", found=found, expected=found + wrong * (stated - found), predicate="eq", message=text)
     if found not in ones:
         return x
     result = stated if stated not in ones else broadcast(found, stated)

@@ -40,7 +40,7 @@ def ends_of(value: ir.Value, rw: Rewriter, depth: int = _DEPTH) -> Ends:
 
 
 def exact_ends_of(value: ir.Value, rw: Rewriter) -> tuple[Size, Size] | None:
-    """The least and the largest element of a tensor of integers, both of which it has where it has elements; None where they are not known."""
+    """The least and the largest element of a tensor of integers, which it has where it has elements; None where they are not known."""
     array = rw.array(value)
     if array is not None and array.size:
         return int(array.min()), int(array.max())

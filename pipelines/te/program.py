@@ -330,7 +330,8 @@ class _Program:
                 self._require_range(name, value, bounds(found), f"match_shape at {op.source()}", where)
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             if found != stated:
-                text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld and {stated} is %lld, expected the same"
+                wanted = f", expected {stated}" if isinstance(stated, int) else f" and {stated} is %lld, expected the same"
+                text = f"match_shape at {op.source()}: dimension {i}: {found} is %lld{wanted}"
                 require(size_value(found), size_value(stated), "eq", text)
         self.values[op.result] = self.values[op.data]
 

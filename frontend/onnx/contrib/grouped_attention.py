@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.converter import Tensor, constant, emit, may_equal
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.contrib.heads import Keys, attend, parts, places_from, rotated, total_scores, with_heads, without_heads
 from relayc.frontend.onnx.converters import current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions, size, size_tensor
-from relayc.frontend.steps import add, broadcast_to, cast, filled, reshape, subtract
+from relayc.frontend.steps import add, broadcast_to, cast, filled, in_parts, reshape, subtract
 from relayc.symbolic import Size, maximum
 
 _HIDDEN = -np.inf
@@ -83,8 +83,9 @@ def GroupQueryAttention(
 
 def _projections(query: Tensor, key: Tensor | None, value: Tensor | None, heads: int, groups: int) -> tuple[Tensor, Keys]:
     if key is None or value is None:
-        if query.rank != 3 or query.shape[2] % (heads + 2 * groups) != 0:
+        if query.rank != 3 or not may_equal(query.shape[2] % (heads + 2 * groups), 0):
             raise OnnxError(f"input query: expected a multiple of {heads + 2 * groups} heads, found {list(query.shape)}")
+        query = in_parts(query, 2, heads + 2 * groups)
         depth = query.shape[2] // (heads + 2 * groups)
         query, key, value = parts(query, [heads * depth, groups * depth, groups * depth])
     q, k, v = (with_heads(x, n, what) for x, n, what in ((query, heads, "query"), (key, groups, "key"), (value, groups, "value")))

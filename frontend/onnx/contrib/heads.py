@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, assume, constant, emit
+from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal
 from relayc.frontend.onnx.attention import fitting, with_past
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import add, cast, last_part, multiply, neighbours, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, cast, in_parts, last_part, multiply, neighbours, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size
 
 MASKED = -10000.0
@@ -27,8 +27,9 @@ def parts(x: Tensor, widths: Sequence[Size]) -> list[Tensor]:
 
 def with_heads(x: Tensor, heads: int, what: str) -> Tensor:
     """[B, S, H * D] as [B, S, H, D]. Raises OnnxError."""
-    if x.rank != 3 or heads < 1 or x.shape[2] % heads != 0:
+    if x.rank != 3 or heads < 1 or not may_equal(x.shape[2] % heads, 0):
         raise OnnxError(f"input {what}: expected [batch, sequence, a multiple of {heads} heads], found {list(x.shape)}")
+    x = in_parts(x, 2, heads)
     return reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
 
 

@@ -45,12 +45,12 @@ def test_an_axis_and_a_size_that_data_say_expand_to_the_larger_one_or_to_none():
     sizes = [(1, 2, 3), (2, 2, 1), (2, 1, 3), (0, 1, 1), (0, 0, 3), (1, 0, 3), (1, 1, 1)]
     wrong = [(2, 3, 3), (0, 3, 1), (3, 0, 3), (1, 1, 2), (1, 1, 0)]
     given = [({"x": ramp(n, 3), "s": np.array([2, *s])}, None) for n, *s in sizes]
-    check(model, [*given, *(({"x": ramp(n, 3), "s": np.array([2, *s])}, "expected the same") for n, *s in wrong)])
+    check(model, [*given, *(({"x": ramp(n, 3), "s": np.array([2, *s])}, "expected sizes that broadcast") for n, *s in wrong)])
 
 
 def test_an_axis_expands_to_a_number():
     model = model_of([node("Expand", ["x", "s"], ["y"])], {"x": ["n", 3]}, initializers={"s": np.array([4, 3])})
-    check(model, [({"x": ramp(n, 3)}, None if n in (1, 4) else f"n is {n}|is {n}, expected the same") for n in (1, 4, 2, 0)])
+    check(model, [({"x": ramp(n, 3)}, None if n in (1, 4) else f"n is {n} and 4 is 4, expected sizes that broadcast|expected 4") for n in (1, 4, 2, 0)])
 
 
 def test_the_largest_none():

@@ -7,6 +7,8 @@
 The check is one pass over the indices as they lie in memory: before they are transposed, broadcast or concatenated. Positions that sizes
 give (an arange) are checked by the sizes, and indices that a program checks already are not checked again. It comes after the passes that
 move operators and before those that move them out of loops: a check stays where the operator was written.
+
+Programs for GPUs have the checks by sizes only: for an element the host would have to wait. There indices out of range are clamped.
 """
 
 from collections.abc import Iterator
@@ -54,7 +56,8 @@ class _Indices:
 @function_pass(opt_level=0, name="CheckIndices")
 def check_indices(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Checks the indices of the operators that ask for it (Op.checked_axes)."""
-    rw = Rewriter(mod)
+    rw, target = Rewriter(mod), ctx.get("target")
+    reads = target is None or not target.is_gpu
     for block in list(graph_blocks(func)):
         checked: set[tuple] = set()
         for op in list(block.operations):
@@ -64,7 +67,7 @@ def check_indices(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
                         key = (indices.value, indices.size, indices.column, indices.times)
                         if key not in checked:
                             checked.add(key)
-                            _check(indices, rw)
+                            _check(indices, rw, reads)
 
 
 def _read_by(op: Op) -> Iterator[_Indices]:
@@ -136,8 +139,12 @@ def _widens(op: Op) -> bool:
     return source.is_computed and not source.is_float and np.can_cast(numpy_dtype(source.dtype), numpy_dtype(target.dtype))
 
 
-def _check(indices: _Indices, rw: Rewriter) -> None:
-    """Checks indices where it is not proved that they are in range. What reads an axis without elements is checked to have none."""
+def _check(indices: _Indices, rw: Rewriter, reads: bool) -> None:
+    """Checks indices where it is not proved that they are in range. What reads an axis without elements is checked to have none.
+
+    Args:
+      reads: whether the program may read elements of them.
+    """
     value, size = indices.value, indices.size
     limit = maximum(size, 1)
     if indices.column is not None:
@@ -148,7 +155,8 @@ def _check(indices: _Indices, rw: Rewriter) -> None:
         return
     exact = exact_ends_of(value, rw)
     if exact is None:
-        build("check_index", build("worst_index", value, size=size, times=indices.times), size=size, what=indices.what)
+        if reads:
+            build("check_index", build("worst_index", value, size=size, times=indices.times), size=size, what=indices.what)
         return
     # Only where there are elements are there indices.
     some = minimum(TensorType.of(value).num_elements * indices.times, 1)

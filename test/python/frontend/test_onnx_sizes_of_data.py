@@ -50,7 +50,7 @@ def test_an_axis_and_a_size_that_data_say_expand_to_the_larger_one_or_to_none():
 
 def test_an_axis_expands_to_a_number():
     model = model_of([node("Expand", ["x", "s"], ["y"])], {"x": ["n", 3]}, initializers={"s": np.array([4, 3])})
-    check(model, [({"x": ramp(n, 3)}, None if n in (1, 4) else f"n is {n} and 4 is 4, expected sizes that broadcast|expected 4") for n in (1, 4, 2, 0)])
+    check(model, [({"x": ramp(n, 3)}, None if n in (1, 4) else f"n is {n}") for n in (1, 4, 2, 0)])
 
 
 def test_the_largest_none():

@@ -127,17 +127,22 @@ CASES: dict[str, list[Case]] = {
         Case(["float32[b, n, 5]", Const(np.array(2))], {"axis": 1}, {"n": 1}),
         Case(["float32[b, n]", Const(np.array(7))], {"axis": 1, "mode": "wrap"}, {"n": 1}),
     ],
-    "gather": [Case(["float32[n, m]", "int64[k, m]"], {"axis": 0}, {"n": 1})],
-    "gather_nd": [Case(["float32[n, m, 3]", "int64[2, k]"], lows={"n": 1, "m": 1})],
+    "gather": [Case(["float32[n, m]", "int64[k, m]"], {"axis": 0, "in_bounds": True}, {"n": 1})],
+    "gather_nd": [Case(["float32[n, m, 3]", "int64[2, k]"], {"in_bounds": True}, {"n": 1, "m": 1})],
+    "worst_index": [
+        Case(["int64[n, m]"], {"size": "n"}),
+        Case(["uint8[n, m]"], {"size": 2}),
+        Case(["int32[n]"], {"size": 3, "times": "n"}),
+    ],
     "one_hot": [
         Case(["int64[n]", *f32("", "")], {"depth": 5}),
         Case(["int64[n]", *f32("", "")], {"depth": "k", "axis": 0}, free="k"),
     ],
     "scatter_elements": [
-        Case(["float32[n, m]", "int64[k, m]", "float32[k, m]"], {"axis": 0}, {"n": 1}),
-        Case(["float32[n, m]", "int64[k, m]", "float32[k, m]"], {"axis": 0, "reduction": "mean"}, {"n": 1}),
+        Case(["float32[n, m]", "int64[k, m]", "float32[k, m]"], {"axis": 0, "in_bounds": True}, {"n": 1}),
+        Case(["float32[n, m]", "int64[k, m]", "float32[k, m]"], {"axis": 0, "reduction": "mean", "in_bounds": True}, {"n": 1}),
     ],
-    "scatter_nd": [Case(["float32[n, m]", "int64[1, k]", "float32[k, m]"], {"mode": "add"}, {"n": 1})],
+    "scatter_nd": [Case(["float32[n, m]", "int64[1, k]", "float32[k, m]"], {"mode": "add", "in_bounds": True}, {"n": 1})],
     # reductions and scans
     "sum prod max min": [Case(f32("n, m, 3"), {"axis": (1,)}), Case(f32("n, m"), {"axis": (0,), "keepdims": True}), Case(f32("n, m"))],
     "mean": [Case(f32("n, m, 3"), {"axis": (1,)}), Case(["int32[n, m]"], {"axis": (0,), "keepdims": True}), Case(["float16[n, m]"])],

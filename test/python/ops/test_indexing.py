@@ -128,10 +128,25 @@ def test_scatter_nd(depth, mode):
     np.testing.assert_allclose(run("scatter_nd", x, indices, updates, mode=mode), expected, rtol=1e-6)
 
 
-def test_scatter_out_of_range_stays_in_the_tensor():
+def test_scatter_at_indices_that_break_the_promise_stays_in_the_tensor():
     x = np.zeros(3, np.float32)
-    found = run("scatter_elements", x, np.array([-9, 9]), np.array([1, 2], np.float32))
+    found = run("scatter_elements", x, np.array([-9, 9]), np.array([1, 2], np.float32), in_bounds=True)
     np.testing.assert_array_equal(found, [1, 0, 2])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
+def test_an_index_out_of_range_is_an_error_where_no_mode_says_what_it_is(dtype):
+    """Limits of the index types too, which do not come round to be in range."""
+    x, limits = values((5, 3)), np.iinfo(dtype)
+    for bad in {limits.max, 5, *([-6, limits.min] if limits.min else [])}:
+        indices = np.array([4, bad, 0], dtype)
+        with pytest.raises(
+            ValueError,
+            match=rf'main: "test": index .* into axis 0 of tensor<5x3xf32>: expected at {"least -5" if bad < 0 else "(most 4|least)"}',
+        ):
+            run("take", x, indices, axis=0, mode="raise")
+    good = np.array([0, 4, *([-5, -1] if limits.min else [])], dtype)
+    np.testing.assert_array_equal(run("take", x, good, axis=0, mode="raise"), x[good])
 
 
 def test_scatter_leaves_its_input_alone():

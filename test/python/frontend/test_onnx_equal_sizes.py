@@ -82,7 +82,7 @@ CASES = {
         [
             (r"c is 5 and 2\*i is 6", f(2, 5, 9), f(4, 3, 3), f(4)),
             (r"o is 5 and 2\*\(o//2\) is 4", f(2, 6, 9), f(5, 3, 3), f(5)),
-            ("b is 3 and", f(2, 6, 9), f(4, 3, 3), f(3)),
+            ("b is 3, expected the same", f(2, 6, 9), f(4, 3, 3), f(3)),
         ],
     ),
     "transposed convolution": (

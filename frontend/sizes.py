@@ -233,6 +233,12 @@ def _emit_sizes(values: Sequence[Size], dtype: str) -> Tensor:
     return emit("sizes", values=tuple(values), dtype=dtype)
 
 
+def is_iteration(index: Size, size: Size) -> bool:
+    """Whether an index is the number of a loop's iteration, and a position in an axis of that size in every iteration."""
+    trips = ModelBuilder.current().counters.get(str(index))
+    return trips is not None and proves(lambda: trips <= size)
+
+
 def positions(count: Size, dtype: str = "int64") -> Tensor:
     """0, 1, 2, ..., as many as there are positions in an axis."""
     if isinstance(count, int):

@@ -8,14 +8,17 @@ import numpy as np
 from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, known, packed
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import objects, positions, size, size_tensor, sizes, tensor_of
+from relayc.frontend.sizes import is_iteration, objects, positions, size, size_tensor, sizes, tensor_of
 from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, subtract, transpose
 from relayc.symbolic import Size, minimum, proves
 
 
 @converter()
 def Gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    return emit("take", data, indices, axis=axis_of(axis, data.rank), mode="raise")
+    axis = axis_of(axis, data.rank)
+    elements = indices.elements
+    proved = elements is not None and elements.size == 1 and is_iteration(elements.reshape(-1)[0], data.shape[axis])
+    return emit("take", data, indices, axis=axis, mode="fast" if proved else "raise")
 
 
 @converter(since=11, foldable=False)  # the reference implementation does not end where an index is out of range

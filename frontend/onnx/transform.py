@@ -10,7 +10,6 @@ import numpy as np
 
 from relayc.dialects.relay.names import build
 from relayc.frontend.converter import (
-    ModelBuilder,
     Tensor,
     assume,
     axes_of,
@@ -26,7 +25,7 @@ from relayc.frontend.converter import (
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.late_axes import LateAxes, squeeze_late, unsqueeze_late
-from relayc.frontend.sizes import positions, shape_tensor, size_tensor, sizes
+from relayc.frontend.sizes import is_iteration, positions, shape_tensor, size_tensor, sizes
 from relayc.frontend.steps import (
     binary,
     broadcast_shape,
@@ -222,10 +221,8 @@ def _row_of_iteration(
     if begin is None or end is None or begin.size != 1 or end.size != 1 or (strides or (1,)) != (1,):
         return None
     first, last = begin.reshape(-1)[0], end.reshape(-1)[0]
-    builder = ModelBuilder.current()
-    trips = builder.counters.get(str(first))
     axis = axis_of((axes or (0,))[0], data.rank)
-    if trips is None or last - first != 1 or not proves(lambda: trips <= data.shape[axis]):
+    if last - first != 1 or not is_iteration(first, data.shape[axis]):
         return None
     return emit("take", data, emit("reshape", starts, newshape=(1,)), axis=axis, mode="clip")
 

@@ -22,21 +22,31 @@ _DEPTH = 24
 """Operators that are looked through, one behind the other."""
 
 
-def ends_of(value: ir.Value, rw: Rewriter, depth: int = _DEPTH) -> Ends:
+def ends_of(value: ir.Value, rw: Rewriter) -> Ends:
     """Bounds of the elements of a tensor of integers or bools."""
+    known: dict[ir.Value, Ends] = {}
+
+    def ends(value: ir.Value, depth: int) -> Ends:
+        if value not in known:
+            known[value] = _found(value, rw, lambda v: ends(v, depth - 1)) if depth else _UNKNOWN
+        return known[value]
+
+    return ends(value, _DEPTH)
+
+
+def _found(value: ir.Value, rw: Rewriter, ends: "_EndsOf") -> Ends:
+    """Bounds of the elements of a tensor, of which `ends` gives those of other tensors."""
     type_ = TensorType.of(value)
     if type_.dtype == "bool":
         return 0, 1
-    if type_.is_float or not type_.is_computed or not type_.is_known or depth == 0:
+    if type_.is_float or not type_.is_computed or not type_.is_known:
         return _UNKNOWN
     exact = exact_ends_of(value, rw)
     if exact is not None:
         return exact
     op = value.owner
     rule = _RULES.get(type(op)._op_name) if isinstance(op, Op) else None
-    if rule is None:
-        return _UNKNOWN
-    return _within(rule(op, lambda v: ends_of(v, rw, depth - 1)), type_.dtype)
+    return _UNKNOWN if rule is None else _within(rule(op, ends), type_.dtype)
 
 
 def exact_ends_of(value: ir.Value, rw: Rewriter) -> tuple[Size, Size] | None:

@@ -232,3 +232,15 @@ def test_a_gpu_clamps_what_it_does_not_check():
     module = relayc.compile(model_of(_TABLE), target="cuda -emulate=true")
     x = floats(5, 4)
     np.testing.assert_array_equal(module["main"](x, array(4, -5, 7, -9)), x[[4, 0, 4, 0]])
+
+
+def test_the_number_of_an_iteration_is_in_range_where_there_are_as_many_rows():
+    module = check(
+        """(float[n, 3] x) => (float[3] r) { s = Shape<start = 0, end = 1>(x) k = Squeeze(s) t = Constant<value = bool {1}>()
+          z = Constant<value_floats = [0.0, 0.0, 0.0]>()
+          r = Loop(k, t, z)<body = b (int64 i, bool ci, float[3] v) => (bool co, float[3] w) {
+            co = Identity(ci) g = Gather(x, i) w = Add(v, g) }> }""",
+        (floats(5, 3),),
+        (floats(0, 3),),
+    )
+    assert not checks(module)

@@ -283,7 +283,7 @@ def test_sizes_are_read_with_what_has_become_known_since():
         (node("Compress", ["x", "c"], ["y"], axis=0), {"x": ["n", 3], "c": (BOOL, ["n"])}, ["count", "3"]),
         (node("Unique", ["x"], ["y"]), {"x": ["n"]}, ["count"]),
         (node("Reshape", ["x", "s"], ["y"]), {"x": ["n", 6], "s": (INT, [2])}, ["s_0", "s_1"]),
-        (node("Expand", ["x", "s"], ["y"]), {"x": ["n", 1], "s": (INT, [2])}, ["max(n, s_0)*min(1, n)*min(1, s_0)", "s_1"]),
+        (node("Expand", ["x", "s"], ["y"]), {"x": ["n", 1], "s": (INT, [2])}, ["broadcast(n, s_0)", "s_1"]),
         (node("Tile", ["x", "s"], ["y"]), {"x": ["n", 2], "s": (INT, [2])}, ["n*s_0", "2*s_1"]),
         (node("ConstantOfShape", ["s"], ["y"]), {"s": (INT, [2])}, ["s_0", "s_1"]),
         (node("TopK", ["x", "k"], ["y", "i"]), {"x": ["n"], "k": (INT, [1])}, ["k"]),

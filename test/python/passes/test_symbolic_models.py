@@ -56,13 +56,13 @@ def test_a_symbolic_model_has_the_groups_of_the_static_one(name, precision):
 
 
 def arrays(mod, seed=0):
-    """Values for the arguments of main: bits for integers, as they are of masks and are tokens too."""
+    """Values for the arguments of main: 0 and -1 for integers, which masks, tokens and indices into an axis of one element may be."""
     rng = np.random.default_rng(seed)
     found = []
     for argument in mod.main.regions[0].blocks[0].arguments:
         type_ = TensorType.of(argument)
         shape, dtype = type_.static_shape, numpy_dtype(type_.dtype)
-        found.append((rng.standard_normal(shape) if type_.is_float else rng.integers(0, 2, shape)).astype(dtype))
+        found.append((rng.standard_normal(shape) if type_.is_float else rng.integers(-1, 1, shape)).astype(dtype))
     return found
 
 

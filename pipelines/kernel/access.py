@@ -8,6 +8,7 @@ from typing import NamedTuple
 from relayc.pipelines.kernel.graph import Node, NotStructured, indices_at
 from relayc.pipelines.kernel.index import Index, Var, linearize, reshape
 from relayc.symbolic import Size
+from relayc.trampoline import Call, trampoline
 
 
 @dataclass
@@ -44,6 +45,9 @@ class Analysis:
 
     def visit(self, node: Node, indices: Sequence[Index]) -> None:
         """Adds what evaluating `node` at `indices` touches."""
+        trampoline(self._visit(node, indices))
+
+    def _visit(self, node: Node, indices: Sequence[Index]) -> Call[None]:
         key = (id(node), *(i.key for i in indices))
         if key in self.seen:
             return
@@ -51,31 +55,31 @@ class Analysis:
         if node.kind == "arg" or id(node) in self.bound:
             self.found.offsets.append((node, linearize(indices, node.shape)))
         elif node.kind == "view":
-            self._view(node, indices)
+            yield self._view(node, indices)
         elif node.kind == "slice":
-            self.visit(node.inputs[0], [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)])
+            yield self._visit(node.inputs[0], [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)])
         elif node.kind == "pad":
             point = [i - low for i, low in zip(indices, node.low, strict=True)]
             for index, extent, padded in zip(point, node.inputs[0].shape, node.shape, strict=True):
                 if extent != padded and not index.is_within(0, extent - 1):
                     self.found.bounds.append((index, extent))
-            self.visit(node.inputs[0], point)
+            yield self._visit(node.inputs[0], point)
         elif node.kind == "concat":
             self._irregular(indices[node.axis])
             for piece in node.inputs:
-                self.visit(piece, indices)
+                yield self._visit(piece, indices)
         elif node.kind == "generic":
-            self._generic(node, indices)
+            yield self._generic(node, indices)
 
     def _irregular(self, index: Index) -> None:
         self.found.irregular.update(index.terms)
 
-    def _view(self, node: Node, indices: Sequence[Index]) -> None:
+    def _view(self, node: Node, indices: Sequence[Index]) -> Call[None]:
         source = node.inputs[0]
         if source.kind == "arg" or id(source) in self.bound:
             self.found.offsets.append((source, linearize(indices, node.shape)))
             return
-        self.visit(source, reshape(indices, node.shape, source.shape, self._split))
+        yield self._visit(source, reshape(indices, node.shape, source.shape, self._split))
 
     def _split(self, index: Index, divisor: Size) -> tuple[Index, Index]:
         split = index.split(divisor)
@@ -83,7 +87,7 @@ class Analysis:
             self._irregular(index)
         return split or (Index(), Index())
 
-    def _generic(self, node: Node, indices: Sequence[Index]) -> None:
+    def _generic(self, node: Node, indices: Sequence[Index]) -> Call[None]:
         structured = node.structured
         point = structured.loop_point(node.position, indices)
         if node.is_reduction:
@@ -93,7 +97,7 @@ class Analysis:
             for d, var in zip(structured.reduction_dims, variables, strict=True):
                 point[d] = Index.of(var)
         for source, results in zip(structured.inputs, structured.results, strict=False):
-            self.visit(source, indices_at(results, point, self._split) if source.shape else [])
+            yield self._visit(source, indices_at(results, point, self._split) if source.shape else [])
         self.found.operations += structured.body.size
         for dim in structured.body.indices:
             self._irregular(point[dim])
@@ -101,7 +105,7 @@ class Analysis:
             for index in point:
                 self._irregular(index)
             # Where a computed index lands is not known; what it reads there still counts.
-            self.visit(captured, [Index() for _ in captured.shape])
+            yield self._visit(captured, [Index() for _ in captured.shape])
         if node.is_reduction:
             self.found.reductions.append((node, list(indices)))
 

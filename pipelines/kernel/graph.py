@@ -1,6 +1,6 @@
 """What a te kernel computes, read once from its function: a graph of nodes that schedules evaluate at index points."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
@@ -150,17 +150,22 @@ class Kernel:
 
     def nodes(self) -> list[Node]:
         """Every node a result depends on, inputs before users."""
-        order: dict[int, Node] = {}
-        for result in self.results:
-            _visit(result, order)
-        return list(order.values())
+        return nodes_of(self.results)
 
 
-def _visit(node: Node, order: dict[int, Node]) -> None:
-    if id(node) not in order:
-        for source in sources(node):
-            _visit(source, order)
-        order[id(node)] = node
+def nodes_of(results: Iterable[Node]) -> list[Node]:
+    """Every node that some nodes depend on, and these, inputs before users."""
+    order: dict[Node, None] = {}
+    pending = [(node, sources(node)) for node in reversed(list(results))]
+    while pending:
+        node, left = pending[-1]
+        source = None if node in order else next(left, None)
+        if source is None:
+            order[node] = None
+            pending.pop()
+        elif source not in order:
+            pending.append((source, sources(source)))
+    return list(order)
 
 
 def sources(node: Node) -> Iterator[Node]:
@@ -364,24 +369,27 @@ def _read_sort(loop: ir.Operation, values: dict[ir.Value, Node]) -> None:
 
 def same_order(node: Node, wanted: Node) -> bool:
     """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
-    if node is wanted:
-        return True
+    found = {wanted: True}
+    reaches = {wanted}
+    for one in nodes_of([node]):
+        if one is not wanted and any(source in reaches for source in sources(one)):
+            reaches.add(one)
+            found[one] = _keeps_order(one, found, reaches)
+    return found.get(node, False)
+
+
+def _keeps_order(node: Node, found: Mapping[Node, bool], reaches: Container[Node]) -> bool:
+    """Whether a node is made element by element of those of its inputs that reach a node, and these in the order of that one."""
     if node.kind == "view":
-        return same_order(node.inputs[0], wanted)
+        return found[node.inputs[0]]
     if node.kind != "generic" or node.is_reduction:
         return False
     structured = node.structured
-    if structured.captured:
-        return False
     identity = ir.AffineMap.get_identity(len(structured.extents))
-    if structured.output_maps[node.position] != identity:
+    if structured.captured or structured.output_maps[node.position] != identity:
         return False
-    reach = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if _reaches(source, wanted)]
-    return bool(reach) and all(amap == identity and same_order(source, wanted) for source, amap in reach)
-
-
-def _reaches(node: Node, wanted: Node) -> bool:
-    return node is wanted or any(_reaches(s, wanted) for s in sources(node))
+    read = [(source, amap) for source, amap in zip(structured.inputs, structured.maps, strict=True) if source in reaches]
+    return all(amap == identity and found[source] for source, amap in read)
 
 
 def memory_of(node: Node) -> Node | None:

@@ -4,7 +4,7 @@ This is what fuses: an input of a linalg.generic is evaluated where the generic 
 in one loop nest, and only kernel arguments are loaded from memory.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, r
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import prefetch
 from relayc.symbolic import Dim, Size, proves
+from relayc.trampoline import Call, trampoline
 
 Emitted = TypeVar("Emitted")
 
@@ -95,15 +96,22 @@ class Evaluator:
 
     def at(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         """The value of `node` at `indices`: a vector where they depend on the lane, else a scalar."""
+        return trampoline(self._at(node, indices))
+
+    def _at(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         if node in self._given:
             return self._given[node]
-
-        def value() -> ir.Value:
-            return (
-                self.load(node, linearize(indices, node.shape)) if node in self.buffers else getattr(self, f"_{node.kind}")(node, indices)
-            )
-
-        return self.once((id(node), *(i.key for i in indices)), value)
+        key = (id(node), *(i.key for i in indices))
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        if node in self.buffers:
+            value = self.load(node, linearize(indices, node.shape))
+        else:
+            found = getattr(self, f"_{node.kind}")(node, indices)
+            value = (yield from found) if isinstance(found, Generator) else found
+        self.scopes[-1][key] = value
+        return value
 
     def once(self, key: Hashable, make: Callable[[], Emitted]) -> Emitted:
         """What `make` emitted for a key in this scope or one around it; else it emits that now, and the value is remembered here."""
@@ -285,22 +293,22 @@ class Evaluator:
     def _sort(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         raise NotStructured("a sort, whose elements are not computed one by one")
 
-    def _view(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+    def _view(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         source = node.inputs[0]
         if source in self.buffers:
             return self.load(source, linearize(indices, node.shape))
         point = reshape(indices, node.shape, source.shape, self.quotient_and_rest)
-        return self.at(source, point)
+        return (yield self._at(source, point))
 
     def quotient_and_rest(self, index: Index, divisor: Size) -> tuple[Index, Index]:
         """Both parts of a division, computed where they do not fold."""
         return self.divide(index, divisor, "quotient"), self.divide(index, divisor, "remainder")
 
-    def _slice(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+    def _slice(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         point = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
-        return self.at(node.inputs[0], point)
+        return (yield self._at(node.inputs[0], point))
 
-    def _pad(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+    def _pad(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         source = node.inputs[0]
         point = [i - low for i, low in zip(indices, node.low, strict=True)]
         flag: ir.Value | None = None
@@ -313,7 +321,7 @@ class Evaluator:
             inside, clamped = self.clamp(index, extent)
             flag = inside if flag is None else self._and(flag, inside)
             safe.append(clamped)
-        value = self.at(source, safe)
+        value = yield self._at(source, safe)
         if flag is None:
             return value
         outside = emit.constant(node.pad_value.attributes["value"], node.element)
@@ -339,7 +347,7 @@ class Evaluator:
         clamped = emit.arith("minsi", emit.arith("maxsi", value, first), last)
         return inside, self.opaque(clamped, 0, extent - 1)
 
-    def _concat(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+    def _concat(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         """A concatenation read in the middle of a kernel: a select over its pieces, each read in bounds."""
         start: Size = 0
         axis, result = node.axis, None
@@ -347,7 +355,7 @@ class Evaluator:
             index = indices[axis] - start
             start += piece.shape[axis]
             inside, clamped = self.clamp(index, piece.shape[axis])
-            value = self.at(piece, [clamped if d == axis else i for d, i in enumerate(indices)])
+            value = yield self._at(piece, [clamped if d == axis else i for d, i in enumerate(indices)])
             if result is not None:
                 if emit.is_vector(value) or emit.is_vector(result):
                     value, result = emit.broadcast(value, self.width), emit.broadcast(result, self.width)
@@ -358,16 +366,21 @@ class Evaluator:
     def _arg(self, node: Node, indices: Sequence[Index]) -> ir.Value:
         return self.load(node, linearize(indices, node.shape))
 
-    def _generic(self, node: Node, indices: Sequence[Index]) -> ir.Value:
+    def _generic(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
         if node.is_reduction:
             raise NotStructured(f"{node.structured.op.name}: a reduction that no schedule has computed before its use")
         structured = node.structured
         point = structured.loop_point(node.position, indices)
-        inits = [self.at(i, indices) if i.kind not in ("empty",) else None for i in structured.inits]
-        return self.body(node, point, inits)[node.position]
+        inits: list[ir.Value | None] = []
+        for init in structured.inits:
+            inits.append(None if init.kind == "empty" else (yield self._at(init, indices)))
+        return (yield from self._body(node, point, inits))[node.position]
 
     def body(self, node: Node, point: Sequence[Index], accumulators: Sequence[ir.Value | None]) -> list[ir.Value]:
         """Emits a generic's body at a loop point and gives what it yields; in reductions multiply-adds may round once."""
+        return trampoline(self._body(node, point, accumulators))
+
+    def _body(self, node: Node, point: Sequence[Index], accumulators: Sequence[ir.Value | None]) -> Call[list[ir.Value]]:
         structured = node.structured
         arguments = list(structured.block.arguments)
         values: dict[ir.Value, ir.Value] = {}
@@ -375,11 +388,14 @@ class Evaluator:
             values[argument] = accumulator
         for argument, source, amap in zip(arguments, structured.inputs, structured.maps, strict=False):
             if next(iter(argument.uses), None) is not None:
-                values[argument] = self.at(source, self.apply(amap, point)) if source.shape else self.at(source, [])
-        return self.clone(structured, point, values)
+                values[argument] = yield self._at(source, self.apply(amap, point) if source.shape else [])
+        return (yield from self._clone(structured, point, values))
 
     def clone(self, structured: Structured, point: Sequence[Index], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
         """Clones the operations of a body with scalars widened to vectors where an operand is one; gives what it yields."""
+        return trampoline(self._clone(structured, point, values))
+
+    def _clone(self, structured: Structured, point: Sequence[Index], values: dict[ir.Value, ir.Value]) -> Call[list[ir.Value]]:
         contract = "reduction" in structured.iterators
         for op in structured.block.operations:
             name = op.operation.name
@@ -392,7 +408,7 @@ class Evaluator:
                 values[("index", result)] = point[ir.IntegerAttr(op.attributes["dim"]).value]
             elif name == "tensor.extract":
                 at = [values.get(("index", v)) or self.opaque(self._operand(v, values, structured)) for v in operands[1:]]
-                values[result] = self.at(structured.captured[operands[0]], at)
+                values[result] = yield self._at(structured.captured[operands[0]], at)
             elif name == "arith.constant":
                 values[result] = emit.constant(op.attributes["value"], result.type)
             else:

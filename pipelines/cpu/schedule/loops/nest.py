@@ -9,7 +9,7 @@ from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters, NestPlan, P
 from relayc.pipelines.cpu.schedule.loops.reduction import Reduction
 from relayc.pipelines.cpu.schedule.loops.transpose import Turned, emit_turned, smaller_tiles
 from relayc.pipelines.kernel.access import MergedLoop
-from relayc.pipelines.kernel.graph import Node, sources
+from relayc.pipelines.kernel.graph import Node, nodes_of, sources
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit, nest
 from relayc.pipelines.tir.evaluator import Evaluator
@@ -301,7 +301,7 @@ class Nest:
         # A short row stays in a register.
         stash, bound = None if self.short_rows else self.plan.stash, None
         for reduction in self.plan.reductions:
-            if stash is not None and bound is None and _depends(reduction, stash):
+            if stash is not None and bound is None and stash in nodes_of(sources(reduction)):
                 if self._symbolic_row() is not None and stash in reduction.structured.inputs:
                     # A masked load does not get what was stored just before, but waits for it: what is stored is added up at once.
                     self._reduce(reduction, [self._point(assigned)], self._storing(stash, reduction))
@@ -365,7 +365,3 @@ class Nest:
 def _point(loops: Sequence[MergedLoop], variables: Sequence[Var]) -> Loops:
     """Indices of the members of loops, of each of which a variable counts the iterations."""
     return {v: i for loop, var in zip(loops, variables, strict=True) for v, i in loop.at(Index.of(var)).items()}
-
-
-def _depends(node: Node, wanted: Node) -> bool:
-    return any(s is wanted or _depends(s, wanted) for s in sources(node))

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from relayc.dialects.tir.block import OPAQUE, REDUCTION
-from relayc.pipelines.blocks.indices import variables
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
+from relayc.pipelines.blocks.elements import check_elements, tell
+from relayc.pipelines.blocks.indices import substitute, variables
+from relayc.pipelines.blocks.regions import region_of_blocks, still_in
 from relayc.pipelines.blocks.structure import Nest
-from relayc.pipelines.blocks.views import Block, Loop, Member, ScheduleError
+from relayc.pipelines.blocks.views import Block, Loop, LoopVar, Member, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
+from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def check_independent(nest: Nest, loop: Loop) -> None:
         for kind in (REDUCTION, OPAQUE):
             if found.has(kind, loop):
                 raise _dependent(found.block, kind)
-        check_written_once(nest, loop, found)
+    check_distinct(nest, loop)
 
 
 def check_parallel(nest: Nest, loop: Loop) -> None:
@@ -62,19 +66,71 @@ def check_parallel(nest: Nest, loop: Loop) -> None:
     for found in dependences(nest, loop):
         if found.has(REDUCTION, loop):
             raise _dependent(found.block, REDUCTION)
-        check_written_once(nest, loop, found)
+    check_distinct(nest, loop)
 
 
-def check_written_once(nest: Nest, loop: Loop, found: Dependence) -> None:
-    """That iterations of a loop which all compute the same write to no memory that outlives the loop. Raises ScheduleError."""
-    if found.kinds(loop) or loop.extent == 1:
+def check_distinct(nest: Nest, loop: Loop) -> None:
+    """That no iteration of a loop writes an element, of what outlives it, which another one reads or writes; blocks of which a reduction or
+    an opaque iterator runs along the loop aside. Raises ScheduleError."""
+    if loop.extent == 1:
         return
-    inside = {b.name for b in nest.blocks_in(loop)}
-    for buffer in found.block.outputs():
-        users = [b.name for b in nest.outer_blocks() if b.name not in inside and buffer in (*b.inputs(), *b.outputs())]
-        if nest.is_output(buffer) or users:
-            where = nest.buffer_name(buffer)
+    still = still_in(nest, loop) - {loop.var}
+    for found in dependences(nest, loop):
+        if found.has(OPAQUE, loop):
+            continue
+        check_elements(found.block)
+        outliving = [buffer for buffer in found.block.outputs() if _outlives(nest, buffer, loop)]
+        points = [p for p, kind in zip(found.block.points(found.loops), found.block.iterators, strict=True) if kind == PARALLEL]
+        if outliving and not found.has(REDUCTION, loop) and not tell(points, [loop.var], still):
+            where = nest.buffer_name(outliving[0])
             raise ScheduleError(f"expected iterations that are independent, found {found.block}, which writes the same of {where} in each")
+        for buffer in outliving:
+            _check_others(nest, loop, found.block, buffer)
+
+
+def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> None:
+    """That no other block reads or writes, in another iteration of a loop, what a block writes of a buffer. Raises ScheduleError."""
+    still = still_in(nest, loop)
+    for other in nest.blocks_in(loop):
+        if other.name == block.name or all(a.buffer != buffer for a in other.accesses()):
+            continue
+        # Both together, while the loop stands still: the loop is told by the elements that they access.
+        region = region_of_blocks(nest, buffer, [block, other], still)
+        assert region is not None  # the block writes it
+        accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region]
+        if not tell(accessed, [loop.var], still - {loop.var}) and not _same_pattern(nest, loop, block, other, buffer):
+            raise ScheduleError(
+                f"expected iterations that are independent, found {other}, which may access elements of {nest.buffer_name(buffer)} "
+                f"that {block} writes in another one"
+            )
+
+
+def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir.Value) -> bool:
+    """Whether two blocks, in loops of their own inside of a loop, access the same elements in each of its iterations, and others in each."""
+    still = still_in(nest, loop)
+    moving: dict[tuple[int, Size], Var] = {}
+    found: dict[tuple, list[Index]] = {}
+    for one in (block, other):
+        loops = nest.loops_around(one)
+        point: dict[Var, Index] = dict(zip(one.vars, one.points(loops), strict=True))
+        for access in (a for a in one.accesses() if a.buffer == buffer):
+            indices = [substitute(i, point) for i in access.indices]
+            used = set[Var]().union(*map(variables, indices)) - still
+            named = {
+                a.var: Index.of(moving.setdefault((number, a.extent), LoopVar(None, a.extent, a.name)))
+                for number, a in enumerate(a for a in loops if a.var in used)
+            }
+            indices = [substitute(i, named) for i in indices]
+            found[tuple(i.key for i in indices)] = indices
+    return len(found) == 1 and all(tell(indices, [loop.var], still - {loop.var}) for indices in found.values())
+
+
+def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:
+    """Whether what a loop writes to a buffer is used outside of it."""
+    inside = {b.name for b in nest.blocks_in(loop)}
+    return nest.is_output(buffer) or any(
+        b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks()
+    )
 
 
 def _dependent(block: Block, kind: str) -> ScheduleError:

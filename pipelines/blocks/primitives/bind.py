@@ -2,7 +2,7 @@
 
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.dependence import check_independent, check_written_once, dependences
+from relayc.pipelines.blocks.dependence import check_distinct, check_independent, dependences
 from relayc.pipelines.blocks.reducers import find_reducer
 from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
@@ -23,5 +23,5 @@ def bind(nest: Nest, loop: str, thread: str) -> None:
                 raise ScheduleError(f"expected iterations that are independent, found an opaque iterator of {dependence.block}")
             if dependence.has(REDUCTION, found) and not (reducer := find_reducer(dependence.block)).is_commutative:
                 raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {dependence.block}")
-            check_written_once(nest, found, dependence)
+        check_distinct(nest, found)
     found.set_kind(thread)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import REDUCTION, make_block
 from relayc.pipelines.blocks.dependence import Dependence, dependence
+from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.indices import Writer, substitute
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
 from relayc.pipelines.blocks.structure import Nest
@@ -26,6 +27,7 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     depth = next((i for i, around in enumerate(described.loops) if around.name == loop), None)
     if depth is None:
         raise ScheduleError(f"expected one of the loops around {found}, {', '.join(a.name for a in described.loops)}, found {loop}")
+    check_elements(found)
     _check(nest, described, depth)
     kept = [a for a in described.loops[depth:] if described.kinds(a) - {REDUCTION}]
     points, guards = found.points(described.loops), found.guards(described.loops)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.pipelines.blocks.dependence import Dependence, chain, dependences
+from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
@@ -28,6 +29,7 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
     for place, loop in zip(places, given, strict=True):
         new[place] = loop
     for found in dependences(nest, old[0]):
+        check_elements(found.block)
         _check(found, old, new)
     if [loop.name for loop in new] != [loop.name for loop in old]:
         nest.reorder_loops(old, new)

@@ -8,6 +8,7 @@ from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.buffers import make_buffer
 from relayc.pipelines.blocks.dependence import Dependence, dependence
+from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.indices import Writer, substitute, variables, write
 from relayc.pipelines.blocks.reducers import Part, Reducer, find_reducer
 from relayc.pipelines.blocks.registry import find_loop, primitive
@@ -56,6 +57,7 @@ class _Factoring:
     def _check(self) -> int:
         """The depth of the outermost loop that the reduction runs along."""
         block, loop = self.block, self.loop
+        check_elements(block)
         if OPAQUE in block.iterators or block.init is None:
             raise ScheduleError(f"expected a reduction with an init, and no opaque iterators, found {block}")
         if self.found.kinds(loop) != {REDUCTION}:

@@ -2,7 +2,7 @@
 
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
-from relayc.pipelines.blocks.dependence import check_written_once, dependences
+from relayc.pipelines.blocks.dependence import check_distinct, dependences
 from relayc.pipelines.blocks.reducers import adds_up, find_reducer
 from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
@@ -28,5 +28,5 @@ def vectorize(nest: Nest, loop: str) -> None:
             reducer = None if adds_up(block) else find_reducer(block)
             if reducer is not None and not reducer.is_commutative:
                 raise ScheduleError(f"expected a reduction by one commutative operation, found {reducer.text} in {block}")
-        check_written_once(nest, found, dependence)
+    check_distinct(nest, found)
     found.set_kind(Kind.VECTORIZED)

@@ -8,7 +8,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
 from relayc.pipelines.blocks.elements import check_elements, tell
 from relayc.pipelines.blocks.indices import substitute, variables
-from relayc.pipelines.blocks.regions import region_of_blocks, still_in
+from relayc.pipelines.blocks.regions import is_within, region_of_blocks, still_in
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Block, Loop, LoopVar, Member, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var
@@ -79,9 +79,10 @@ def check_distinct(nest: Nest, loop: Loop) -> None:
         if found.has(OPAQUE, loop):
             continue
         check_elements(found.block)
+        _check_own(nest, loop, found.block)
         outliving = [buffer for buffer in found.block.outputs() if _outlives(nest, buffer, loop)]
         points = [p for p, kind in zip(found.block.points(found.loops), found.block.iterators, strict=True) if kind == PARALLEL]
-        if outliving and not found.has(REDUCTION, loop) and not tell(points, [loop.var], still):
+        if outliving and not found.has(REDUCTION, loop) and not tell(points, [loop.var], still, found.block.guards(found.loops)):
             where = nest.buffer_name(outliving[0])
             raise ScheduleError(f"expected iterations that are independent, found {found.block}, which writes the same of {where} in each")
         for buffer in outliving:
@@ -90,19 +91,51 @@ def check_distinct(nest: Nest, loop: Loop) -> None:
 
 def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> None:
     """That no other block reads or writes, in another iteration of a loop, what a block writes of a buffer. Raises ScheduleError."""
-    still = still_in(nest, loop)
     for other in nest.blocks_in(loop):
         if other.name == block.name or all(a.buffer != buffer for a in other.accesses()):
             continue
-        # Both together, while the loop stands still: the loop is told by the elements that they access.
-        region = region_of_blocks(nest, buffer, [block, other], still)
-        assert region is not None  # the block writes it
-        accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region]
-        if not tell(accessed, [loop.var], still - {loop.var}) and not _same_pattern(nest, loop, block, other, buffer):
+        if not _are_apart(nest, loop, [block, other], buffer) and not _same_pattern(nest, loop, block, other, buffer):
             raise ScheduleError(
                 f"expected iterations that are independent, found {other}, which may access elements of {nest.buffer_name(buffer)} "
                 f"that {block} writes in another one"
             )
+
+
+def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value) -> bool:
+    """Whether what some blocks access of a buffer in an iteration of a loop tells the iteration."""
+    still = still_in(nest, loop)
+    region = region_of_blocks(nest, buffer, blocks, still)
+    accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region or ()]
+    return tell(accessed, [loop.var], still - {loop.var})
+
+
+def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
+    """That what a block reads of a buffer which a loop alone uses has been written in the same iteration. Raises ScheduleError."""
+    under, still = nest.blocks_in(loop), still_in(nest, loop)
+    before = under[: next(i for i, b in enumerate(under) if b.name == block.name) + block.has_init]
+    for buffer in {a.buffer: None for a in block.loads() if any(b.stores_to(a.buffer) for b in under)}:
+        if _outlives(nest, buffer, loop) or _are_apart(nest, loop, under, buffer):
+            continue
+        read = region_of_blocks(nest, buffer, [block], still, writes=False)
+        written = region_of_blocks(nest, buffer, before, still, reads=False)
+        assert read is not None  # the block loads it
+        if written is None or not all(map(is_within, read, written, nest.shape(buffer))):
+            raise ScheduleError(
+                f"expected iterations that are independent, found {block}, which may read elements of {nest.buffer_name(buffer)} that are "
+                "written in another one"
+            )
+
+
+def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
+    """That no two iterations of some loops around a block compute the same point of a reduction. Raises ScheduleError."""
+    known = {loop.var for loop in found.loops} - {loop.var for loop in loops}
+    known |= {v for p in found.of_iterators for v in p} - {loop.var for loop in found.loops}
+    moving = [loop.var for loop in loops if loop.extent != 1 and any(loop.name == a.name for a in found.loops)]
+    block = found.block
+    if not tell(block.points(found.loops), moving, known, block.guards(found.loops)):
+        raise ScheduleError(
+            f"expected each step of {block} in one iteration of {', '.join(loop.name for loop in loops)}, found some in several"
+        )
 
 
 def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir.Value) -> bool:

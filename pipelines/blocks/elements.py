@@ -3,11 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from relayc.dialects.tir.block import PARALLEL, REDUCTION
-from relayc.pipelines.blocks.indices import QUOTIENT, REMAINDER, Divided, equal, variables
+from relayc.pipelines.blocks.indices import QUOTIENT, REMAINDER, Divided, Extremal, equal, variables
 from relayc.pipelines.blocks.steps import Access
-from relayc.pipelines.blocks.views import Block, ScheduleError
+from relayc.pipelines.blocks.views import Block, Guard, ScheduleError
 from relayc.pipelines.kernel.index import Index, Var, of_terms
-from relayc.symbolic import Size, bounds, maximum, minimum, proves
+from relayc.symbolic import Size, bounds, exact, maximum, minimum, proves
 
 
 def check_elements(block: Block) -> None:
@@ -61,11 +61,25 @@ def _text(access: Access) -> str:
     return f"[{', '.join(map(str, access.indices))}]"
 
 
-def tell(indices: Sequence[Index], wanted: Collection[Var], known: Collection[Var] = ()) -> bool:
+class _Guarded(Var):
+    """The index of a guard, as one variable below its limit."""
+
+    def __init__(self, guard: Guard) -> None:
+        low, high = guard.index.bounds()
+        super().__init__(low, minimum(high, guard.limit - 1))
+        self.index = guard.index
+
+
+def tell(indices: Sequence[Index], wanted: Collection[Var], known: Collection[Var] = (), guards: Sequence[Guard] = ()) -> bool:
     """Whether the values of indices tell the values of some variables, where those of others are known: whether no two points agree in the
-    indices and differ in these variables."""
+    indices and differ in these variables.
+
+    Args:
+      guards: which hold at these points.
+    """
+    limits = [_Guarded(g) for g in sorted(guards, key=lambda g: len(g.index.terms)) if g.index.terms]
     found = set(known)
-    pending = list(indices)
+    pending = [_guarded(index, limits) for index in indices]
     seen = {index.key for index in pending}
     while not found.issuperset(wanted):
         told = [var for index in pending for var in _told(index, found)]
@@ -73,10 +87,25 @@ def tell(indices: Sequence[Index], wanted: Collection[Var], known: Collection[Va
             return False
         found.update(told)
         for var in list(found):
-            if isinstance(var, Divided) and var.index.key not in seen and _is_whole(var, found):
-                seen.add(var.index.key)
-                pending.append(var.index)
+            if isinstance(var, _Guarded) or (isinstance(var, Divided) and _is_whole(var, found)):
+                more = var.index
+                if more.key not in seen:
+                    seen.add(more.key)
+                    pending.append(more if isinstance(var, _Guarded) else _guarded(more, limits))
     return True
+
+
+def _guarded(index: Index, limits: Sequence[_Guarded]) -> Index:
+    """An index in which parts that guards limit are one variable each."""
+    for limit in limits:
+        part = limit.index
+        if not part.terms.keys() < index.terms.keys():
+            continue
+        factors = {exact(index.terms[v], c) for v, c in part.terms.items()}
+        factor = factors.pop()
+        if not factors and factor is not None:
+            index = index - part * factor + Index.of(limit) * factor
+    return index
 
 
 def _told(index: Index, known: Collection[Var]) -> list[Var]:
@@ -91,7 +120,7 @@ def _exceeds(step: Size, reach: Sequence[Size]) -> bool:
 
 
 def _is_known(var: Var, known: Collection[Var]) -> bool:
-    return var in known or (type(var) is not Var and variables(Index.of(var)) <= set(known))
+    return var in known or (isinstance(var, (Divided, Extremal)) and variables(Index.of(var)) <= set(known))
 
 
 def _magnitude(factor: Size) -> Size:

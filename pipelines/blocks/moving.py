@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE
 from relayc.pipelines.blocks.buffers import SCOPES
+from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.indices import QUOTIENT, Divided
 from relayc.pipelines.blocks.regions import Span, quotient_of
 from relayc.pipelines.blocks.structure import Nest
@@ -55,6 +56,7 @@ def check_only_writer(nest: Nest, block: Block) -> None:
     """Raises ScheduleError unless a block alone writes what it writes, and computes all of it by itself."""
     if OPAQUE in block.iterators:
         raise ScheduleError(f"block {block.name}: expected parallel and reduction iterators, found {', '.join(block.iterators)}")
+    check_elements(block)
     for buffer in block.outputs():
         check_alone(nest, block, buffer)
         if not block.has_init and any(a.buffer == buffer for a in block.loads()):

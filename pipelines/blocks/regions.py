@@ -180,6 +180,14 @@ def is_whole(found: Span, extent: Size) -> bool:
     return equal(found.low, Index()) and proves(lambda: found.extent >= extent)
 
 
+def is_within(found: Span, other: Span, extent: Size) -> bool:
+    """Whether the values of a span are among those of another one, which has all of its own, of a dimension of some extent."""
+    distance = found.low - other.low
+    if is_whole(other, extent):
+        return True
+    return distance.is_constant and proves(lambda: distance.const >= 0 and distance.const + found.extent <= other.extent)
+
+
 def clip(found: Span, extent: Size) -> Span:
     """A span in a dimension of some extent; the whole dimension where it has as many values or more."""
     if proves(lambda: found.extent >= extent):

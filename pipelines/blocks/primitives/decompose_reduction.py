@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import REDUCTION, make_block
-from relayc.pipelines.blocks.dependence import Dependence, dependence
+from relayc.pipelines.blocks.dependence import Dependence, check_once, dependence
 from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.indices import Writer, substitute
 from relayc.pipelines.blocks.registry import find_block, find_loop, primitive
@@ -28,6 +28,7 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     if depth is None:
         raise ScheduleError(f"expected one of the loops around {found}, {', '.join(a.name for a in described.loops)}, found {loop}")
     check_elements(found)
+    check_once(described, described.loops[depth:])
     _check(nest, described, depth)
     kept = [a for a in described.loops[depth:] if described.kinds(a) - {REDUCTION}]
     points, guards = found.points(described.loops), found.guards(described.loops)
@@ -56,6 +57,10 @@ def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard]
     target = made.regions[1].blocks[0]
     for position, i in enumerate(parallel):
         init.arguments[i].replace_all_uses_with(target.arguments[position])
+    with ir.InsertionPoint(target):
+        # An init runs at the first step.
+        for i in block.reduction:
+            init.arguments[i].replace_all_uses_with(emit.index_constant(0))
     for view in list(init.operations):
         target.append(view.operation)
     _remove(init)

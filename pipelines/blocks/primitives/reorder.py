@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
-from relayc.pipelines.blocks.dependence import Dependence, chain, dependences
+from relayc.pipelines.blocks.dependence import Dependence, chain, check_once, dependences
 from relayc.pipelines.blocks.elements import check_elements
+from relayc.pipelines.blocks.reducers import adds_up, find_reducer
 from relayc.pipelines.blocks.registry import find_loop, loop_primitive
 from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.blocks.views import Loop, ScheduleError
@@ -38,10 +39,14 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
 def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:
     """That a block may be computed in the new order."""
     if found.block.has_init or REDUCTION in found.block.iterators:
+        check_once(found, old)
         # Where a loop decides on the element and on the step, the first step of an element is not the first iteration in any order.
         for loop in old:
             if found.has(REDUCTION, loop) and len(found.kinds(loop)) > 1:
                 raise ScheduleError(f"expected loops of elements or of steps, found {loop.name}, which is both for {found.block}")
+        steps, then = ([loop.name for loop in order if found.has(REDUCTION, loop) and loop.extent != 1] for order in (old, new))
+        if steps != then and found.block.steps(False) is not None and not adds_up(found.block):
+            find_reducer(found.block)  # else the order of the steps matters
     before, after = ([loop.name for loop in order if found.has(OPAQUE, loop)] for order in (old, new))
     if before != after:
         raise ScheduleError(f"expected {', '.join(before)} in this order, which an opaque iterator of {found.block} runs along")

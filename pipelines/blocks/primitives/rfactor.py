@@ -7,7 +7,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.bodies import copy_operations
 from relayc.pipelines.blocks.buffers import make_buffer
-from relayc.pipelines.blocks.dependence import Dependence, dependence
+from relayc.pipelines.blocks.dependence import Dependence, check_once, dependence
 from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.indices import Writer, substitute, variables, write
 from relayc.pipelines.blocks.reducers import Part, Reducer, find_reducer
@@ -68,6 +68,7 @@ class _Factoring:
                 raise ScheduleError(f"expected loops of elements or of steps, found {inside.name}, which is both")
             if not self.found.kinds(inside) and inside.extent != 1:
                 raise ScheduleError(f"expected each loop to move {block}, found {inside.name}, which repeats it")
+        check_once(self.found, self.loops[top:])
         others = [b for b in self.nest.blocks_in(self.loops[top].operation) if b.name != block.name]
         if others:
             raise ScheduleError(f"expected {block} alone in {self.loops[top].name}, found {others[0]}")
@@ -129,14 +130,10 @@ class _Factoring:
         """The init of the block that combines: what the block had."""
         init = self.block.init
         assert init is not None  # it has been checked
-        known = dict(zip((init.arguments[i] for i in self.block.parallel), target.arguments, strict=False))
+        values: dict[ir.Value, ir.Value] = dict(zip((init.arguments[i] for i in self.block.parallel), target.arguments, strict=False))
         with ir.InsertionPoint(target):
-            for view in init.operations:
-                copy = view.operation.clone()
-                for i, value in enumerate(copy.operands):
-                    if value in known:
-                        copy.operands[i] = known[value]
-                known |= dict(zip(view.operation.results, copy.results, strict=True))
+            values |= {init.arguments[i]: emit.index_constant(0) for i in self.block.reduction}
+            copy_operations([view.operation for view in init.operations], values)
 
     # ---- the block of partial results
 

@@ -1,5 +1,6 @@
 """tir to llvm for CPUs: the pass pipeline."""
 
+from collections import Counter
 from math import prod
 
 from relayc.dialects.mlir import ir
@@ -102,7 +103,28 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
             restore_bf16(module)
             keep_tiles_apart(module)
         add_call_bodies(module)
+        _call_often_called(module)
         module.operation.verify()
+
+
+_MOST_COPIES = 8
+"""Calls of a function that LLVM may replace by its body. A program calls one kernel thousands of times, and would grow by it as often."""
+
+
+def _call_often_called(module: ir.Module) -> None:
+    """Keeps functions that are called in many places from being copied to these."""
+    calls: Counter[str] = Counter()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "llvm.call" and "callee" in op.attributes:
+            calls[ir.FlatSymbolRefAttr(op.attributes["callee"]).value] += 1
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for view in module.body.operations:
+        op = view.operation
+        if op.name == "llvm.func" and len(op.regions[0].blocks) and calls[ir.StringAttr(op.attributes["sym_name"]).value] > _MOST_COPIES:
+            op.attributes["no_inline"] = ir.UnitAttr.get()
 
 
 def _run(module: ir.Module, *passes: str) -> None:

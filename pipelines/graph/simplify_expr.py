@@ -240,17 +240,39 @@ def pixels_of_transpose(op: Op, rw: Rewriter) -> Found:
     return build("transpose", reshape_to(inner.data, (n, height, width, c)), axes=(0, 3, 1, 2))
 
 
+MOST_PARTS = 64
+"""Parts of a concatenation that is made of others: its kernel has a nest of loops for each."""
+
+
 @RULES.on("concatenate")
 def nested_concatenate(op: Op, rw: Rewriter) -> Found:
-    """A concatenation that only this one uses, along the same axis -> part of it."""
-    rank = _type(op.result).rank
-    axis = normalize_axis(op.axis, rank)
-    parts: list[ir.Value] = []
-    for value in op.data:
-        inner = rw.producer(value, "concatenate")
-        is_flat = inner is not None and rw.used_once(value) and normalize_axis(inner.axis, rank) == axis
-        parts += inner.data if inner is not None and is_flat else [value]
-    return build("concatenate", *parts, axis=axis) if len(parts) > len(op.data) else None
+    """Concatenations that only this one uses, along the same axis -> part of it; of many parts, concatenations of MOST_PARTS at most."""
+    axis = _axis_of(op)
+    users = list(itertools.islice(rw.users(op.result), 2))
+    if len(users) == 1 and isinstance(users[0], type(op)) and users[0].operation.block == op.operation.block and _axis_of(users[0]) == axis:
+        return None  # part of that one
+    parts, inner, pending = list[ir.Value](), 0, list(reversed(op.data))
+    while pending:
+        value = pending.pop()
+        producer = rw.producer(value, "concatenate")
+        if producer is not None and rw.used_once(value) and _axis_of(producer) == axis:
+            inner += 1
+            pending += reversed(producer.data)
+        else:
+            parts.append(value)
+    levels = [parts]
+    while len(levels[-1]) > MOST_PARTS:
+        levels.append(levels[-1][::MOST_PARTS])
+    if inner <= sum(map(len, levels[1:])):
+        return None
+    while len(parts) > MOST_PARTS:
+        groups = [parts[i : i + MOST_PARTS] for i in range(0, len(parts), MOST_PARTS)]
+        parts = [build("concatenate", *group, axis=axis) if len(group) > 1 else group[0] for group in groups]
+    return build("concatenate", *parts, axis=axis)
+
+
+def _axis_of(concatenate: Op) -> int:
+    return normalize_axis(concatenate.axis, _type(concatenate.result).rank)
 
 
 @RULES.on("take")

@@ -50,7 +50,7 @@ def merge(producer: Group, consumer: Group) -> Group:
     behind = anchor is not None and all(anchor.operation.is_before_in_block(user.operation) for user in producer.users)
     place = consumer.members.index(anchor) + 1 if behind else 0
     following = consumer.members[place].operation  # the anchor is not the last where members behind it use the producer
-    location = producer.operation.location
+    location, produced = producer.operation.location, producer.result
     inside = list(producer.block.operations)[:-1] if producer.is_fused else [producer.op]  # constants of hand-written groups too
     for op in inside:
         op.operation.move_before(following)
@@ -68,6 +68,8 @@ def merge(producer: Group, consumer: Group) -> Group:
         max_operands=producer.max_operands + consumer.max_operands,
         has_one_result=True,
     )
+    if place == 0 and "captured" in consumer.__dict__:
+        found.__dict__["captured"] = tuple(v for v in dict.fromkeys((*producer.captured, *consumer.captured)) if v != produced)
     return found
 
 

@@ -34,7 +34,21 @@ from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
 from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
-from relayc.symbolic import Dim, Extreme, Range, Ranges, Size, Undecided, bounds, evaluate, substitute, symbols_of
+from relayc.symbolic import (
+    FAR,
+    Dim,
+    Extreme,
+    Range,
+    Ranges,
+    Size,
+    Undecided,
+    bounds,
+    evaluate,
+    is_long,
+    substitute,
+    symbol,
+    symbols_of,
+)
 
 
 class Tensor:
@@ -181,8 +195,17 @@ def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
     if conditions:
         ModelBuilder.current().learn(c.size for c in conditions)
     if isinstance(found, (tuple, list)):
-        return tuple(Tensor(TensorType.of(v), value=v) for v in found)
-    return Tensor(TensorType.of(found), value=found)
+        return tuple(map(_result, found))
+    return _result(found)
+
+
+def _result(value: ir.Value) -> Tensor:
+    """A result of an operator. Dimensions that are long expressions become symbols, which are defined here."""
+    type_ = TensorType.of(value)
+    if type_.is_static or not any(map(is_long, type_.shape)):
+        return Tensor(type_, value=value)
+    builder = ModelBuilder.current()
+    return emit("match_shape", Tensor(type_, value=value), shape=[builder.named(d) if is_long(d) else d for d in type_.shape])
 
 
 def packed(name: str, inputs: Sequence[Tensor], *types: TensorType) -> tuple[Tensor, ...]:
@@ -284,6 +307,7 @@ class ModelBuilder:
         self.pending_names: dict[object, list[str]] = {}
         self.defined: set[tuple[ir.Block, str]] = set()
         """Those that have been defined, and in which block."""
+        self._named: dict[tuple[ir.Block, Size], Size] = {}
         self.counters: dict[str, Size] = {}
         """Those that stand for the number of a loop's iteration, which is less than this."""
         self._context, self._location = make_context(), name or "main"
@@ -320,14 +344,24 @@ class ModelBuilder:
         self._symbols.add(name)
         return name
 
+    def named(self, size: Size) -> Size:
+        """A symbol for a size in the ambient block, which what has that size is to define: the same for the same size."""
+        key = ir.InsertionPoint.current.block, size
+        if key not in self._named:
+            name = self.fresh("size")
+            low, high = bounds(size)
+            self._set_range(name, Range(max(low, 0), max(min(high, FAR), 0)))
+            self._named[key] = symbol(name)
+        return self._named[key]
+
     @contextmanager
     def trial(self) -> Iterator[None]:
         """What is built inside is thrown away where an exception leaves the block: what was noted of it is forgotten."""
-        defined, names, pending = set(self.defined), dict(self.pending_names), dict(self.pending)
+        before = set(self.defined), dict(self.pending_names), dict(self.pending), dict(self._named)
         try:
             yield
         except BaseException:
-            self.defined, self.pending_names, self.pending = defined, names, pending
+            self.defined, self.pending_names, self.pending, self._named = before
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:

@@ -18,14 +18,15 @@ class Floor:
     """floor(num / max(den, 1)).
 
     A model whose sizes divide by `den` has no meaning where `den` is 0. The quotient has a value all the same, because a function computes
-    the sizes of all its branches before it chooses a branch.
+    the sizes of all its branches before it chooses a branch. `depth` is the number of divisions, minima and maxima inside each other.
     """
 
-    __slots__ = ("_hash", "_text", "den", "num")
+    __slots__ = ("_hash", "_text", "den", "depth", "num")
 
     def __init__(self, num: "Size", den: "Size") -> None:
         self.num = num
         self.den = den
+        self.depth = 1 + max(depth(num), depth(den))
         self._hash = hash((num, den))
         self._text: str | None = None
 
@@ -46,13 +47,14 @@ class Floor:
 
 
 class Extreme:
-    """The smallest ("min") or largest ("max") of several sizes."""
+    """The smallest ("min") or largest ("max") of several sizes; `depth` as of Floor."""
 
-    __slots__ = ("_hash", "_text", "args", "kind")
+    __slots__ = ("_hash", "_text", "args", "depth", "kind")
 
     def __init__(self, kind: str, args: tuple["Size", ...]) -> None:
         self.kind = kind
         self.args = args
+        self.depth = 1 + max(map(depth, args))
         self._hash = hash((kind, args))
         self._text: str | None = None
 
@@ -269,6 +271,21 @@ def name_of(x: object) -> str | None:
         if c == 1 and len(m) == 1 and isinstance(m[0], str):
             return m[0]
     return None
+
+
+def depth(x: Size) -> int:
+    """How many divisions, minima and maxima are inside of each other in a size."""
+    return 0 if isinstance(x, int) else max((atom.depth for m in x.terms for atom in m if not isinstance(atom, str)), default=0)
+
+
+MOST_DEPTH, MOST_FACTORS = 16, 256
+"""Divisions, minima and maxima inside of each other, and factors in all terms, of expressions that are worth to go on with."""
+
+
+def is_long(x: Size) -> bool:
+    """Whether a size is an expression so long or so deep that whoever made it should give it a name: what is asked of an expression takes
+    time that grows with it, and goes as deep."""
+    return isinstance(x, Dim) and (depth(x) > MOST_DEPTH or sum(map(len, x.terms)) > MOST_FACTORS)
 
 
 def is_symbolic(x: object) -> bool:

@@ -16,7 +16,7 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.fold_nodes import begins_before, is_as_in_opset_7
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import LONGEST, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, pending_in, tensor_of
-from relayc.symbolic import Size, Undecided, maximum, minimum, proves
+from relayc.symbolic import Size, Undecided, is_long, maximum, minimum, proves
 
 Elements = np.ndarray
 """Of objects: see relayc.frontend.sizes."""
@@ -66,6 +66,8 @@ def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]
             return None
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         elements, dtype = compute(arrays, given[0].dtype, attributes)
+        if any(is_long(part) for e in elements.reshape(-1) for part in ((e.num, e.den) if isinstance(e, Ratio) else (e,))):
+            return None
         if any(a is not None and pending_in(a) for a in arrays):
             # Nothing is known of their signs yet: what is exact for any is kept in mind.
             return [elements] if node.op_type in _EXACT and elements.size <= LONGEST else None

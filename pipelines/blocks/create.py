@@ -5,7 +5,7 @@ read; symbols stay the last ones.
 """
 
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -28,6 +28,7 @@ from relayc.pipelines.kernel.index import FAR, Index, reshape
 from relayc.pipelines.sizes import symbol_attributes
 from relayc.pipelines.tir import emit
 from relayc.symbolic import Dim, Size
+from relayc.trampoline import Call, trampoline
 
 Point = Sequence[Index]
 ZERO = Index()
@@ -195,21 +196,29 @@ class _Creation:
 
     def _element(self, node: Node, indices: Point) -> Any:
         """The steps that compute an element of a tensor at some indices; gives it as an operand."""
-        buffer = self.buffers.get(node)
-        return self._computed(node, indices) if buffer is None else self._load(buffer, indices)
+        return trampoline(self._at(node, indices, {}))
 
-    def _computed(self, node: Node, indices: Point) -> Any:
+    def _at(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
+        """The same; `known` are elements that the steps before compute."""
+        key = (node, *(i.key for i in indices))
+        if key not in known:
+            buffer = self.buffers.get(node)
+            known[key] = (yield self._computed(node, indices, known)) if buffer is None else self._load(buffer, indices)
+        return known[key]
+
+    def _computed(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
         """The same of one that lies in no buffer."""
         if node.kind == "generic":
-            return self._results(node.structured, self._loops(node, indices), None)[node.position]
+            return (yield self._yielded(node.structured, self._loops(node, indices), None, known))[node.position]
         if node.kind == "view":
-            return self._element(node.inputs[0], reshape(indices, node.shape, node.inputs[0].shape, divide))
+            return (yield self._at(node.inputs[0], reshape(indices, node.shape, node.inputs[0].shape, divide), known))
         if node.kind == "slice":
-            return self._element(node.inputs[0], [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)])
+            point = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
+            return (yield self._at(node.inputs[0], point, known))
         if node.kind == "splat":
             return Constant(node.op.attributes["value"], node.element)
         if node.kind == "pad":
-            return self._padded(node, indices)
+            return (yield self._padded(node, indices, known))
         if node.kind == "table":
             raise ScheduleError(f"{self._where(node.op)}: expected an operation on tensors, found a table of constants")
         raise ScheduleError(f"@{self.kernel.name}: expected what is one computation at each element, found {_WORDS[node.kind]}")
@@ -231,6 +240,11 @@ class _Creation:
         Args:
           sums: the buffers of the results, where it goes on from what they hold.
         """
+        return trampoline(self._yielded(structured, point, sums, {}))
+
+    def _yielded(
+        self, structured: Structured, point: Point, sums: Sequence[ir.Value] | None, known: dict[Hashable, Any]
+    ) -> Call[list[Any]]:
         body, inputs = structured.body, len(structured.inputs)
         values: list[Any] = []
         for number, (node, results) in enumerate(zip((*structured.inputs, *structured.inits), structured.results, strict=True)):
@@ -238,7 +252,10 @@ class _Creation:
                 values.append(None)
                 continue
             indices = indices_at(results, point, divide)
-            values.append(self._element(node, indices) if sums is None or number < inputs else self._load(sums[number - inputs], indices))
+            if sums is None or number < inputs:
+                values.append((yield self._at(node, indices, known)))
+            else:
+                values.append(self._load(sums[number - inputs], indices))
 
         def operand(found: Any) -> Any:
             return values[found] if isinstance(found, int) else point[found.dim] if isinstance(found, LoopIndex) else found
@@ -249,13 +266,13 @@ class _Creation:
                 source, *at = given
                 for index, extent in zip(at, source.shape, strict=True):
                     _bound(index, extent)
-                values.append(self._element(source, at))
+                values.append((yield self._at(source, at, known)))
                 continue
             index = computed(name, given) if isinstance(type_, ir.IndexType) else None
             values.append(self.record.make(name, type_, given, operation.attributes) if index is None else index)
         return list(map(operand, body.yielded))
 
-    def _padded(self, node: Node, indices: Point) -> Any:
+    def _padded(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
         flag = ir.IntegerType.get_signless(1)
         inside, safe = None, []
         source = node.inputs[0]
@@ -267,7 +284,7 @@ class _Creation:
             below = self.record.make("arith.cmpi", flag, [index, Index(extent)], emit.predicate("ult"))
             inside = below if inside is None else self.record.make("arith.andi", flag, [inside, below])
             safe.append(smallest(largest(index, ZERO), Index(extent - 1)))
-        found = self._element(source, safe)
+        found = yield self._at(source, safe, known)
         if inside is None:
             return found
         outside = Constant(node.pad_value.attributes["value"], node.element)

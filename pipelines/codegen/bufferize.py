@@ -481,9 +481,10 @@ def _free_at_end(op: memref.AllocOp, room: ir.Block, alignment: ir.Attribute) ->
     operation = op.operation
     sizes, entry = list(operation.operands), _entry_of(operation)
     with operation.location:
-        if operation.block != room and all(_comes_from_arguments(v, entry) for v in sizes):
+        computed = None if operation.block == room else _arithmetic(sizes, entry)
+        if computed is not None:
             with ir.InsertionPoint.at_block_begin(room):
-                sizes = [_cloned(v, {}) for v in sizes]
+                sizes = _cloned(sizes, computed)
                 buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
             block = room
         else:
@@ -503,27 +504,35 @@ def _entry_of(op: ir.Operation) -> ir.Block:
     return op.regions[0].blocks[0]
 
 
-def _comes_from_arguments(value: ir.Value, entry: ir.Block) -> bool:
-    """Whether a size is arithmetic on arguments of the function."""
-    if isinstance(value.owner, ir.Block):
-        return value.owner == entry
-    operation = value.owner.operation
-    is_arithmetic = operation.name.startswith(("arith.", "affine.")) and not operation.regions
-    return is_arithmetic and all(_comes_from_arguments(v, entry) for v in operation.operands)
-
-
-def _cloned(value: ir.Value, made: dict[ir.Value, ir.Value]) -> ir.Value:
-    """A copy, at the ambient insertion point, of arithmetic on arguments."""
-    if isinstance(value.owner, ir.Block):
-        return value
-    if value not in made:
+def _arithmetic(values: Sequence[ir.Value], entry: ir.Block) -> list[ir.Operation] | None:
+    """The operations that compute some sizes of arguments of the function, operands first; None where they are no arithmetic on these."""
+    found: dict[ir.Value, ir.Operation] = {}
+    pending = [(value, False) for value in values]
+    while pending:
+        value, are_operands_found = pending.pop()
+        if isinstance(value.owner, ir.Block):
+            if value.owner != entry:
+                return None
+            continue
         operation = value.owner.operation
-        operands = [_cloned(v, made) for v in operation.operands]
+        if are_operands_found:
+            found.setdefault(value, operation)
+        elif value not in found:
+            if not operation.name.startswith(("arith.", "affine.")) or len(operation.regions):
+                return None
+            pending += [(value, True), *((v, False) for v in operation.operands)]
+    return list(found.values())
+
+
+def _cloned(values: Sequence[ir.Value], operations: Sequence[ir.Operation]) -> list[ir.Value]:
+    """Copies of some values, at the ambient insertion point, and of the operations that compute them."""
+    made: dict[ir.Value, ir.Value] = {}
+    for operation in operations:
         clone = operation.clone()
-        for i, operand in enumerate(operands):
-            clone.operands[i] = operand
-        made[value] = clone.results[0]
-    return made[value]
+        for i, operand in enumerate(operation.operands):
+            clone.operands[i] = made.get(operand, operand)
+        made[operation.results[0]] = clone.results[0]
+    return [made.get(value, value) for value in values]
 
 
 def element_bytes(type_: ir.Type) -> int:

@@ -18,14 +18,19 @@ _COMPARISONS = (("less_equal", True, 0), ("less", True, -1), ("greater_equal", F
 
 def conjuncts(condition: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
     """The conditions that are all true where `condition` is; each broadcasts to it. Those that are constant and true are left out."""
-    both, broadcast = rw.producer(condition, "logical_and"), rw.producer(condition, "broadcast_to")
-    if both is not None:
-        yield from conjuncts(both.lhs, rw)
-        yield from conjuncts(both.rhs, rw)
-    elif broadcast is not None:
-        yield from conjuncts(broadcast.data, rw)
-    elif rw.scalar(condition) is not True:
-        yield condition
+    seen, pending = set[ir.Value](), [condition]
+    while pending:
+        one = pending.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        both, broadcast = rw.producer(one, "logical_and"), rw.producer(one, "broadcast_to")
+        if both is not None:
+            pending += (both.rhs, both.lhs)
+        elif broadcast is not None:
+            pending.append(broadcast.data)
+        elif rw.scalar(one) is not True:
+            yield one
 
 
 def computed_offset(condition: ir.Value, queries: Size, keys: Size, rw: Rewriter) -> Size | None:

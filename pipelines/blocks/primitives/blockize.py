@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, make_block
 from relayc.pipelines.blocks.bodies import copy_operations
+from relayc.pipelines.blocks.elements import check_elements
 from relayc.pipelines.blocks.indices import equal, substitute, variables, write
 from relayc.pipelines.blocks.regions import span, still_in
 from relayc.pipelines.blocks.registry import find_loop, primitive
@@ -54,6 +55,8 @@ class InnerGuard:
 def make(nest: Nest, loop: Loop) -> Block:
     """The block that a loop becomes. Raises ScheduleError before anything is changed."""
     block, inner = nest_under(nest, loop)
+    if block.has_init:
+        check_elements(block)
     around = nest.loops_around(loop.operation)
     still = still_in(nest, loop) - {loop.var}
     points = block.points([*around, *inner])

@@ -57,10 +57,6 @@ def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard]
     target = made.regions[1].blocks[0]
     for position, i in enumerate(parallel):
         init.arguments[i].replace_all_uses_with(target.arguments[position])
-    with ir.InsertionPoint(target):
-        # An init runs at the first step.
-        for i in block.reduction:
-            init.arguments[i].replace_all_uses_with(emit.index_constant(0))
     for view in list(init.operations):
         target.append(view.operation)
     _remove(init)

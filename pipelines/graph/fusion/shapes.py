@@ -11,6 +11,7 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused
 from relayc.dialects.relay.types import TensorType
 from relayc.symbolic import Size, guess
+from relayc.trampoline import Call, trampoline
 
 _MAX_STEPS = 200
 """Operators that a proof goes through before it gives up: what is not proved is not assumed."""
@@ -59,28 +60,35 @@ class _Proof:
 
     def dim(self, value: ir.Value, axis: int) -> Dim:
         """The size of a dimension or, where that is not known, the dimension it is the same as."""
+        return trampoline(self._dim(value, axis))
+
+    def _dim(self, value: ir.Value, axis: int) -> Call[Dim]:
         size = TensorType.of(value).shape[axis]
         if size is not None:
             return size
         if (value, axis) not in self.found:
             self.steps += 1
-            source = self.source(value, axis) if self.steps < _MAX_STEPS else None
+            source = (yield self._source(value, axis)) if self.steps < _MAX_STEPS else None
             self.found[value, axis] = (value, axis) if source is None else source
         return self.found[value, axis]
 
-    def source(self, value: ir.Value, axis: int) -> Dim | None:
+    def _source(self, value: ir.Value, axis: int) -> Call[Dim | None]:
         """What an unknown dimension of a value is the same as by the operator that gives it; None where that does not say."""
         owner = value.owner
         if isinstance(owner, Fused):
             block = owner.operation.regions[0].blocks[0]
-            return self.dim(block.operations[len(block.operations) - 1].operation.operands[0], axis)
+            return (yield self._dim(block.operations[len(block.operations) - 1].operation.operands[0], axis))
         if not isinstance(owner, Op):
             return None
         if owner.keeps_shape:
-            return self.dim(owner.operation.operands[0], axis)
+            return (yield self._dim(owner.operation.operands[0], axis))
         if not owner.broadcasts:
             return None
         rank = TensorType.of(value).rank
         shifted = [(operand, axis - rank + TensorType.of(operand).rank) for operand in owner.operation.operands]
-        sources = {self.dim(operand, at) for operand, at in shifted if at >= 0} - {1}
+        sources: set[Dim] = set()
+        for operand, at in shifted:
+            if at >= 0:
+                sources.add((yield self._dim(operand, at)))
+        sources.discard(1)
         return sources.pop() if len(sources) == 1 else None

@@ -1,0 +1,264 @@
+"""Blocks whose iterators are not what they say: primitives that rely on them refuse these blocks, and what they accept stays right."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from blocks.interpreter import run
+
+import relayc
+from relayc.dialects.relay import IRModule
+from relayc.tir import Schedule, ScheduleError, T, from_source
+
+ROWS, COLUMNS = 12, 4
+
+
+def module(body: str, buffers: str = "A: T.Buffer((12, 4), 'float32')", result: str = "(12,)") -> IRModule:
+    """A function of some buffers and the result B."""
+    lines = "\n".join("    " + line for line in body.strip("\n").split("\n"))
+    head = f"@T.prim_func\ndef main({buffers}, B: T.Buffer({result}, 'float32')):\n"
+    return from_source(head + lines + "\n", {"T": T})
+
+
+def sums(index: str, extent: int, update: str = "", init: str | None = None, loops: str = "i, k", grid: str = "12, 4") -> IRModule:
+    """Sums of the rows of A, each of which goes to B at an index."""
+    return module(
+        f"""
+for {loops} in T.grid({grid}):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i)
+        vk = T.axis.reduce(4, k)
+        with T.init():
+            B[{index if init is None else init}] = 0.0
+        B[{index}] = {update or f"B[{index}] + A[vi, vk]"}
+""",
+        result=f"({extent},)",
+    )
+
+
+WRONG = {
+    "no iterator of elements in the index": lambda: sums("vk", 4),
+    "the same element for two rows": lambda: sums("vi // 2", 6),
+    "the same element for rows apart": lambda: sums("vi % 4", 4),
+    "another element at the start": lambda: sums("vi", 12, init="11 - vi"),
+    "one element of all rows": lambda: sums("0", 1),
+}
+"""Blocks that are no reductions."""
+
+
+STEPS: dict[str, Callable[[Schedule], object]] = {
+    "parallel": lambda s: s.parallel("i"),
+    "vectorize": lambda s: s.vectorize("i"),
+    "bind to blocks": lambda s: s.bind("i", "blockIdx.x"),
+    "bind to threads": lambda s: s.bind("i", "threadIdx.x"),
+    "reorder": lambda s: s.reorder("k", "i"),
+    "rfactor": lambda s: s.rfactor("k", 0),
+    "decompose_reduction": lambda s: s.decompose_reduction("B", "i"),
+    "blockize": lambda s: s.blockize("i"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_block_that_is_no_reduction(wrong: str, step: str) -> None:
+    schedule = Schedule(WRONG[wrong]())
+    before = str(schedule.mod)
+    with pytest.raises(ScheduleError, match=r"block B.*found"):
+        STEPS[step](schedule)
+    assert str(schedule.mod) == before
+
+
+def test_rows_are_summed_at_once() -> None:
+    """The race: each iteration of a loop starts the sum of the same element anew."""
+    race = module(
+        """
+for i, k in T.grid(4096, 1):
+    with T.block("B"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            B[vk] = 0.0
+        B[vk] = B[vk] + A[vi, vk]
+""",
+        "A: T.Buffer((4096, 1), 'float32')",
+        "(1,)",
+    )
+    with pytest.raises(ScheduleError, match="expected each element of block B to be written for one value of its parallel iterators"):
+        Schedule(race).parallel("i")
+
+
+COPY = """
+for i in range(12):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i)
+        B[{}] = A[vi]
+"""
+ROW = "A: T.Buffer((12,), 'float32')"
+
+
+@pytest.mark.parametrize("index", ["vi // 3", "vi % 3", "T.min(vi, 3)", "P[vi]", "0"])
+@pytest.mark.parametrize("step", ["parallel", "vectorize", "bind to blocks"])
+def test_an_element_that_several_iterations_write(index: str, step: str) -> None:
+    schedule = Schedule(module(COPY.format(index), f"{ROW}, P: T.Buffer((12,), 'int64')"))
+    with pytest.raises(ScheduleError, match="to be written for one value of its parallel iterators"):
+        STEPS[step](schedule)
+
+
+@pytest.mark.parametrize(("index", "extent"), [("11 - vi", 12), ("2 * vi + 1", 24), ("vi // 4, vi % 4", 0), ("vi // 8, vi // 4 % 2, vi % 4", 1)])
+def test_an_element_that_one_iteration_writes(index: str, extent: int) -> None:
+    shape = {0: "(3, 4)", 1: "(2, 2, 4)"}.get(extent, f"({extent},)")
+    source = module(COPY.format(index), ROW, shape)
+    x = np.arange(12, dtype=np.float32)
+    schedule = Schedule(source)
+    schedule.parallel("i")
+    np.testing.assert_array_equal(run(schedule.mod, [x])[0], run(Schedule(source).mod, [x])[0])
+
+
+def test_what_another_iteration_wrote() -> None:
+    """Two blocks in a loop: the second reads what the first wrote in the iteration before."""
+    two = """
+C = T.alloc_buffer((13,), "float32")
+for i in range(12):
+    with T.block("C"):
+        vi = T.axis.spatial(12, i)
+        C[vi + 1] = A[vi]
+    with T.block("B"):
+        vj = T.axis.spatial(12, i)
+        B[vj] = C[vj{}]
+"""
+    with pytest.raises(ScheduleError, match="block B, which may read elements of C that are written in another one"):
+        Schedule(module(two.format(""), ROW)).parallel("i")
+    Schedule(module(two.format(" + 1"), ROW)).parallel("i")
+    outside = two + """
+for j in range(12):
+    with T.block("D"):
+        vl = T.axis.spatial(12, j)
+        D[vl] = C[vl + 1]
+"""
+    buffers = f"{ROW}, D: T.Buffer((12,), 'float32')"
+    with pytest.raises(ScheduleError, match="block B, which may access elements of C that block C writes in another one"):
+        Schedule(module(outside.format(""), buffers)).parallel("i")
+    Schedule(module(outside.format(" + 1"), buffers)).parallel("i")
+
+
+def test_a_block_that_goes_on_from_the_element_before() -> None:
+    scan = """
+C = T.alloc_buffer((13,), "float32")
+for z in range(13):
+    with T.block("Z"):
+        vz = T.axis.spatial(13, z)
+        C[vz] = 0.0
+for i in range(12):
+    with T.block("C"):
+        vi = T.axis.spatial(12, i)
+        C[vi + 1] = C[vi] + A[vi]
+for j in range(12):
+    with T.block("B"):
+        vj = T.axis.spatial(12, j)
+        B[vj] = C[vj + 1]
+"""
+    for step in ("parallel", "vectorize", "bind to blocks"):
+        with pytest.raises(ScheduleError, match="to access what it writes at one value of its parallel iterators"):
+            STEPS[step](Schedule(module(scan, ROW)))
+
+
+def test_points_that_several_iterations_compute() -> None:
+    """Rows 4*i + j of tiles that overlap: a reduction starts anew in each."""
+    overlap = module(
+        """
+for i, j, k in T.grid(4, 6, 4):
+    with T.block("B"):
+        vi = T.axis.spatial(18, i * 4 + j)
+        vk = T.axis.reduce(4, k)
+        with T.init():
+            B[vi] = 0.0
+        B[vi] = B[vi] + A[vi, vk]
+""",
+        "A: T.Buffer((18, 4), 'float32')",
+        "(18,)",
+    )
+    for step in (lambda s: s.parallel("i"), lambda s: s.reorder("k", "i"), lambda s: s.decompose_reduction("B", "i")):
+        with pytest.raises(ScheduleError, match="block B"):
+            step(Schedule(overlap))
+    schedule = Schedule(overlap)
+    schedule.decompose_reduction("B", "k")
+    a = np.random.default_rng(0).integers(-9, 9, (18, 4)).astype(np.float32)
+    np.testing.assert_array_equal(run(schedule.mod, [a])[0], a.sum(1))
+
+
+def test_steps_whose_order_matters_keep_it() -> None:
+    horner = module(
+        """
+for i, k, l in T.grid(12, 2, 2):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i)
+        vk = T.axis.reduce(2, k)
+        vl = T.axis.reduce(2, l)
+        with T.init():
+            B[vi] = 0.0
+        B[vi] = B[vi] * 3.0 + A[vi, vk * 2 + vl]
+"""
+    )
+    with pytest.raises(ScheduleError, match="expected block B to combine each element with a value by a commutative operation"):
+        Schedule(horner).reorder("l", "k")
+    Schedule(horner).reorder("k", "l", "i")
+
+
+def test_a_start_that_names_its_step() -> None:
+    """An init may use a reduction iterator, which is 0 there."""
+    source = module(
+        """
+for i, k in T.grid(12, 4):
+    with T.block("B"):
+        vi = T.axis.spatial(12, i)
+        vk = T.axis.reduce(4, k)
+        with T.init():
+            B[vi] = A[vi, vk]
+        B[vi] = B[vi] + A[vi, vk]
+"""
+    )
+
+    def partial(s: Schedule) -> None:
+        s.rfactor("k", 0)
+
+    a = np.random.default_rng(0).integers(-9, 9, (12, 4)).astype(np.float32)
+    schedule = Schedule(source)
+    partial(schedule)
+    np.testing.assert_array_equal(run(schedule.mod, [a])[0], a.sum(1) + a[:, 0])
+    np.testing.assert_array_equal(relayc.compile_kernel(source, schedule=partial)(a), a.sum(1) + a[:, 0])
+    with pytest.raises(ScheduleError, match="expected an init that is the same at all steps"):
+        Schedule(source).decompose_reduction("B", "i")
+
+
+INDICES = ["vi", "11 - vi", "vi // 2", "vi % 6", "vi + vk", "vk", "2 * vi", "vi // 4 * 4 + vi % 4", "(vi + 3) % 12", "vi * 4 + vk"]
+"""Of what blocks write."""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_blocks(seed: int) -> None:
+    """Whatever is accepted computes the same."""
+    choose = random.Random(seed)
+    index = choose.choice(INDICES)
+    start = index if choose.random() < 0.8 else choose.choice(INDICES)
+    update = choose.choice(["B[{0}] + A[vi, vk]", "T.max(B[{0}], A[vi, vk])", "B[{0}] * 2.0 + A[vi, vk]", "A[vi, vk]"]).format(index)
+    order = choose.choice(["i, k|12, 4", "k, i|4, 12"]).split("|")
+    source = sums(index, 48, update, start, *order)
+    a = np.random.default_rng(seed).integers(-3, 4, (12, 4)).astype(np.float32)
+    expected = run(Schedule(source).mod, [a])[0]
+    schedule = Schedule(source)
+    steps = [
+        lambda s: s.split("i", [None, choose.choice([2, 3, 5])]),
+        lambda s: s.fuse(*s.get_loops("B")[:2]),
+        lambda s: s.reorder(*reversed(s.get_loops("B")[-2:])),
+        lambda s: s.decompose_reduction("B", choose.choice(s.get_loops("B"))),
+        lambda s: s.rfactor(choose.choice(s.get_loops("B")), 0),
+        lambda s: s.blockize(choose.choice(s.get_loops("B"))),
+        lambda s: s.parallel(choose.choice(s.get_loops("B"))),
+        lambda s: s.cache_write("B", 0, "global"),
+    ]
+    for _ in range(5):
+        try:
+            choose.choice(steps)(schedule)
+        except ScheduleError:
+            pass
+    np.testing.assert_array_equal(run(schedule.mod, [a])[0], expected, err_msg=f"{schedule.trace}\n{schedule.mod}")

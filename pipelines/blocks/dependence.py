@@ -161,9 +161,7 @@ def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir
 def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:
     """Whether what a loop writes to a buffer is used outside of it."""
     inside = {b.name for b in nest.blocks_in(loop)}
-    return nest.is_output(buffer) or any(
-        b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks()
-    )
+    return nest.is_output(buffer) or any(b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks())
 
 
 def _dependent(block: Block, kind: str) -> ScheduleError:

@@ -34,7 +34,7 @@ def check_elements(block: Block) -> None:
             )
     for load in block.accesses():
         for store in stores:
-            if load.is_store and load.operation == store.operation or load.buffer != store.buffer:
+            if (load.is_store and load.operation == store.operation) or load.buffer != store.buffer:
                 continue
             both = [_both(i, j, block.vars) for i, j in zip(load.indices, store.indices, strict=True)]
             if not tell([index for index in both if index is not None], elements):

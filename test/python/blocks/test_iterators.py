@@ -104,7 +104,9 @@ def test_an_element_that_several_iterations_write(index: str, step: str) -> None
         STEPS[step](schedule)
 
 
-@pytest.mark.parametrize(("index", "extent"), [("11 - vi", 12), ("2 * vi + 1", 24), ("vi // 4, vi % 4", 0), ("vi // 8, vi // 4 % 2, vi % 4", 1)])
+@pytest.mark.parametrize(
+    ("index", "extent"), [("11 - vi", 12), ("2 * vi + 1", 24), ("vi // 4, vi % 4", 0), ("vi // 8, vi // 4 % 2, vi % 4", 1)]
+)
 def test_an_element_that_one_iteration_writes(index: str, extent: int) -> None:
     shape = {0: "(3, 4)", 1: "(2, 2, 4)"}.get(extent, f"({extent},)")
     source = module(COPY.format(index), ROW, shape)
@@ -129,12 +131,15 @@ for i in range(12):
     with pytest.raises(ScheduleError, match="block B, which may read elements of C that are written in another one"):
         Schedule(module(two.format(""), ROW)).parallel("i")
     Schedule(module(two.format(" + 1"), ROW)).parallel("i")
-    outside = two + """
+    outside = (
+        two
+        + """
 for j in range(12):
     with T.block("D"):
         vl = T.axis.spatial(12, j)
         D[vl] = C[vl + 1]
 """
+    )
     buffers = f"{ROW}, D: T.Buffer((12,), 'float32')"
     with pytest.raises(ScheduleError, match="block B, which may access elements of C that block C writes in another one"):
         Schedule(module(outside.format(""), buffers)).parallel("i")

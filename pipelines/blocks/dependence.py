@@ -139,7 +139,7 @@ def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
 
 
 def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir.Value) -> bool:
-    """Whether two blocks, in loops of their own inside of a loop, access the same elements in each of its iterations, and others in each."""
+    """Whether two blocks, in loops of their own inside of a loop, access the same elements in an iteration, and others in each."""
     still = still_in(nest, loop)
     moving: dict[tuple[int, Size], Var] = {}
     found: dict[tuple, list[Index]] = {}

@@ -39,7 +39,8 @@ def check_elements(block: Block) -> None:
             both = [_both(i, j, block.vars) for i, j in zip(load.indices, store.indices, strict=True)]
             if not tell([index for index in both if index is not None], elements):
                 raise ScheduleError(
-                    f"expected {block} to access what it writes at one value of its parallel iterators, found {_text(load)} and {_text(store)}"
+                    f"expected {block} to access what it writes at one value of its parallel iterators, found {_text(load)} and "
+                    f"{_text(store)}"
                 )
 
 

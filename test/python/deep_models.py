@@ -65,7 +65,7 @@ def chain(
 
 
 def each(*operators: tuple[str, ...], **attributes: object) -> Step:
-    """A step of operators, one after the other: name and inputs, of which _ is what the one before gives, and . what the step begins with."""
+    """A step of operators, one after the other: name and inputs. _ is the result of the operator before, and . that of the step before."""
 
     def step(i: int, begin: str) -> tuple[Nodes, str]:
         nodes, last = [], begin

@@ -1,5 +1,6 @@
 """Blocks whose iterators are not what they say: primitives that rely on them refuse these blocks, and what they accept stays right."""
 
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -239,7 +240,7 @@ INDICES = ["vi", "11 - vi", "vi // 2", "vi % 6", "vi + vk", "vk", "2 * vi", "vi 
 """Of what blocks write."""
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_random_blocks(seed: int) -> None:
     """Whatever is accepted computes the same."""
     choose = random.Random(seed)
@@ -262,8 +263,6 @@ def test_random_blocks(seed: int) -> None:
         lambda s: s.cache_write("B", 0, "global"),
     ]
     for _ in range(5):
-        try:
+        with contextlib.suppress(ScheduleError):
             choose.choice(steps)(schedule)
-        except ScheduleError:
-            pass
     np.testing.assert_array_equal(run(schedule.mod, [a])[0], expected, err_msg=f"{schedule.trace}\n{schedule.mod}")

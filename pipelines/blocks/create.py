@@ -157,7 +157,7 @@ class _Creation:
         buffer = self._destination(node, name)
         if node.kind == "view" and op.name != "tensor.extract_slice":
             node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # which may be another view
-        return lambda point: self._store(self._computed(node, point), buffer, point)
+        return lambda point: self._store(trampoline(self._computed(node, point, {})), buffer, point)
 
     def _computation(self, name: str, structured: Structured) -> None:
         op, inputs = structured.op, len(structured.inputs)

@@ -202,10 +202,10 @@ def emit(relay_name: str, *inputs: Tensor, **attributes: Any) -> Any:
 def _result(value: ir.Value) -> Tensor:
     """A result of an operator. Dimensions that are long expressions become symbols, which are defined here."""
     type_ = TensorType.of(value)
-    if type_.is_static or not any(map(is_long, type_.shape)):
+    if not type_.is_known or not any(map(is_long, type_.sizes)):
         return Tensor(type_, value=value)
     builder = ModelBuilder.current()
-    return emit("match_shape", Tensor(type_, value=value), shape=[builder.named(d) if is_long(d) else d for d in type_.shape])
+    return emit("match_shape", Tensor(type_, value=value), shape=[builder.named(d) if is_long(d) else d for d in type_.sizes])
 
 
 def packed(name: str, inputs: Sequence[Tensor], *types: TensorType) -> tuple[Tensor, ...]:

@@ -128,7 +128,7 @@ def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
 
 def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
     """That no two iterations of some loops around a block compute the same point of a reduction. Raises ScheduleError."""
-    known = {loop.var for loop in found.loops} - {loop.var for loop in loops}
+    known: set[Var] = {loop.var for loop in found.loops} - {loop.var for loop in loops}
     known |= {v for p in found.of_iterators for v in p} - {loop.var for loop in found.loops}
     moving = [loop.var for loop in loops if loop.extent != 1 and any(loop.name == a.name for a in found.loops)]
     block = found.block
@@ -149,7 +149,7 @@ def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir
         for access in (a for a in one.accesses() if a.buffer == buffer):
             indices = [substitute(i, point) for i in access.indices]
             used = set[Var]().union(*map(variables, indices)) - still
-            named = {
+            named: dict[Var, Index] = {
                 a.var: Index.of(moving.setdefault((number, a.extent), LoopVar(None, a.extent, a.name)))
                 for number, a in enumerate(a for a in loops if a.var in used)
             }

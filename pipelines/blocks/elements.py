@@ -135,7 +135,8 @@ def _is_whole(var: Divided, known: Collection[Var]) -> bool:
     index, divisor = var.index, var.divisor
     if Divided(REMAINDER, index, divisor) not in known:
         return False
+    quotients = [Divided(QUOTIENT, index, divisor)]
     only = next(iter(index.terms), None)
-    nested = isinstance(only, Divided) and only.kind == QUOTIENT and index.key == Index.of(only).key
-    quotients = [Divided(QUOTIENT, index, divisor), *([Divided(QUOTIENT, only.index, only.divisor * divisor)] if nested else [])]
+    if isinstance(only, Divided) and only.kind == QUOTIENT and index.key == Index.of(only).key:
+        quotients.append(Divided(QUOTIENT, only.index, only.divisor * divisor))
     return any(q in known for q in quotients)

@@ -117,6 +117,23 @@ def test_an_element_that_one_iteration_writes(index: str, extent: int) -> None:
     np.testing.assert_array_equal(run(schedule.mod, [x])[0], run(Schedule(source).mod, [x])[0])
 
 
+@pytest.mark.parametrize(("index", "is_told"), [("vi + vj", False), ("vi * 3 + vj", False), ("vi * 4 + vj", True), ("vj * 12 + vi", True)])
+def test_an_index_of_two_iterators(index: str, is_told: bool) -> None:
+    """Elements tell both where the step of one is more than the other reaches."""
+    tile = f"""
+for i, j in T.grid(12, 4):
+    with T.block("B"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        B[{index}] = A[vi, vj]
+"""
+    schedule = Schedule(module(tile, result="(48,)"))
+    if is_told:
+        schedule.parallel("i")
+        return
+    with pytest.raises(ScheduleError, match="to be written for one value of its parallel iterators"):
+        schedule.parallel("i")
+
+
 def test_what_another_iteration_wrote() -> None:
     """Two blocks in a loop: the second reads what the first wrote in the iteration before."""
     two = """

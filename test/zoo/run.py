@@ -1,0 +1,193 @@
+"""Runs the zoo: makes its environment, exports its architectures, compares each with ONNX Runtime at several sizes, and prints a table.
+
+    python test/zoo/run.py --out DIR [NAME ...]
+
+The table is DIR/zoo.json too; what fails has its least reproduction in DIR/reproductions. Exit code: 0 where all models agree, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from relayc.tools.tables import NUMBER, make_table
+
+HERE = Path(__file__).parent
+TIME_LIMIT = 900
+"""Seconds after which the check of a model is ended."""
+BAD = ("differs", "raises", "dies", "hangs")
+
+Row = dict[str, Any]
+
+
+def make_environment(folder: Path, console: Console) -> Path:
+    """The interpreter of an environment with the packages of requirements.txt, which is made where it is not there."""
+    wanted = (HERE / "requirements.txt").read_text()
+    installed, python = folder / "requirements.txt", folder / "bin" / "python"
+    if not installed.exists() or installed.read_text() != wanted:
+        console.print(f"installing the exporters' packages into {folder}", soft_wrap=True)
+        venv.create(folder, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", HERE / "requirements.txt"], check=True)
+        installed.write_text(wanted)
+    return python
+
+
+def check_apart(path: Path, options: argparse.Namespace) -> Row:
+    """The report of one model; of a process that dies or hangs what it wrote before."""
+    out = options.out / "reports" / f"{path.stem}.json"
+    if out.exists() and not options.again and out.stat().st_mtime > path.stat().st_mtime:
+        return json.loads(out.read_text())
+    part = out.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    command = [
+        sys.executable,
+        str(HERE / "check.py"),
+        str(path),
+        "--json",
+        str(part),
+        "--sizes",
+        str(options.sizes),
+        "--seed",
+        str(options.seed),
+    ]
+    note = ""
+    with out.with_suffix(".log").open("w") as log:
+        try:
+            code = subprocess.run(
+                [*command, *(["--times"] if options.times else [])], stdout=log, stderr=log, timeout=TIME_LIMIT
+            ).returncode
+            note = f"the process ended with {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            note = f"no end after {TIME_LIMIT} s"
+    report = json.loads(part.read_text()) if part.exists() else {"model": path.stem, "points": [], "kernels": 0}
+    if note:
+        report["error"] = report.get("error") or note
+    out.write_text(json.dumps(report, indent=1))
+    part.unlink(missing_ok=True)
+    return report
+
+
+def failures(report: Row) -> Iterator[Row]:
+    """The points that went wrong."""
+    return (point for point in report["points"] if point["status"] in BAD)
+
+
+def is_good(report: Row) -> bool:
+    return not next(failures(report), None) and (not report.get("error") or report["error"].startswith("no reference"))
+
+
+def ratios(report: Row) -> list[float]:
+    """Time of relayc in that of ONNX Runtime, at each size that was measured."""
+    return [p["relayc_seconds"] / p["reference_seconds"] for p in report["points"] if p.get("relayc_seconds")]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Geometric mean."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+def sizes_text(sizes: dict[str, int]) -> str:
+    return " ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def notes_of(report: Row) -> str:
+    """What went wrong first, or which sizes the model itself does not take."""
+    if report.get("error"):
+        return report["error"]
+    bad = list(failures(report))
+    if bad:
+        return f"{bad[0]['status']} at {sizes_text(bad[0]['sizes'])}: {bad[0]['message']}"
+    without = [p for p in report["points"] if p["status"] == "no reference"]
+    return f"{len(without)} sizes that ONNX Runtime does not take" if without else ""
+
+
+def print_table(reports: list[Row], failed: list[Row], console: Console) -> None:
+    columns: dict[str, Any] = {"model": {"no_wrap": True}, "agree": NUMBER, "difference": NUMBER, "kernels": NUMBER}
+    columns |= {"compile s": NUMBER, "CPU s": NUMBER, "ratio": NUMBER, "worst": NUMBER, "": {"overflow": "fold"}}
+    table = make_table("the zoo", **columns)
+    for report in reports:
+        points, times = report["points"], ratios(report)
+        agree = sum(p["status"] == "agrees" for p in points)
+        worst = max((p["difference"] for p in points if p["difference"] is not None), default=None)
+        table.add_row(
+            report["model"],
+            f"{agree}/{len(points)}",
+            "" if worst is None else f"{worst:.1e}",
+            str(report["kernels"]),
+            *("" if report.get(key) is None else f"{report[key]:.1f}" for key in ("compile_seconds", "compile_cpu_seconds")),
+            f"{mean(times):.2f}" if times else "",
+            f"{max(times):.2f}" if times else "",
+            notes_of(report)[:300],
+            style=None if is_good(report) else "red",
+        )
+    console.print(table)
+    names = {report["model"].rsplit(".", 1)[0] for report in reports}
+    good = {name for name in names if all(is_good(r) for r in reports if r["model"].rsplit(".", 1)[0] == name)}
+    points = [point for report in reports for point in report["points"]]
+    console.print(
+        f"{len(names)} architectures in {len(reports)} models, {len(failed)} exports that torch's exporters refuse; "
+        f"{len(good)} architectures agree wherever ONNX Runtime runs; "
+        f"{sum(p['status'] == 'agrees' for p in points)} of {len(points)} sizes agree, {sum(p['status'] in BAD for p in points)} do not"
+    )
+    times = [t for report in reports for t in ratios(report)]
+    if times:
+        console.print(f"time in that of ONNX Runtime: {mean(times):.2f} (geometric mean), worst {max(times):.2f}")
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "reports").mkdir(exist_ok=True)
+    models, failed = options.out / "models", []
+    if not options.no_export:
+        python = options.python or make_environment(options.environment, console)
+        command = [str(python), str(HERE / "export.py"), "--out", str(models), "--jobs", str(options.jobs), *options.names]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": ""})
+    exports = json.loads((models / "exports.json").read_text())
+    chosen = [row for row in exports if not options.names or row["name"] in options.names]
+    failed = [row for row in chosen if "error" in row]
+    paths = [models / f"{row['name']}.{row['exporter']}.onnx" for row in chosen if "error" not in row]
+    reports = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for number, report in enumerate(pool.map(lambda path: check_apart(path, options), paths), 1):
+            reports.append(report)
+            agree = sum(p["status"] == "agrees" for p in report["points"])
+            line = f"[{number}/{len(paths)}] {report['model']}: {agree}/{len(report['points'])} {notes_of(report)[:200]}"
+            console.print(line, markup=False, soft_wrap=True)
+    (options.out / "zoo.json").write_text(json.dumps({"reports": reports, "not exported": failed}, indent=1))
+    print_table(reports, failed, console)
+    return 0 if all(map(is_good, reports)) else 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="architectures (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("build/zoo"), help="folder of models, reports and reproductions")
+    parser.add_argument("--environment", type=Path, help="folder of the exporters' environment (default: OUT/environment)")
+    parser.add_argument(
+        "--python", type=Path, help="an interpreter that has the exporters' packages, instead of an environment of their own"
+    )
+    parser.add_argument("--no-export", action="store_true", help="only what has been exported before")
+    parser.add_argument("--again", action="store_true", help="also what has been checked before")
+    parser.add_argument("--times", action="store_true", help="measure relayc and ONNX Runtime, on one thread each")
+    parser.add_argument("--sizes", type=int, default=8, metavar="N", help="sizes of each model (default 8)")
+    parser.add_argument("--seed", type=int, default=0, help="of sizes and inputs (default 0)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="models at the same time (default 2)")
+    options = parser.parse_args()
+    options.environment = options.environment or options.out / "environment"
+    return run(options, Console(highlight=False, width=None if sys.stdout.isatty() else 200))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

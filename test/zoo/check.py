@@ -30,8 +30,8 @@ from sizes import Chooser
 import relayc
 
 TOLERANCE = 1e-4
-"""Largest difference of an element, in standard deviations of its output. Two orders of the sums of a network of these widths differ by some
-1e-6 to 1e-5 (f32 has 6e-8, sums have up to thousands of terms, and tens of layers add up). Where a network is more sensitive (a softmax of
+"""Largest difference of an element, in standard deviations of its output. Two orders of the sums of a network of these widths differ by
+some 1e-6 to 1e-5 (f32 has 6e-8, sums have up to thousands of terms, and tens of layers add up). Where a network is more sensitive (a softmax of
 large scores, a division by a small number), ONNX Runtime differs from itself as much: NOISE."""
 NOISE = 4.0
 """How many times the difference of ONNX Runtime with and without its own rewrites a difference may be, beyond TOLERANCE."""
@@ -190,6 +190,15 @@ def in_process(point: Point, work: Callable[[Point], None]) -> Point:
     return point
 
 
+def reference_error(path: Path, inputs: Mapping[str, Input], sizes: Mapping[str, int], seed: int) -> str:
+    """Why ONNX Runtime does not take a model at some sizes; nothing where it does."""
+    try:
+        session_of(path).run(None, make_inputs(inputs, sizes, seed))
+    except Exception as error:
+        return one_line(error)
+    return ""
+
+
 def check(path: Path, count: int, seed: int, times: bool, write: Callable[[Report], None]) -> Report:
     """Everything about one model; `write` is called with what is known so far, before what may not come back."""
     report = Report(path.stem, error="the process died while compiling")
@@ -201,7 +210,8 @@ def check(path: Path, count: int, seed: int, times: bool, write: Callable[[Repor
         module, report.error = relayc.compile(path, cache=False), ""
     except Exception as error:
         traceback.print_exc()
-        report.error = one_line(error)
+        refused = reference_error(path, inputs, {name: symbol.example for name, symbol in symbols.items()}, seed)
+        report.error = f"no reference: {refused}" if refused else one_line(error)
         return report
     finally:
         report.compile_seconds, report.compile_cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu

@@ -1,8 +1,7 @@
 """The sizes that a model is run at: 1, primes, those around the limits of its schedules, and sizes above 1,024.
 
-A schedule changes what it does where an extent passes a number of it (a tile's rows, a chunk, a block) or a product of two, and where what a
-kernel reads passes a cache or what it computes a thread's least share. Limits are read off the kernels of the compiled module, so that a
-new schedule's numbers are met without anybody listing them.
+A schedule changes what it does where an extent passes one of its numbers (the rows of a tile, a chunk, a block) or a product of two. These
+are read off the kernels of the compiled module, so that the numbers of a new schedule are met without anybody listing them.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ What the import asks for are the declarations; the zoo calls none of these opera
 
 import torch
 
-_ROI = "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned) -> Tensor"
+_ROI = "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, bool aligned)"
 _DECLARATIONS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "roi_align" + _ROI,
-    "qroi_align" + _ROI,
+    f"roi_align{_ROI} -> Tensor",
+    f"qroi_align{_ROI} -> Tensor",
 )
 
 if torch.version.cuda is None:

@@ -9,6 +9,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 import onnxmltools
+import skl2onnx
 import sklearn.cluster
 import sklearn.compose
 import sklearn.decomposition
@@ -24,7 +25,6 @@ import sklearn.pipeline
 import sklearn.preprocessing
 import sklearn.svm
 import sklearn.tree
-import skl2onnx
 import xgboost
 from inputs import Input, Symbol
 from network import SEED, Architecture

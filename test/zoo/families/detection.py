@@ -102,7 +102,7 @@ class Pyramid(nn.Module):
 
 
 class Yolo(nn.Module):
-    """A detector in the manner of YOLOv8: a backbone, a path up and down, and heads whose boxes are expected distances, decoded to corners."""
+    """A detector in the manner of YOLOv8: a backbone, a path up and down, and heads whose boxes are expected distances."""
 
     def __init__(self, width: int = 16, classes: int = 10, bins: int = 8) -> None:
         super().__init__()

@@ -29,9 +29,10 @@ def mask(kind: str, length: str = "seq") -> Input:
 
 
 def config_of(name: str, options: dict[str, Any]) -> Any:
-    """The configuration of an architecture in small widths. Experts are computed as batched products of gathered weights, which both
-    exporters take."""
-    made = (getattr(transformers, f"{name}TextConfig", None) or getattr(transformers, f"{name}Config"))(**(SMALL | TOKENS | options))
+    """The configuration of an architecture in small widths; an option that is None is left to the library. Experts are computed as batched
+    products of gathered weights, which both exporters take."""
+    given = {key: value for key, value in (SMALL | TOKENS | options).items() if value is not None}
+    made = (getattr(transformers, f"{name}TextConfig", None) or getattr(transformers, f"{name}Config"))(**given)
     made._experts_implementation = "batched_mm"
     return made
 
@@ -71,7 +72,8 @@ def encoder_decoder(name: str, head: str = "ForConditionalGeneration", **options
     """All of the target at once, given the source."""
     sizes = {"d_model": 64, "vocab_size": VOCABULARY, "encoder_layers": 2, "decoder_layers": 2, "decoder_start_token_id": 1}
     sizes |= {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 96, "decoder_ffn_dim": 96}
-    model = getattr(transformers, name + head)(getattr(transformers, f"{name}Config")(**(sizes | TOKENS | options)))
+    sizes |= dict.fromkeys(("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"))
+    model = getattr(transformers, name + head)(config_of(name, sizes | options))
     inputs = {"input_ids": ids("source"), "attention_mask": mask("right-padded", "source"), "decoder_input_ids": ids("target")}
     return called(model, inputs, use_cache=False)
 
@@ -88,12 +90,12 @@ DEEPSEEK = {"q_lora_rank": 32, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_no
 DEEPSEEK |= {"moe_intermediate_size": 32, "n_group": 2, "topk_group": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1}
 DEEPSEEK |= {"num_key_value_heads": 4, "n_shared_experts": 1, "max_position_embeddings": 8192}
 XLNET = {"d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 96}
-FUNNEL = {"block_sizes": [1, 1], "d_model": 64, "n_head": 4, "d_head": 16, "d_inner": 96}
+FUNNEL = {"num_hidden_layers": None, "block_sizes": [1, 1], "d_model": 64, "n_head": 4, "d_head": 16, "d_inner": 96}
 
 DECODERS = {
     "llama": row(decoder, "Llama", **GROUPED),
     "mistral": row(decoder, "Mistral", **GROUPED, sliding_window=16),
-    "mixtral": row(decoder, "Mixtral", **GROUPED, **EXPERTS, sliding_window=None),
+    "mixtral": row(decoder, "Mixtral", **GROUPED, **EXPERTS, sliding_window=8192),
     "gemma": row(decoder, "Gemma", **GROUPED, head_dim=16),
     "gemma2": row(decoder, "Gemma2", **GROUPED, head_dim=16, sliding_window=16),
     "gemma3": row(decoder, "Gemma3", **GROUPED, head_dim=16, sliding_window=16),
@@ -139,8 +141,8 @@ DECODERS = {
 
 CACHED_DECODERS = {
     "llama-decode": row(decode, "Llama", CACHED, heads=2, width=16, **GROUPED),
-    "mistral-decode": row(decode, "Mistral", CACHED, heads=2, width=16, **GROUPED, sliding_window=None),
-    "mixtral-decode": row(decode, "Mixtral", CACHED, heads=2, width=16, **GROUPED, **EXPERTS, sliding_window=None),
+    "mistral-decode": row(decode, "Mistral", CACHED, heads=2, width=16, **GROUPED, sliding_window=8192),
+    "mixtral-decode": row(decode, "Mixtral", CACHED, heads=2, width=16, **GROUPED, **EXPERTS, sliding_window=8192),
     "gemma2-decode": row(decode, "Gemma2", CACHED, heads=2, width=16, **GROUPED, head_dim=16, sliding_window=4096),
     "qwen3-decode": row(decode, "Qwen3", CACHED, heads=2, width=16, **GROUPED, head_dim=16),
     "gpt-neox-decode": row(decode, "GPTNeoX", CACHED, heads=4, width=16, max_position_embeddings=8192),
@@ -165,7 +167,7 @@ ENCODERS = {
         norm_rel_ebd="layer_norm",
     ),
     "albert": row(encoder, "Albert", embedding_size=32, max_position_embeddings=4200),
-    "electra": row(encoder, "Electra", "ForPreTraining", embedding_size=32, max_position_embeddings=4200),
+    "electra": row(encoder, "Electra", head="ForPreTraining", embedding_size=32, max_position_embeddings=4200),
     "mpnet": row(encoder, "MPNet", max_position_embeddings=4300),
     "distilbert": row(encoder, "DistilBert", dim=64, n_layers=2, n_heads=4, hidden_dim=96, max_position_embeddings=4200),
     "longformer": row(encoder, "Longformer", attention_window=8, max_position_embeddings=1200),

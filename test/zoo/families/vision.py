@@ -77,11 +77,11 @@ TIMM = {
     "timm-ghostnet": conv(from_timm("ghostnet_050")),
     "timm-lcnet": conv(from_timm("lcnet_050")),
     "timm-hgnet": conv(from_timm("hgnetv2_b0")),
-    "timm-poolformer": conv(from_timm("poolformer_s12", embed_dims=(16, 32, 40, 64), layers=(1, 1, 1, 1))),
+    "timm-poolformer": conv(from_timm("poolformer_s12")),
     "timm-pvt-v2": conv(from_timm("pvt_v2_b0"), multiple=32),
     "timm-edgenext": conv(from_timm("edgenext_xx_small"), multiple=32),
     "timm-mobilevit-v2": conv(from_timm("mobilevitv2_050"), multiple=32),
-    "timm-fastvit": conv(from_timm("fastvit_t8", embed_dims=(16, 24, 32, 48), layers=(1, 1, 1, 1)), multiple=32),
+    "timm-fastvit": conv(from_timm("fastvit_t8", embed_dims=(32, 64, 96, 128), layers=(1, 1, 1, 1)), multiple=32),
     "timm-repvgg": conv(from_timm("repvgg_a0", zero_init_last=False)),
     "timm-xcit": conv(from_timm("xcit_nano_12_p16_224", embed_dim=32, depth=2, num_heads=4), multiple=16),
     "timm-vit": fixed(from_timm("test_vit"), 160),
@@ -92,11 +92,10 @@ TIMM = {
     "timm-coatnet": fixed(from_timm("test_coatnet"), 160),
     "timm-deit": fixed(from_timm("deit_tiny_distilled_patch16_224", embed_dim=48, depth=2, num_heads=3, img_size=96), 96),
     "timm-beit": fixed(from_timm("beit_base_patch16_224", embed_dim=48, depth=2, num_heads=3, img_size=96), 96),
-    "timm-mixer": fixed(from_timm("mixer_s32_224", embed_dim=48, num_blocks=2, img_size=96), 96),
+    "timm-mixer": fixed(lambda: timm.models.mlp_mixer.MlpMixer(CLASSES, 96, patch_size=16, num_blocks=2, embed_dim=48), 96),
     "timm-swin": fixed(from_timm("swin_tiny_patch4_window7_224", embed_dim=24, depths=(2, 2), num_heads=(2, 4), img_size=112), 112),
     "timm-levit": fixed(from_timm("levit_128s"), 224),
     "timm-crossvit": fixed(from_timm("crossvit_tiny_240", embed_dim=(24, 48), depth=((1, 2, 0), (1, 2, 0))), 240),
-    "timm-volo": fixed(from_timm("volo_d1_224", layers=(1, 1, 1, 1), embed_dims=(48, 64, 64, 64), num_heads=(2, 4, 4, 4)), 224),
     "timm-davit": conv(from_timm("davit_tiny", depths=(1, 1, 1, 1), embed_dims=(24, 32, 48, 64), num_heads=(2, 2, 4, 4)), multiple=32),
     "timm-eva02": fixed(from_timm("eva02_tiny_patch14_224", embed_dim=48, depth=2, num_heads=3, img_size=112), 112),
 }
@@ -132,7 +131,7 @@ TORCHVISION = {
         ),
         high=600,
     ),
-    "maxvit": fixed(lambda: torchvision.models.MaxVit((64, 64), 16, 4, 2, 8, [16, 32], [1, 1], 0.0, num_classes=CLASSES), 64),
+    "maxvit": fixed(lambda: torchvision.models.MaxVit((64, 64), 16, 4, [16, 32], [1, 1], 8, 0.0, num_classes=CLASSES), 64),
     "deeplab-v3": conv(lambda: Segmenter("deeplab"), high=600),
     "fcn": conv(lambda: Segmenter("fcn"), high=600),
     "lraspp": conv(lambda: torchvision.models.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None), high=600),
@@ -258,6 +257,7 @@ def pair_of_towers(name: str) -> Network:
 
 
 TOWERS = {"texts": Symbol(high=40, example=3), "seq": Symbol(high=64, example=9), "batch": Symbol(high=40, example=2)}
+DPT = {"neck_hidden_sizes": [16, 24, 32, 48], "backbone_out_indices": [0, 1, 2, 3], "num_hidden_layers": 4, "fusion_hidden_size": 16}
 SEGFORMER = {"hidden_sizes": [16, 24, 32, 48], "num_attention_heads": [1, 2, 4, 4], "depths": [1, 1, 1, 1], "decoder_hidden_size": 32}
 
 
@@ -295,15 +295,7 @@ TRANSFORMERS = {
     "clip": Architecture(partial(pair_of_towers, "CLIP"), TOWERS),
     "siglip": Architecture(partial(pair_of_towers, "Siglip"), TOWERS | {"seq": Symbol(high=64, example=9)}),
     "sam-encoder": Architecture(sam, BATCH),
-    "dpt": Architecture(
-        lambda: vit_like(
-            "DPT",
-            "ForDepthEstimation",
-            64,
-            {"neck_hidden_sizes": [16, 24, 32, 48], "backbone_out_indices": [0, 1, 1, 1], "fusion_hidden_size": 16, "hidden_size": 48},
-        ),
-        BATCH,
-    ),
+    "dpt": Architecture(lambda: vit_like("DPT", "ForDepthEstimation", 64, DPT), BATCH),
     "vitdet-depth-anything": Architecture(lambda: depth_anything(), open_image(56, 14, 600)),
     "swin2sr": transformers_vision(
         "Swin2SR", "ForImageSuperResolution", open_image(multiple=8, high=200), embed_dim=24, depths=[2], num_heads=[2], window_size=8

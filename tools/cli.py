@@ -266,20 +266,33 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     from relayc.tools.bisect import command
     from relayc.tools.bisect.compiling import Compiler
 
+    def report(line: str) -> None:
+        console.print(line, markup=False)
+
+    parts = {"target": arguments.target, "opt_level": arguments.opt_level, "precision": arguments.precision}
+    whole = {**parts, "shapes": dict(arguments.shape), "dims": dict(arguments.dim), "specialize": arguments.specialize}
+    folder = arguments.out or Path(f"bisect-{arguments.model.stem}")
+    if arguments.failure:
+        if arguments.inputs is None:
+            raise CommandError("--failure needs --inputs")
+        with np.load(arguments.inputs) as file:
+            failure = command.find_failure(arguments.model, Compiler(whole), Compiler(parts), dict(file), report)
+        if failure is not None:
+            command.show_failure(failure, folder, console)
+            raise CommandError(f"the model fails: {failure.symptom}")
+        return
     module = compile_model(arguments, cache=False)
     if module.lacking:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
-    parts = {"target": arguments.target, "opt_level": arguments.opt_level, "precision": arguments.precision}
-    whole = {**parts, "shapes": dict(arguments.shape), "dims": dict(arguments.dim), "specialize": arguments.specialize}
     inputs = _inputs(module, arguments, console)
     question = command.Question(arguments.model, Compiler(whole), Compiler(parts), inputs, module, module.precision)
     try:
-        answer = command.bisect(question, command.chosen_reference(arguments), lambda line: console.print(line, markup=False))
+        answer = command.bisect(question, command.chosen_reference(arguments), report)
     except ModuleNotFoundError as error:
         if error.name != "onnxruntime":
             raise
         raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
-    command.show(answer, question, arguments.out or Path(f"bisect-{arguments.model.stem}"), console)
+    command.show(answer, question, folder, console)
     if answer.fault is not None:
         raise CommandError(f"results differ from {answer.reference}: {answer.fault.kind} {answer.fault.name}")
 

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from relayc.dialects.functions import value_attributes
+from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import TensorType
 from relayc.frontend import import_model
 from relayc.runtime import Module
 from relayc.runtime.params import save_param_dict_to_file
 from relayc.tools.bisect.compiling import Compiler
+from relayc.tools.bisect.onnx_parts import OnnxSource
 from relayc.tools.bisect.parts import Part, Source
 from relayc.tools.bisect.search import REFUSED, Fault, Search
+from relayc.tools.bisect.symptoms import symptom_of
 from relayc.tools.inputs import save_outputs, tensors_of
 from relayc.tools.reference import Agreement, run_onnxruntime, tolerance
 from relayc.tools.tables import make_table
@@ -92,20 +97,70 @@ def bisect(question: Question, reference: str, report: Any = lambda line: None) 
     return Answer(words, agreement, part, values, search.fault(part, values, source.names))
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A model that does not compile, or whose call fails.
+
+    Attributes:
+      symptom: how it fails (see symptom_of).
+      part: the least part that fails in the same way; None where no part does.
+    """
+
+    symptom: str
+    part: Part | None
+
+
+def find_failure(model: Any, compiler: Compiler, parts: Compiler, inputs: Mapping[str, np.ndarray], report: Any) -> Failure | None:
+    """How compiling a model or its call fails, and the least part that fails in the same way; None where neither fails. Compilers are those
+    of Question.
+
+    Programs run in processes of their own, and what the nodes of a part take is what ONNX Runtime computes. Parts have the symbols of the
+    model: a schedule that fails for open sizes is another one for fixed sizes.
+    """
+    search = Search(parts, "f32", report)
+    how = symptom_of(lambda: compiler.compile(model).run(inputs))
+    graph = _onnx_model(model)
+    if how is None or graph is None:
+        return None if how is None else Failure(how, None)
+    report(f"the model fails: {how}")
+    source = OnnxSource(graph, inputs)
+    every = source.all_tensors()
+    try:
+        source = OnnxSource(graph, inputs, _shapes(import_model(every.make(), **_open_sizes(compiler))))
+    except REFUSED:
+        report("the model is not imported: parts with sizes that are numbers are looked at")
+    values = {**inputs, **tensors_of(run_onnxruntime(_with_types(every.make(), graph), inputs, optimised=False))}
+    return Failure(how, search.least_that_fails(source, values, how))
+
+
+def _open_sizes(compiler: Compiler) -> dict[str, Any]:
+    """What the user says of the sizes of a model."""
+    return {name: compiler.options[name] for name in ("shapes", "dims") if compiler.options.get(name)}
+
+
+def _shapes(mod: IRModule) -> dict[str, tuple[int | str, ...]]:
+    """The shapes of what `main` takes and gives by name: sizes, and expressions of symbols."""
+    block = mod.main.regions[0].blocks[0]
+    values = [*zip(block.arguments, value_attributes(mod.main), strict=True)]
+    results = block.operations[len(block.operations) - 1].operands
+    values += zip(results, value_attributes(mod.main, "res_attrs"), strict=True)
+    types = {
+        ir.StringAttr(a["relay.name"]).value: TensorType.of(value) for value, a in values if isinstance(value.type, ir.RankedTensorType)
+    }
+    return {name: tuple(d if isinstance(d, int) else str(d) for d in type_.shape) for name, type_ in types.items()}
+
+
 def _source(question: Question) -> Source:
     model = _onnx_model(question.model)
     if model is None:
         return _relay_source(question)
-    from relayc.tools.bisect.onnx_parts import OnnxSource
-
     return OnnxSource(model, question.inputs)
 
 
 def _relay_source(question: Question) -> Source:
     from relayc.tools.bisect.relay_parts import RelaySource
 
-    options = {name: question.compiler.options[name] for name in ("shapes", "dims") if question.compiler.options.get(name)}
-    return RelaySource(import_model(question.model, **options), question.inputs)
+    return RelaySource(import_model(question.model, **_open_sizes(question.compiler)), question.inputs)
 
 
 def _onnx_model(model: Any) -> Any:
@@ -125,11 +180,8 @@ def _reference(question: Question, source: Source, reference: str) -> tuple[dict
     if reference == ONNXRUNTIME:
         if _onnx_model(question.model) is None:
             raise ValueError("bisect: expected an ONNX model for ONNX Runtime, found another one (--reference opt0 needs none)")
-        model = every.make()
-        # Outputs without a type get theirs from ONNX Runtime.
-        known = {output.name for output in model.graph.output}
-        model.graph.output.extend(output for output in _onnx_model(question.model).graph.output if output.name not in known)
-        found, words = run_onnxruntime(model.SerializeToString(), question.inputs, optimised=False), "ONNX Runtime"
+        model = _with_types(every.make(), _onnx_model(question.model))
+        found, words = run_onnxruntime(model, question.inputs, optimised=False), "ONNX Runtime"
     else:
         shapes = {name: list(array.shape) for name, array in question.inputs.items()}
         is_onnx = _onnx_model(question.model) is not None
@@ -141,6 +193,13 @@ def _reference(question: Question, source: Source, reference: str) -> tuple[dict
             # The outputs under their own names, too.
             found |= question.compiler.compile(question.model, question.compiler.first(0)).run(question.inputs)
     return {**question.inputs, **tensors_of(found)}, words
+
+
+def _with_types(every: Any, model: Any) -> bytes:
+    """A model with every tensor among its outputs, and the outputs of the model itself; those without a type get one from ONNX Runtime."""
+    known = {output.name for output in every.graph.output}
+    every.graph.output.extend(output for output in model.graph.output if output.name not in known)
+    return every.SerializeToString()
 
 
 def _simplest(compiler: Compiler, part: Part, inputs: Mapping[str, np.ndarray], **options: Any) -> dict[str, Any]:
@@ -160,6 +219,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="compare with ONNX Runtime, and with nothing else")
     which = "what to compare with: ONNX Runtime, or the program with no pass that may be left out and with kernels as plain loops "
     which += "(default: ONNX Runtime where the model is of ONNX and it is installed)"
+    fails = "find the least part that fails as the model does, which does not compile, or whose call with --inputs raises, dies or hangs"
+    parser.add_argument("--failure", action="store_true", help=fails)
     parser.add_argument("--reference", choices=(ONNXRUNTIME, SIMPLEST), help=which)
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the least model (default: bisect-MODEL)")
 
@@ -194,6 +255,23 @@ def show(answer: Answer, question: Question, folder: Path, console: Console) -> 
         console.print(f"wrote {path}", markup=False, soft_wrap=True)
     if (folder / "model.onnx").exists():
         console.print(f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'} --check", markup=False, soft_wrap=True)
+
+
+def show_failure(failure: Failure, folder: Path, console: Console) -> None:
+    """Prints how a model fails, and writes the least part that fails in the same way."""
+    if failure.part is None:
+        console.print("no part fails in this way by itself")
+        return
+    import onnx
+
+    folder.mkdir(parents=True, exist_ok=True)
+    model = failure.part.make()
+    onnx.save(model, folder / "model.onnx")
+    (folder / "model.txt").write_text(onnx.printer.to_text(model) + "\n")
+    save_outputs(folder / "inputs.npz", failure.part.inputs)
+    (folder / "fault.json").write_text(json.dumps({"kind": "failure", "name": failure.symptom}, indent=1) + "\n")
+    console.print(f"{len(failure.part.nodes)} nodes fail in the same way: {folder / 'model.onnx'}", markup=False, soft_wrap=True)
+    console.print(f"again: relayc run {folder / 'model.onnx'} --inputs {folder / 'inputs.npz'}", markup=False, soft_wrap=True)
 
 
 def write(answer: Answer, folder: Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """Parts of ONNX models."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,15 +17,20 @@ class OnnxSource:
     """An ONNX model as its nodes, in their order.
 
     What follows from constants and from shapes is known when a model is imported (the shape of a reshape, say): where a part takes such a
-    tensor from outside, it is a constant of the part.
+    tensor from outside, it is a constant of the part; in a part with symbols, where it follows from symbols too, the nodes that give it are
+    nodes of the part.
     """
 
-    def __init__(self, model: ModelProto, inputs: Mapping[str, np.ndarray]) -> None:
+    def __init__(
+        self, model: ModelProto, inputs: Mapping[str, np.ndarray], shapes: Mapping[str, Sequence[int | str]] | None = None
+    ) -> None:
         """
         Args:
           inputs: the values of the model's inputs, whose sizes parts are for.
+          shapes: of tensors by name, with sizes or expressions of symbols, for parts that have symbols; of a tensor that is not among them,
+            the sizes that it has.
         """
-        self.model, self.inputs = model, inputs
+        self.model, self.inputs, self.shapes = model, inputs, shapes
         graph = model.graph
         self.nodes = [_named(node, i) for i, node in enumerate(graph.node)]
         self.names = [node.name for node in self.nodes]
@@ -55,6 +60,8 @@ class OnnxSource:
         chosen = set(nodes)
         given = self._given(chosen) if outputs is None else [name for name in self._given(chosen) if name in outputs]
         chosen = self._needed(chosen, given)
+        if self.shapes is not None:
+            chosen |= self._sizes_of(chosen)
         if not given or not chosen:
             raise NoPart("no outputs")
         inside = {name for i in chosen for name in self.nodes[i].output}
@@ -72,7 +79,8 @@ class OnnxSource:
             if name in self.known:
                 graph.initializer.append(numpy_helper.from_array(value, name))
             else:
-                graph.input.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+                shape = (self.shapes or {}).get(name, value.shape)
+                graph.input.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), shape))
                 inputs[name] = value
         for name in given:
             if not isinstance(values.get(name), np.ndarray):
@@ -90,6 +98,17 @@ class OnnxSource:
         wanted = {output.name for output in self.model.graph.output}
         wanted.update(name for i, node in enumerate(self.nodes) if i not in chosen for name in reads(node))
         return [name for i in sorted(chosen) for name in self.nodes[i].output if name in wanted]
+
+    def _sizes_of(self, chosen: Collection[int]) -> set[int]:
+        """The nodes that compute what some nodes take and is known from shapes."""
+        left, found = [name for i in chosen for name in reads(self.nodes[i])], set[int]()
+        while left:
+            name = left.pop()
+            node = self.producers.get(name)
+            if name in self.known and node is not None and node not in found:
+                found.add(node)
+                left += [] if self.nodes[node].op_type in _OF_SHAPES else reads(self.nodes[node])
+        return found
 
     def _needed(self, chosen: Collection[int], outputs: Collection[str]) -> set[int]:
         """Those of some nodes that tensors depend on."""

@@ -22,6 +22,7 @@ from relayc.runtime.graph import NOP
 from relayc.runtime.graph_executor_debug import GraphExecutorDebug
 from relayc.tools.bisect.compiling import Compiler
 from relayc.tools.bisect.parts import NoPart, Part, Source
+from relayc.tools.bisect.symptoms import symptom_of
 from relayc.tools.inputs import tensors_of
 from relayc.tools.reference import Agreement, compare
 
@@ -89,8 +90,26 @@ class Search:
 
     # ---- the part
 
+    def symptom(self, part: Part) -> str | None:
+        """How compiling and running a part fails, in a process of its own (see symptom_of); None where it does not."""
+        return symptom_of(lambda: self.compiler.compile(part.make()).run(part.inputs))
+
+    def least_that_fails(self, source: Source, values: Mapping[str, np.ndarray], how: str) -> Part | None:
+        """The least part that fails in a way."""
+        return self._least(source, values, lambda part: self.symptom(part) == how)
+
     def least(self, source: Source, values: Mapping[str, np.ndarray]) -> Part | None:
         """The least part that differs from the reference: it does not where one node more is left out. None where no part does."""
+        return self._least(source, values, lambda part: self.shows(part, values), lambda part: self._differing(part, values))
+
+    def _least(
+        self,
+        source: Source,
+        values: Mapping[str, np.ndarray],
+        shows: Callable[[Part], bool],
+        narrow: Callable[[Part | None], set[str]] = lambda part: set(),
+    ) -> Part | None:
+        """The least part that shows what is wrong; `narrow` gives the outputs of a part that show it, where that is known."""
 
         def part(nodes: Collection[int], outputs: Collection[str] | None = None) -> Part | None:
             try:
@@ -100,17 +119,17 @@ class Search:
 
         def fails(nodes: Collection[int], outputs: Collection[str] | None = None) -> bool:
             found = part(nodes, outputs)
-            return found is not None and self.shows(found, values)
+            return found is not None and shows(found)
 
         count = len(source.names)
         if not fails(range(count)):
             return None
         end = first_failing(count, lambda n: fails(range(n)))
-        self.report(f"the results of the first {end} of {count} nodes differ, up to {source.names[end - 1]}")
+        self.report(f"the first {end} of {count} nodes show it, up to {source.names[end - 1]}")
         begin = end - first_failing(end, lambda n: fails(range(end - n, end)))
-        self.report(f"nodes {begin + 1} to {end} by themselves differ")
+        self.report(f"nodes {begin + 1} to {end} show it by themselves")
         nodes = list(range(begin, end))
-        outputs: set[str] | None = self._differing(part(nodes), values)
+        outputs: set[str] | None = narrow(part(nodes))
         if outputs and fails(nodes, outputs):
             found = part(nodes, outputs)
             assert found is not None

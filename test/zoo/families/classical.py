@@ -31,6 +31,7 @@ from network import SEED, Architecture
 from skl2onnx.common.data_types import FloatTensorType, Int64TensorType
 
 FEATURES = 12
+OPSETS = {"": 18, "ai.onnx.ml": 3}
 ROWS_OPEN = {"rows": Symbol(high=5000, example=7)}
 
 
@@ -55,7 +56,10 @@ def sklearn_model(make: Callable[[], Any], kind: str, options: dict[str, Any] | 
     x, y = data(kind)
     model = make().fit(x, y)
     converted = skl2onnx.convert_sklearn(
-        model, initial_types=[("x", FloatTensorType([None, FEATURES]))], options={id(model): options} if options else None, target_opset=18
+        model,
+        initial_types=[("x", FloatTensorType([None, FEATURES]))],
+        options={id(model): options} if options else None,
+        target_opset=OPSETS,
     )
     return named_rows(converted), {"x": Input(("rows", FEATURES))}
 
@@ -75,7 +79,7 @@ def mixed() -> tuple[Any, dict[str, Input]]:
     )
     model = sklearn.pipeline.make_pipeline(columns, sklearn.linear_model.LogisticRegression(max_iter=300)).fit(frame, y)
     types = [(f"n{i}", FloatTensorType([None, 1])) for i in range(4)] + [(f"c{i}", Int64TensorType([None, 1])) for i in range(2)]
-    converted = skl2onnx.convert_sklearn(model, initial_types=types, options={"zipmap": False}, target_opset=18)
+    converted = skl2onnx.convert_sklearn(model, initial_types=types, options={"zipmap": False}, target_opset=OPSETS)
     inputs = {f"n{i}": Input(("rows", 1)) for i in range(4)} | {f"c{i}": Input(("rows", 1), "below", 7) for i in range(2)}
     return named_rows(converted), inputs
 

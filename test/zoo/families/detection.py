@@ -60,7 +60,7 @@ def owl() -> Network:
     tower = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
     config = transformers.OwlViTConfig(
         text_config=tower | {"vocab_size": 99, "max_position_embeddings": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
-        vision_config=tower | {"image_size": 64, "patch_size": 16}, projection_dim=32,
+        vision_config=tower | {"image_size": 64, "patch_size": 16}, projection_dim=48,
     )  # fmt: skip
     inputs = {"input_ids": Input(("3 * batch", 16), "below", 99), "pixel_values": images(3, 64)}
     inputs["attention_mask"] = Input(("3 * batch", 16), "right-padded")

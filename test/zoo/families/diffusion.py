@@ -56,7 +56,7 @@ def autoencoder(part: str) -> Network:
 def vector_quantised() -> Network:
     model = diffusers.VQModel(block_out_channels=(16, 32), norm_num_groups=8, num_vq_embeddings=32, latent_channels=4,
                               down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2)  # fmt: skip
-    return called(model, {"image": latents(3)})
+    return called(model, {"sample": latents(3)})
 
 
 def dit() -> Network:

@@ -188,7 +188,6 @@ ENCODERS = {
     "convbert": row(encoder, "ConvBert", SHORT, embedding_size=64, max_position_embeddings=512),
     "roformer": row(encoder, "RoFormer", SHORT, max_position_embeddings=512),
     "rembert": row(encoder, "RemBert", SHORT, input_embedding_size=32, output_embedding_size=32, max_position_embeddings=512),
-    "nystromformer": row(encoder, "Nystromformer", SHORT, num_landmarks=8, segment_means_seq_len=512, max_position_embeddings=512),
     "esm": row(encoder, "Esm", SHORT, position_embedding_type="rotary", max_position_embeddings=514),
     "ibert": row(encoder, "IBert", SHORT, max_position_embeddings=520),
     "canine": row(encoder, "Canine", SHORT | {"seq": Symbol(low=8, high=512, multiple=4, example=24)}, max_position_embeddings=512),

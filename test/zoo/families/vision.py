@@ -290,7 +290,6 @@ TRANSFORMERS = {
         ),
         BATCH,
     ),
-    "hf-cvt": transformers_vision("Cvt", "Model", open_image(high=600), embed_dim=[16, 32, 48], num_heads=[1, 2, 3], depth=[1, 1, 2]),
     "hf-focalnet": transformers_vision("FocalNet", "Model", open_image(high=600), embed_dim=16, depths=[1, 1, 1, 1]),
     "clip": Architecture(partial(pair_of_towers, "CLIP"), TOWERS),
     "siglip": Architecture(partial(pair_of_towers, "Siglip"), TOWERS | {"seq": Symbol(high=64, example=9)}),

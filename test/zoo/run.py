@@ -15,7 +15,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +160,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     paths = [models / f"{row['name']}.{row['exporter']}.onnx" for row in chosen if "error" not in row]
     reports = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for number, report in enumerate(pool.map(lambda path: check_apart(path, options), paths), 1):
+        running = [pool.submit(check_apart, path, options) for path in paths]
+        for number, report in enumerate((done.result() for done in as_completed(running)), 1):
             reports.append(report)
             agree = sum(p["status"] == "agrees" for p in report["points"])
             line = f"[{number}/{len(paths)}] {report['model']}: {agree}/{len(report['points'])} {notes_of(report)[:200]}"
             console.print(line, markup=False, soft_wrap=True)
+    order = [path.stem for path in paths]
+    reports.sort(key=lambda report: order.index(report["model"]))
     (options.out / "zoo.json").write_text(json.dumps({"reports": reports, "not exported": failed}, indent=1))
     print_table(reports, failed, console)
     return 0 if all(map(is_good, reports)) else 1

@@ -97,8 +97,9 @@ class Chooser:
         return {name: symbol.nearest(max(1, symbol.low)) for name, symbol in self.symbols.items()}
 
     def _drawn(self, values: list[int] | range) -> Sizes:
-        """Every symbol one of some values, halved until the call is affordable."""
-        return self._affordable({name: symbol.nearest(int(self.rng.choice(values))) for name, symbol in self.symbols.items()})
+        """Every symbol one of some values (a prime beyond the least size of an image), halved until the call is affordable."""
+        above = {name: symbol.low if symbol.low > 8 else 0 for name, symbol in self.symbols.items()}
+        return self._affordable({name: s.nearest(above[name] + int(self.rng.choice(values))) for name, s in self.symbols.items()})
 
     def _large(self) -> Iterator[Sizes]:
         """For up to three symbols: that one above 1,024, or as large as it may be, and the others small."""

@@ -1,6 +1,7 @@
 # make demo   compile and run ResNet-50, check it, print a short table
 # make test   everything that CI runs: ruff, mypy, import-linter, the generated tables, lit, pytest
 # make lint   what comes before lit
+# make zoo    exports some 200 architectures in an environment of its own and compares each with ONNX Runtime (test/zoo); OUT=DIR, hours
 # make clean  remove the virtual environment and what the tools leave behind
 #
 # From a bare machine with Python (3.10 to 3.13) and make; PYTHON=python3.12 picks another interpreter, JOBS=8 more test processes.
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types rules lit pytest clean
+.PHONY: demo test lint types rules lit pytest zoo clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.demo
@@ -43,6 +44,10 @@ lit: $(INSTALLED)
 # The test processes share the cores: OpenMP threads that wait give theirs up at once.
 pytest: $(INSTALLED)
 	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+OUT ?= build/zoo
+zoo: $(INSTALLED)
+	$(BIN)/python test/zoo/run.py --out $(OUT) --times
 
 # Editable: the environment is made again only when the project's metadata changes. The link lets mypy see the checkout as the package.
 $(INSTALLED): pyproject.toml

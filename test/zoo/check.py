@@ -30,9 +30,9 @@ from sizes import Chooser
 import relayc
 
 TOLERANCE = 1e-4
-"""Largest difference of an element, in standard deviations of its output. Two orders of the sums of a network of these widths differ by some
-1e-6 to 1e-5 (f32 has 6e-8, sums have up to thousands of terms, and tens of layers add up). Where a network is more sensitive (a softmax
-of large scores, a division by a small number), ONNX Runtime differs from itself as much: NOISE."""
+"""Largest difference of an element, in standard deviations of its output. Two orders of the sums of a network of these widths differ by
+some 1e-6 to 1e-5 (f32 has 6e-8, sums have up to thousands of terms, and tens of layers add up). Where a network is more sensitive (a
+softmax of large scores, a division by a small number), ONNX Runtime differs from itself as much: NOISE."""
 NOISE = 4.0
 """How many times the difference of ONNX Runtime with and without its own rewrites a difference may be, beyond TOLERANCE."""
 TIME_LIMIT = 120

@@ -2,8 +2,8 @@
 
     python sample.py OUT/models NAME.EXPORTER ...      # stores these
 
-A stored model is an ONNX file, compressed, in which a large tensor of floats has its mean and deviation in place of its elements. Its inputs
-and open sizes (see inputs.py) are in its metadata.
+A stored model is an ONNX file, compressed, in which a large tensor of floats has its mean and deviation in place of its elements. Its
+inputs and open sizes (see inputs.py) are in its metadata.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A sample of the zoo (test/zoo): exported models, compiled once and compared with ONNX Runtime at sizes around the limits of their schedules
-and above 1,024, as `make zoo` does it with all of them."""
+"""A sample of the zoo (test/zoo): exported models, compiled once and compared with ONNX Runtime at sizes around the limits of their
+schedules and above 1,024, as `make zoo` does it with all of them."""
 
 import sys
 from pathlib import Path

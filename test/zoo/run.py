@@ -8,6 +8,7 @@ The table is DIR/zoo.json too; what fails has its least reproduction in DIR/repr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -19,8 +20,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from inputs import from_data, make_inputs
 from rich.console import Console
 
+from relayc.tools.bisect.symptoms import symptom
 from relayc.tools.tables import NUMBER, make_table
 
 HERE = Path(__file__).parent
@@ -76,6 +80,30 @@ def check_apart(path: Path, options: argparse.Namespace) -> Row:
     out.write_text(json.dumps(report, indent=1))
     part.unlink(missing_ok=True)
     return report
+
+
+def reproduce(report: Row, options: argparse.Namespace) -> None:
+    """Writes the least part of a model that shows what went wrong, by `relayc bisect`, into OUT/reproductions/MODEL."""
+    path, folder = options.out / "models" / f"{report['model']}.onnx", options.out / "reproductions" / report["model"]
+    data = json.loads(path.with_suffix(".json").read_text())
+    examples = {name: symbol["example"] for name, symbol in data["symbols"].items()}
+    point = next(failures(report), {"status": "raises", "sizes": examples})
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "given.npz", **make_inputs(from_data(data["inputs"]), point["sizes"], options.seed))
+    how = "--check" if point["status"] == "differs" else "--failure"
+    command = [Path(sys.executable).parent / "relayc", "bisect", path, "--inputs", folder / "given.npz", how, "--out", folder]
+    with (folder / "bisect.log").open("w") as log, contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(list(map(str, command)), stdout=log, stderr=log, timeout=TIME_LIMIT)
+
+
+def first_of_each_kind(reports: list[Row]) -> list[Row]:
+    """Of models that go wrong in the same words, the one with the fewest kernels."""
+    found: dict[str, Row] = {}
+    for report in sorted(reports, key=lambda report: report["kernels"]):
+        if not is_good(report):
+            point = next(failures(report), {"status": "raises", "message": report.get("error", "")})
+            found.setdefault(f"{point['status']} {symptom(ValueError(point['message']))}", report)
+    return list(found.values())
 
 
 def failures(report: Row) -> Iterator[Row]:
@@ -169,6 +197,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     order = [path.stem for path in paths]
     reports.sort(key=lambda report: order.index(report["model"]))
     (options.out / "zoo.json").write_text(json.dumps({"reports": reports, "not exported": failed}, indent=1))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(lambda report: reproduce(report, options), first_of_each_kind(reports)))
     print_table(reports, failed, console)
     return 0 if all(map(is_good, reports)) else 1
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import transformers
-from inputs import Input, Symbol
+from inputs import Extent, Input, Symbol
 from network import Architecture, Network, called
 from torch import Tensor, nn
 
@@ -16,11 +16,12 @@ SMALL = {"vocab_size": VOCABULARY, "hidden_size": 64, "intermediate_size": 96, "
 TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 GROUPED = {"num_key_value_heads": 2, "max_position_embeddings": 8192}
 TEXT = {"batch": Symbol(high=16, example=2), "seq": Symbol(high=4200, example=11)}
+BATCH = {"batch": Symbol(high=64, example=2)}
 SHORT = TEXT | {"seq": Symbol(high=512, example=11)}
 CACHED = {"batch": Symbol(high=16, example=2), "seq": Symbol(high=1100, example=3), "past": Symbol(low=0, high=4200, example=7)}
 
 
-def ids(length: str = "seq") -> Input:
+def ids(length: Extent = "seq") -> Input:
     return Input(("batch", length), "below", VOCABULARY)
 
 
@@ -37,10 +38,11 @@ def config_of(name: str, options: dict[str, Any]) -> Any:
     return made
 
 
-def decoder(name: str, head: str = "ForCausalLM", masked: bool = True, **options: Any) -> Network:
-    """A decoder on whole sequences, which end at the right (padding to the left)."""
+def decoder(name: str, head: str = "ForCausalLM", masked: bool = True, length: Extent = "seq", **options: Any) -> Network:
+    """A decoder on whole sequences, which end at the right (padding to the left). A network with a loop over tokens, which is unrolled,
+    is given a `length` that is a number."""
     model = getattr(transformers, name + head)(config_of(name, options))
-    inputs = {"input_ids": ids()} | ({"attention_mask": mask("left-padded")} if masked else {})
+    inputs = {"input_ids": ids(length)} | ({"attention_mask": mask("left-padded")} if masked else {})
     return called(model, inputs, use_cache=False)
 
 
@@ -130,10 +132,10 @@ DECODERS = {
     "smollm3": row(decoder, "SmolLM3", **GROUPED),
     "nemotron": row(decoder, "Nemotron", **GROUPED),
     "deepseek-v3": row(decoder, "DeepseekV3", **DEEPSEEK),
-    "mamba": row(decoder, "Mamba", TEXT | {"seq": Symbol(high=300, example=11)}, masked=False, state_size=8),
-    "mamba2": row(decoder, "Mamba2", TEXT | {"seq": Symbol(high=1100, example=11)}, masked=False, **MAMBA),
-    "rwkv": row(decoder, "Rwkv", TEXT | {"seq": Symbol(high=300, example=11)}, masked=False, context_length=4200),
-    "recurrent-gemma": row(decoder, "RecurrentGemma", TEXT | {"seq": Symbol(high=300, example=11)}, num_key_value_heads=1, lru_width=64),
+    "mamba": row(decoder, "Mamba", BATCH, masked=False, length=12, state_size=8),
+    "mamba2": row(decoder, "Mamba2", BATCH, masked=False, length=40, **MAMBA),
+    "rwkv": row(decoder, "Rwkv", BATCH, masked=False, length=12, context_length=4200),
+    "recurrent-gemma": row(decoder, "RecurrentGemma", BATCH, masked=False, length=12, num_key_value_heads=1, lru_width=64),
     "gpt-oss": row(decoder, "GptOss", **GROUPED, **EXPERTS, head_dim=16, sliding_window=16),
     "lfm2": row(decoder, "Lfm2", **GROUPED, layer_types=["conv", "full_attention"]),
 }

@@ -280,6 +280,7 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
         if failure is not None:
             command.show_failure(failure, folder, console)
             raise CommandError(f"the model fails: {failure.symptom}")
+        console.print("the model does not fail")
         return
     module = compile_model(arguments, cache=False)
     if module.lacking:

@@ -167,7 +167,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2, help="exports at the same time (default 2)")
-    parser.add_argument("--exporters", nargs="*", default=[*EXPORTERS, "converter"], choices=[*EXPORTERS, "converter"])
+    parser.add_argument("--exporter", choices=[*EXPORTERS, "converter"], help="default: all")
     parser.add_argument("--again", action="store_true", help="also what has been exported before")
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(ARCHITECTURES))
@@ -180,7 +180,7 @@ def main() -> int:
         (name, exporter)
         for name in options.names or ARCHITECTURES
         for exporter in ARCHITECTURES[name].exporters
-        if exporter in options.exporters
+        if options.exporter in (None, exporter)
     ]
     path = options.out / "exports.json"
     known = json.loads(path.read_text()) if path.exists() else []

@@ -1,6 +1,10 @@
 """`relayc bisect`: faults that are planted in a pass, a schedule or what an operator computes are named, and the least model shows them."""
 
 import json
+import os
+import signal
+import time
+from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -22,6 +26,7 @@ from relayc.tools.bisect import command
 from relayc.tools.bisect.compiling import Compiler
 from relayc.tools.bisect.onnx_parts import OnnxSource, reads
 from relayc.tools.bisect.search import first_failing
+from relayc.tools.bisect.symptoms import HANGS, symptom_of
 from relayc.tools.reference import compare
 
 MODEL = """
@@ -294,3 +299,73 @@ def test_halving_finds_where_the_first_failure_begins():
 
     assert first_failing(100, fails) == 37 and len(asked) <= 7
     assert first_failing(1, fails) == 1
+
+
+def failing(operator: str, fail: Callable[[], None]) -> ModulePass:
+    """A pass that fails where a program has an operator."""
+
+    def look(mod, ctx):
+        names = set()
+        mod.module.operation.walk(lambda op: names.add(op.name) or ir.WalkResult.ADVANCE)
+        if f"relay.{operator}" in names:
+            fail()
+        return mod
+
+    return ModulePass(look, PassInfo("Look", 1))
+
+
+def refuse() -> None:
+    raise ValueError("k7: expected 'a' of 3, found [1, 2]")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("fail", "how"), [(refuse, "ValueError: expected of found"), (die, "SIGKILL")])
+def test_the_least_part_that_fails_keeps_the_symbols(model, tmp_path, capsys, fail, how):
+    given = tmp_path / "given.npz"
+    np.savez(given, x=np.ones((3, 16), np.float32))
+    with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", failing("tanh", fail))]}):
+        code, out, err = run(capsys, model, "--inputs", given, "--failure", "--out", tmp_path / "out")
+    assert code == 1 and f"the model fails: {how}" in err
+    assert operators_of(tmp_path / "out") == ["Tanh"]
+    (value,) = onnx.load(tmp_path / "out" / "model.onnx").graph.input
+    assert [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] == ["n", 8]
+    with np.load(tmp_path / "out" / "inputs.npz") as inputs:
+        assert relayc.compile(tmp_path / "out" / "model.onnx").run(dict(inputs))
+
+
+def test_a_size_in_the_least_part_that_fails_is_computed_from_shapes(tmp_path, capsys):
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    resized (float[n, 6] x) => (float[m, 3] y)
+    <int64[1] two = {2}, int64[1] three = {3}, int64[1] begin = {0}, int64[1] end = {1}>
+    {
+      bent = Sin (x)
+      shape = Shape (bent)
+      rows = Slice (shape, begin, end)
+      doubled = Mul (rows, two)
+      wanted = Concat <axis = 0> (doubled, three)
+      moved = Reshape (bent, wanted)
+      y = Tanh (moved)
+    }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "resized.onnx")
+    np.savez(tmp_path / "given.npz", x=np.ones((5, 6), np.float32))
+    with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", failing("reshape", refuse))]}):
+        run(capsys, tmp_path / "resized.onnx", "--inputs", tmp_path / "given.npz", "--failure", "--out", tmp_path)
+    assert operators_of(tmp_path) == ["Shape", "Slice", "Mul", "Concat", "Reshape"]
+
+
+def test_a_model_that_does_not_fail_is_said_nothing_of(model, tmp_path, capsys):
+    np.savez(tmp_path / "given.npz", x=np.ones((3, 16), np.float32))
+    code, out, err = run(capsys, model, "--inputs", tmp_path / "given.npz", "--failure", "--out", tmp_path / "out")
+    assert (code, err) == (0, "") and "does not fail" in out and not (tmp_path / "out").exists()
+
+
+def test_symptoms_are_those_of_a_process():
+    assert symptom_of(lambda: None) is None
+    assert symptom_of(refuse) == "ValueError: expected of found"
+    assert symptom_of(die) == "SIGKILL"
+    assert symptom_of(lambda: time.sleep(60), seconds=0.1) == HANGS

@@ -327,7 +327,7 @@ def test_the_least_part_that_fails_keeps_the_symbols(model, tmp_path, capsys, fa
     given = tmp_path / "given.npz"
     np.savez(given, x=np.ones((3, 16), np.float32))
     with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", failing("tanh", fail))]}):
-        code, out, err = run(capsys, model, "--inputs", given, "--failure", "--out", tmp_path / "out")
+        code, _, err = run(capsys, model, "--inputs", given, "--failure", "--out", tmp_path / "out")
     assert code == 1 and f"the model fails: {how}" in err
     assert operators_of(tmp_path / "out") == ["Tanh"]
     (value,) = onnx.load(tmp_path / "out" / "model.onnx").graph.input

@@ -83,7 +83,7 @@ def one_line(error: BaseException) -> str:
 
 
 def difference_of(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Largest difference in standard deviations of the reference; infinite where shapes, types, NaN or infinities are not the same. Of
+    """Largest difference in standard deviations of the reference, or in its largest element where all are about the same; infinite where shapes, types, NaN or infinities are not the same. Of
     integers, booleans and strings: 0 where all are equal, else infinite."""
     if found.shape != wanted.shape or (found.dtype.kind != wanted.dtype.kind and "O" not in (found.dtype.kind, wanted.dtype.kind)):
         return np.inf
@@ -96,7 +96,8 @@ def difference_of(found: np.ndarray, wanted: np.ndarray) -> float:
     a, b = a[finite], b[finite]
     if not b.size:
         return 0.0
-    spread = max(float(b.std()), 1e-3 * float(np.abs(b).max())) or 1.0
+    largest = float(np.abs(b).max())
+    spread = (float(b.std()) if b.std() > 1e-3 * largest else largest) or 1.0
     return float(np.abs(a - b).max()) / spread
 
 

@@ -83,8 +83,8 @@ def one_line(error: BaseException) -> str:
 
 
 def difference_of(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Largest difference in standard deviations of the reference, or in its largest element where all are about the same; infinite where shapes, types, NaN or infinities are not the same. Of
-    integers, booleans and strings: 0 where all are equal, else infinite."""
+    """Largest difference in standard deviations of the reference, or in its largest element where all are about the same; infinite where
+    shapes, types, NaN or infinities are not the same. Of integers, booleans and strings: 0 where all are equal, else infinite."""
     if found.shape != wanted.shape or (found.dtype.kind != wanted.dtype.kind and "O" not in (found.dtype.kind, wanted.dtype.kind)):
         return np.inf
     if wanted.dtype.kind != "f":

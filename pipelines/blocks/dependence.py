@@ -128,7 +128,8 @@ def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
 
 def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
     """That no two iterations of some loops around a block compute the same point of a reduction. Raises ScheduleError."""
-    known: set[Var] = {*(loop.var for loop in found.loops)} - {loop.var for loop in loops}
+    shared = {loop.var for loop in loops}
+    known: set[Var] = {loop.var for loop in found.loops if loop.var not in shared}
     known |= {v for p in found.of_iterators for v in p} - {loop.var for loop in found.loops}
     moving = [loop.var for loop in loops if loop.extent != 1 and any(loop.name == a.name for a in found.loops)]
     block = found.block

@@ -18,6 +18,9 @@ class ArenaPool:
 
     There are as many as calls at the same time; those that are kept come to be as large as the largest call, and a burst of calls does not
     take memory for ever (see FreeMemory).
+
+    Attributes:
+      params: the parameter blob of calls that begin from now on.
     """
 
     def __init__(self, params: np.ndarray, grows: bool = False) -> None:
@@ -26,12 +29,16 @@ class ArenaPool:
           grows: whether a call may need a larger arena than another one. Arenas have room to spare then: larger calls find the pages that
             smaller ones have touched.
         """
-        self._params = to_tensor(params)
+        self.params = to_tensor(params)
         self._grows = grows
+        empty = aligned_empty(0)
+        self._empty = to_tensor(empty), empty
         self._free: FreeMemory[tuple[tvm_ffi.Tensor, np.ndarray]] = FreeMemory()
 
     def acquire(self, num_bytes: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
         """An arena of at least that size as a tensor and as an array; to be given back with `release`."""
+        if num_bytes == 0:
+            return self._empty
         found, room = self._free.take(num_bytes)
         if found is not None:
             return found
@@ -41,12 +48,9 @@ class ArenaPool:
         return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
-        self._free.give(arena, arena[1].nbytes)
-
-    @property
-    def params(self) -> tvm_ffi.Tensor:
-        return self._params
+        if arena is not self._empty:
+            self._free.give(arena, arena[1].nbytes)
 
     def set_params(self, params: np.ndarray) -> None:
         """Gives calls that begin from now on another parameter blob."""
-        self._params = to_tensor(params)
+        self.params = to_tensor(params)

@@ -395,14 +395,18 @@ class Artifact:
     parameters: tuple[ParameterInfo, ...] = ()
 
 
+_UINT8 = np.dtype(np.uint8)
+_addressof, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
+
+
 def aligned_empty(num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
     """Uninitialised uint8 memory of one dimension that begins at a multiple of `alignment`."""
-    return aligned_array((num_bytes,), np.dtype(np.uint8), num_bytes, alignment)
+    return aligned_array((num_bytes,), _UINT8, num_bytes, alignment)
 
 
 def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
     """An uninitialised array of `num_bytes` bytes that begins at a multiple of `alignment`."""
-    raw = np.empty(num_bytes + alignment, np.uint8)
-    # ndarray.ctypes and __array_interface__ say the same, in four times the time.
-    address = ctypes.addressof(ctypes.c_char.from_buffer(raw.data))
+    raw = np.empty(num_bytes + alignment, _UINT8)
+    # ndarray.ctypes and __array_interface__ give the same address in four times the time.
+    address = _addressof(_from_buffer(raw))
     return np.ndarray(shape, dtype, raw, -address % alignment)

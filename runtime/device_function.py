@@ -22,9 +22,9 @@ from relayc.runtime.artifact import SUB_BYTE, TensorSpec, numpy_dtype
 from relayc.runtime.device import Device, DeviceError, LoadedProgram, Recording, device_kind, device_of
 from relayc.runtime.device_arenas import DeviceArenas
 from relayc.runtime.exceptions import reraise_original
-from relayc.runtime.function import Function, _fits, _Made
+from relayc.runtime.function import Function, fits
 from relayc.runtime.late import Late
-from relayc.runtime.shapes import Shapes
+from relayc.runtime.shapes import Made, Shapes
 from relayc.runtime.stepwise_memory import DeviceMemory
 from relayc.runtime.tensor import Tensor
 
@@ -65,8 +65,7 @@ class DeviceFunction(Function):
         arenas: DeviceArenas,
         device: Device,
         owner: object,
-        shapes: Shapes | None = None,
-        arena_bytes: int = 0,
+        shapes: Shapes,
         late: Late | None = None,
         is_kernel: bool = False,
         can_record: bool = False,
@@ -77,7 +76,7 @@ class DeviceFunction(Function):
           is_kernel: it takes the values of its symbols behind its tensors, and neither arena nor parameters.
           can_record: what it gives to the device depends on sizes alone.
         """
-        super().__init__(name, packed, inputs, outputs, None, device, shapes, arena_bytes, late)
+        super().__init__(name, packed, inputs, outputs, None, device, shapes, late)
         self._kind, self._memory, self._owner, self._is_kernel = device_kind(device.kind), arenas, owner, is_kernel
         self.can_record = self.records = can_record
         self._recordings: OrderedDict[tuple, _Recorded] = OrderedDict()
@@ -175,16 +174,16 @@ class DeviceFunction(Function):
             names = ", ".join(spec.name for spec in self.inputs)
             raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
         found: list[Value] = []
-        for i, (value, (spec, shape, dtype)) in enumerate(zip(inputs, self._wanted, strict=True)):
+        for i, (value, (spec, dtype)) in enumerate(zip(inputs, self._wanted, strict=True)):
             if self._is_on_device(value):
                 where = self._argument(i, spec)
                 if isinstance(value, Tensor):
                     self._kind.hand_over(value.data, value.stream, stream)
                 tensor = self._kind.taken(index, self._contiguous(value, where))
-                self._check_tensor(tensor, where, spec, shape)
+                self._check_tensor(tensor, where, spec)
                 found.append(self._aligned(index, tensor, spec))
             else:
-                found.append(self._check_input(i, value, spec, shape, dtype))
+                found.append(self._check_input(i, value, spec, dtype))
         return found
 
     def _is_on_device(self, value: Any) -> bool:
@@ -204,11 +203,11 @@ class DeviceFunction(Function):
             raise ValueError(f"{where}, found a tensor that is not contiguous")
         return value
 
-    def _check_tensor(self, tensor: tvm_ffi.Tensor, where: str, spec: TensorSpec, shape: tuple | None) -> None:
+    def _check_tensor(self, tensor: tvm_ffi.Tensor, where: str, spec: TensorSpec) -> None:
         found, dtype = tuple(tensor.shape), str(tensor.dtype)
         if dtype != ("uint8" if spec.dtype in SUB_BYTE else spec.dtype):
             raise TypeError(f"{where}, found {TensorSpec('', found, dtype)}")
-        if found != shape and (shape is not None or not _fits(found, spec)):
+        if not fits(found, spec):
             raise ValueError(f"{where}, found {TensorSpec('', found, dtype)}")
         if not tensor.is_contiguous():
             raise ValueError(f"{where}, found a tensor that is not contiguous")
@@ -221,7 +220,7 @@ class DeviceFunction(Function):
         self._kind.copy(tensor, copy)
         return copy
 
-    def _targets(self, index: int, out: Any, made: Sequence[_Made]) -> list[Value]:
+    def _targets(self, index: int, out: Any, made: Sequence[Made]) -> list[Value]:
         """The tensors and arrays to write the outputs to."""
         values = list(out) if isinstance(out, (list, tuple)) else [out]
         if not any(map(self._is_on_device, values)):
@@ -234,7 +233,7 @@ class DeviceFunction(Function):
             if not self._is_on_device(value) or value.__dlpack_device__()[1] != index:
                 raise ValueError(f"{where} on {self.device.kind}:{index}, found {type(value).__name__} elsewhere")
             tensor = self._kind.taken(index, value.data if isinstance(value, Tensor) else value)
-            self._check_tensor(tensor, where, spec, shape)
+            self._check_tensor(tensor, where, TensorSpec(spec.name, shape, spec.dtype))
             if tensor.data_ptr() % self._kind.alignment:
                 raise ValueError(f"{where} that begins at a multiple of {self._kind.alignment} bytes, found {tensor.data_ptr():#x}")
             found.append(tensor)
@@ -248,7 +247,7 @@ class DeviceFunction(Function):
         stream: int,
         given: Sequence[Value],
         targets: Sequence[Value] | None,
-        made: Sequence[_Made],
+        made: Sequence[Made],
         sizes: Mapping[str, int],
         arena_bytes: int,
         to_host: bool,
@@ -307,7 +306,7 @@ class DeviceFunction(Function):
         stream: int,
         program: LoadedProgram,
         given: Sequence[Value],
-        made: Sequence[_Made],
+        made: Sequence[Made],
         sizes: Mapping[str, int],
         arena_bytes: int,
     ) -> "_Recorded | None":
@@ -337,7 +336,7 @@ class DeviceFunction(Function):
                 self._recordings.popitem(last=False)
         return found
 
-    def _copied_bytes(self, given: Sequence[Value], made: Sequence[_Made]) -> int:
+    def _copied_bytes(self, given: Sequence[Value], made: Sequence[Made]) -> int:
         """Bytes of the inputs and outputs of a call."""
         shapes = [(value.shape, spec) for value, spec in zip(given, self.inputs, strict=True)]
         shapes += [(shape, self._known[i]) for i, (shape, _, _) in enumerate(made)]

@@ -49,6 +49,7 @@ class FreeMemory(Generic[Memory]):
         now, pieces = time.monotonic(), self._pieces
         if self._most is None or len(pieces) < self._most:
             pieces.append((now, num_bytes, memory))
-        for since, *_ in pieces[:1]:
-            if now - since > _IDLE_SECONDS:
-                del pieces[:1]
+        if len(pieces) > 1:
+            for since, *_ in pieces[:1]:
+                if now - since > _IDLE_SECONDS:
+                    del pieces[:1]

@@ -1,6 +1,6 @@
 """A named function of a compiled program on arrays: it checks what it is given, and makes what it gives."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -8,24 +8,24 @@ import numpy as np
 import tvm_ffi
 
 from relayc.runtime.arenas import ArenaPool
-from relayc.runtime.artifact import TensorSpec, aligned_array, is_host_dtype, numpy_dtype
+from relayc.runtime.artifact import TensorSpec, aligned_array, is_host_dtype, is_numpys, numpy_dtype
 from relayc.runtime.device import Device
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.host import HostValues, ProgramStrings, current
 from relayc.runtime.late import Late
 from relayc.runtime.result_memory import ResultMemory
-from relayc.runtime.shapes import Shapes
+from relayc.runtime.shapes import CallShapes, Made, Shapes
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import Team
-from relayc.symbolic import Dim, Size
+from relayc.symbolic import Dim
 
 _PLAIN = 0x0101
 """numpy's flags of an array that is contiguous in row-major order and aligned to its dtype (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)."""
 
-_NO_SIZES: Mapping[str, int] = {}
+_DIRECT = _PLAIN | 0x0400
+"""The same, and writable (NPY_ARRAY_WRITEABLE): tvm-ffi takes no other array as it is."""
+
 _NO_HOST_VALUES: AbstractContextManager[None] = nullcontext()
-_Made = tuple[tuple[int, ...], np.dtype, int]
-"""Shape, dtype and bytes of an output."""
 
 
 class Function:
@@ -53,13 +53,13 @@ class Function:
         outputs: Sequence[TensorSpec],
         arenas: ArenaPool | None,
         device: Device,
-        shapes: Shapes | None = None,
-        arena_bytes: int = 0,
+        shapes: Shapes,
         late: Late | None = None,
         strings: ProgramStrings | None = None,
     ) -> None:
         """
         Args:
+          shapes: of its calls.
           strings: of a program with values of the host, the program's own strings; None for one without such values.
         """
         self.name = name
@@ -68,13 +68,12 @@ class Function:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.team = Team()
-        self._arenas, self._shapes, self._arena_bytes, self._late, self._strings = arenas, shapes, arena_bytes, late, strings
-        known = [spec for i, spec in enumerate(outputs) if late is None or i not in late.positions]
-        self._wanted = [(spec, spec.shape if not spec.is_symbolic else None, numpy_dtype(spec.dtype)) for spec in inputs]
-        self._dtypes = [numpy_dtype(spec.dtype) for spec in known]
-        self._result_memory = [ResultMemory() for _ in known]
-        sized = zip(known, self._dtypes, strict=True) if shapes is None else ()
-        self._made = [(spec.at({}), dtype, int(spec.num_bytes)) for spec, dtype in sized]
+        self._arenas, self._shapes, self._late, self._strings = arenas, shapes, late, strings
+        self._wanted = [(spec, numpy_dtype(spec.dtype)) for spec in inputs]
+        # None, which is no array's dtype, where an argument is of values of the host.
+        self._direct_dtypes = [None if strings is not None and is_host_dtype(spec.dtype) else dtype for spec, dtype in self._wanted]
+        self._result_memory = [ResultMemory() for _ in shapes.outputs]
+        self._all_numpys = all(is_numpys(numpy_dtype(spec.dtype)) for spec in (*inputs, *shapes.outputs))
 
     def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None) -> Any:
         """Runs the function.
@@ -93,16 +92,18 @@ class Function:
 
         What a Python function raises that the program calls arrives as it is (see `register_func`).
         """
-        if self._strings is not None and (out is not None or wrap is not None):
-            self._check_tensors_only("out" if out is not None else "wrap")
-        with self.host_values() as host:
+        if self._strings is None:
             results = self._run(inputs, out)
-            if host is not None:
-                results = [host.given(array, spec) for array, spec in zip(results, self.outputs, strict=True)]
+        else:
+            if out is not None or wrap is not None:
+                self._check_tensors_only("out" if out is not None else "wrap")
+            with HostValues(self._strings) as host:
+                results = [host.given(array, spec) for array, spec in zip(self._run(inputs, out), self.outputs, strict=True)]
         if out is not None:
             return out
-        found = results if wrap is None else [wrap(to_tensor(array)) for array in results]
-        return found[0] if len(found) == 1 else tuple(found)
+        if wrap is not None:
+            results = [wrap(to_tensor(array)) for array in results]
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _check_tensors_only(self, what: str) -> None:
         host = next((spec for spec in self.outputs if is_host_dtype(spec.dtype)), None)
@@ -115,18 +116,20 @@ class Function:
         return self._strings is not None
 
     def host_values(self) -> AbstractContextManager[HostValues | None]:
-        """What a call has of the host's values, or nothing; a check of its inputs and the call itself are inside of it."""
+        """What a call has of the host's values, or nothing; a check of its inputs and the run of its kernels are inside of it."""
         return _NO_HOST_VALUES if self._strings is None else HostValues(self._strings)
 
-    def _run(self, inputs: Sequence[Any], out: Any) -> Sequence[np.ndarray]:
+    def _run(self, inputs: Sequence[Any], out: Any) -> list[Any]:
         """Runs the function; gives the arrays that it wrote."""
-        arrays = self.check(inputs)
-        made, sizes, arena_bytes = self.call_shapes(arrays)
+        arrays, found, is_direct = self._checked(inputs)
+        made, sizes, arena_bytes = found
         if out is None:
             results = [memory.array(*one) for memory, one in zip(self._result_memory, made, strict=True)]
         else:
             results = self._check_out(out, arrays, made)
-        arguments = map(to_argument, (*arrays, *results))
+        arguments: Iterable[Any] = (*arrays, *results)
+        if not is_direct:
+            arguments = map(to_argument, arguments)
         given = [] if self._late is None else [self._late.place()]
         try:
             if self._arenas is None:
@@ -144,20 +147,31 @@ class Function:
             raise
         return results if self._late is None else self._late.results(results, given[0], sizes)
 
-    def call_shapes(self, arrays: Sequence[np.ndarray]) -> tuple[Sequence[_Made], Mapping[str, int], int]:
-        """Shape, dtype and bytes of each output, the values of the symbols in their order, and bytes of the arena, of a call.
+    def _checked(self, inputs: Sequence[Any]) -> tuple[Sequence[np.ndarray], CallShapes, bool]:
+        """The inputs as contiguous arrays, what follows from their shapes, and whether tvm-ffi takes all arrays of the call as they are."""
+        if len(inputs) == len(self.inputs):
+            shapes = []
+            for value, dtype in zip(inputs, self._direct_dtypes, strict=True):
+                if type(value) is not np.ndarray or value.dtype is not dtype or value.flags.num & _DIRECT != _DIRECT:
+                    break
+                shapes.append(value.shape)
+            # Shapes that are known were checked. After a break there are too few.
+            found = self._shapes.known.get(tuple(shapes))
+            if found is not None:
+                return inputs, found, self._all_numpys
+        arrays = self.check(inputs)
+        return arrays, self.call_shapes(arrays), False
+
+    def call_shapes(self, arrays: Sequence[np.ndarray]) -> CallShapes:
+        """What follows from the shapes of checked inputs.
 
         Raises ValueError for shapes that do not fit together, are out of bounds, or need more memory than there can be.
         """
-        if self._shapes is None:
-            return self._made, _NO_SIZES, self._arena_bytes
-        found = self._shapes.of(tuple([array.shape for array in arrays]))
-        made = [(shape, dtype, num_bytes) for (shape, num_bytes), dtype in zip(found.outputs, self._dtypes, strict=True)]
-        return made, found.sizes, found.arena_bytes
+        return self._shapes.of(tuple([array.shape for array in arrays]))
 
     def arena_bytes(self, inputs: Sequence[Any]) -> int:
         """Memory for intermediate tensors that a call takes; raises as `__call__` does."""
-        return self.call_shapes(self.check(inputs))[2]
+        return self.call_shapes(self.check(inputs)).arena_bytes
 
     def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
         """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
@@ -166,14 +180,14 @@ class Function:
             raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
         return [self._check_input(i, value, *wanted) for i, (value, wanted) in enumerate(zip(inputs, self._wanted, strict=True))]
 
-    def _check_input(self, i: int, value: Any, spec: TensorSpec, shape: tuple[Size, ...] | None, dtype: np.dtype) -> np.ndarray:
+    def _check_input(self, i: int, value: Any, spec: TensorSpec, dtype: np.dtype) -> np.ndarray:
         if self._strings is not None and is_host_dtype(spec.dtype):
             value = self._taken(value, i, spec)
         elif type(value) is not np.ndarray:
             value = self._as_array(value, self._argument(i, spec))
         if value.dtype != dtype:
             raise TypeError(f"{self._argument(i, spec)}, found {_describe(value)}")
-        if value.shape != shape and (shape is not None or not _fits(value.shape, spec)):
+        if not fits(value.shape, spec):
             raise ValueError(f"{self._argument(i, spec)}, found {TensorSpec('', value.shape, spec.dtype)}")
         if value.flags.num & _PLAIN != _PLAIN:
             # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
@@ -189,7 +203,7 @@ class Function:
         except (TypeError, ValueError) as error:
             raise type(error)(f"{self._argument(i, spec)}, {error}") from error
 
-    def _check_out(self, out: Any, inputs: Sequence[np.ndarray], made: Sequence[_Made]) -> list[np.ndarray]:
+    def _check_out(self, out: Any, inputs: Sequence[np.ndarray], made: Sequence[Made]) -> list[np.ndarray]:
         if self._late is not None:
             names = ", ".join(self.outputs[i].name for i in self._late.positions)
             raise ValueError(f"{self.name}: out: expected outputs whose sizes are known before the call, found {names}")
@@ -224,8 +238,10 @@ class Function:
         return f"<relayc function {self.name}({takes}) -> {gives}>"
 
 
-def _fits(shape: tuple[int, ...], spec: TensorSpec) -> bool:
+def fits(shape: tuple[int, ...], spec: TensorSpec) -> bool:
     """Whether a shape has the rank and the fixed dimensions that a spec says."""
+    if shape == spec.shape:
+        return True
     return len(shape) == len(spec.shape) and all(isinstance(d, Dim) or d == n for n, d in zip(shape, spec.shape, strict=True))
 
 

@@ -111,17 +111,16 @@ class Module:
             info, arenas = self._infos[name], None
             program = ProgramInfo(name, info.inputs, info.outputs, (), True, symbols=info.symbols)
         late = Late(program) if program.late else None
-        shapes = Shapes(program, self._artifact.ranges) if program.symbols else None
-        arena_bytes = 0 if program.symbols else int(program.arena_bytes)
+        shapes = Shapes(program, self._artifact.ranges)
         if self._device_arenas is not None:
             of_program = name in self._programs
             records = of_program and depends_on_sizes_only(name, self._programs)
-            owner = self._artifact.keep_alive, shapes, arena_bytes, late
+            owner = self._artifact.keep_alive, shapes, late
             return DeviceFunction(
                 name, packed, program.inputs, program.outputs, self._device_arenas, self.device, *owner, not of_program, records
             )
         strings = self._strings if self._has_host_values(program) else None
-        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, arena_bytes, late, strings)
+        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, late, strings)
 
     def _has_host_values(self, program: ProgramInfo) -> bool:
         """Whether a program takes or gives values of the host, or calls what does something to them."""

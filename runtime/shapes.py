@@ -7,8 +7,11 @@ before it. Every other dimension must be what its expression says.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from relayc.runtime.artifact import ProgramInfo, TensorSpec
+import numpy as np
+
+from relayc.runtime.artifact import ProgramInfo, TensorSpec, numpy_dtype
 from relayc.symbolic import Dim, Size, evaluate, evaluator, symbols_of
 
 MAX_BYTES = 1 << 47
@@ -17,20 +20,21 @@ _REMEMBERED = 4096
 """Calls whose shapes are remembered."""
 
 Shape = tuple[int, ...]
+Made = tuple[Shape, np.dtype, int]
+"""Shape, dtype and bytes of an output."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallShapes:
+class CallShapes(NamedTuple):
     """What follows from the shapes of the inputs of a call.
 
     Attributes:
+      outputs: the outputs whose sizes are known before the call.
       sizes: the symbols' values, in the order of the function's symbols.
-      outputs: shapes of the outputs whose sizes are known before the call, and bytes of each.
       arena_bytes: memory for intermediate tensors.
     """
 
+    outputs: tuple[Made, ...]
     sizes: Mapping[str, int]
-    outputs: tuple[tuple[Shape, int], ...]
     arena_bytes: int
 
 
@@ -75,14 +79,18 @@ def find_sources(inputs: Sequence[TensorSpec], symbols: Sequence[str]) -> tuple[
 
 
 class Shapes:
-    """The shapes of a function with symbols."""
+    """The shapes of a function.
+
+    Attributes:
+      known: what `of` found, by the shapes of the inputs.
+    """
 
     def __init__(self, program: ProgramInfo, ranges: Mapping[str, tuple[int, int]]) -> None:
         self.name, self.inputs, self.symbols = program.name, program.inputs, program.symbols
         self.outputs = [spec for i, spec in enumerate(program.outputs) if i not in program.late]
         self._ranges = {name: ranges[name] for name in program.symbols if name in ranges}
         self._checked = [(i, axis, d) for i, spec in enumerate(self.inputs) for axis, d in enumerate(spec.shape) if isinstance(d, Dim)]
-        self._found: dict[tuple[Shape, ...], CallShapes] = {}
+        self.known: dict[tuple[Shape, ...], CallShapes] = {}
         self._arena_bytes = program.arena_bytes
 
     @cached_property
@@ -103,11 +111,11 @@ class Shapes:
 
         Raises ValueError where they do not fit together, are out of bounds, or need more memory than there can be.
         """
-        found = self._found.get(shapes)
+        found = self.known.get(shapes)
         if found is None:
-            if len(self._found) >= _REMEMBERED:
-                self._found.clear()
-            found = self._found[shapes] = self._call_shapes(shapes)
+            if len(self.known) >= _REMEMBERED:
+                self.known.clear()
+            found = self.known[shapes] = self._call_shapes(shapes)
         return found
 
     def _call_shapes(self, shapes: tuple[Shape, ...]) -> CallShapes:
@@ -121,14 +129,14 @@ class Shapes:
                 bound = f"at least {low}" if sizes[name] < low else f"at most {high}"
                 raise ValueError(f"{self.name}: {name} is {sizes[name]} in {self._where(name)}, expected {bound}")
         arena, *dims = self._evaluate(*(sizes[name] for name in self.symbols))
-        outputs: list[tuple[Shape, int]] = []
+        outputs: list[Made] = []
         for spec in self.outputs:
             shape, dims = tuple(dims[: len(spec.shape)]), dims[len(spec.shape) :]
-            outputs.append((shape, self._bytes(spec, shape, sizes)))
+            outputs.append((shape, numpy_dtype(spec.dtype), self._bytes(spec, shape, sizes)))
         if arena > MAX_BYTES:
             values = self._values(self.symbols, sizes)
             raise ValueError(f"{self.name}: expected to need at most {MAX_BYTES} bytes, found {arena} for {values}")
-        return CallShapes({name: sizes[name] for name in self.symbols}, tuple(outputs), arena)
+        return CallShapes(tuple(outputs), {name: sizes[name] for name in self.symbols}, arena)
 
     def _solve(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         sizes: dict[str, int] = {}

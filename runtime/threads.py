@@ -87,15 +87,15 @@ class _Caller(threading.local):
 
 _requested: int | None = None
 _caller = _Caller()
-_lock = threading.Lock()
-_active = 0
-"""Calls that run now."""
+_running: list[None] = []
+"""An element for each call that runs now: appending and popping are atomic, so no lock is needed."""
 
 
 def _after_fork() -> None:
     # The child has this thread only, and an OpenMP runtime that begins anew.
-    global _caller, _lock, _active
-    _caller, _lock, _active = _Caller(), threading.Lock(), 0
+    global _caller
+    _caller = _Caller()
+    _running.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -151,11 +151,9 @@ class Team:
         self.count = count
 
     def __enter__(self) -> int:
-        global _active
         wanted = self.count or _requested or _default()
-        with _lock:
-            _active += 1
-            sharing = _active
+        _running.append(None)
+        sharing = len(_running)
         if sharing > 1:
             wanted = max(1, min(wanted, max(wanted, usable_cpus()) // sharing))
         if wanted != _caller.count:
@@ -163,9 +161,7 @@ class Team:
         return wanted
 
     def __exit__(self, *_: object) -> None:
-        global _active
-        with _lock:
-            _active -= 1
+        _running.pop()
 
 
 def _apply(count: int) -> None:

@@ -80,12 +80,12 @@ def test_every_call_gets_a_thread(cores):
 
 def test_a_failing_call_gives_its_share_back(model):
     module, inputs = model
-    active = threads._active
+    running = len(threads._running)
     with pytest.raises(TypeError):
         module["main"].packed(1)
     with pytest.raises(ValueError, match="expected"):
         module["main"](inputs[0][:, :1])
-    assert threads._active == active
+    assert len(threads._running) == running
 
 
 def test_a_module_may_have_a_number_of_its_own(model):
@@ -158,7 +158,7 @@ def test_calls_of_several_modules_from_many_threads_give_what_one_gives(model):
         worker.start()
     for worker in workers:
         worker.join(60)
-    assert len(finished) == 6 and not failures and threads._active == 0
+    assert len(finished) == 6 and not failures and not threads._running
 
 
 # ---- afterwards --------------------------------------------------------------------------------------------------------------------
@@ -232,4 +232,4 @@ def test_a_process_forked_amid_calls_has_all_cores():
     done.set()
     other.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
-    assert threads._active == 0
+    assert not threads._running

@@ -31,14 +31,10 @@ class ArenaPool:
         """
         self.params = to_tensor(params)
         self._grows = grows
-        empty = aligned_empty(0)
-        self._empty = to_tensor(empty), empty
         self._free: FreeMemory[tuple[tvm_ffi.Tensor, np.ndarray]] = FreeMemory()
 
     def acquire(self, num_bytes: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
         """An arena of at least that size as a tensor and as an array; to be given back with `release`."""
-        if num_bytes == 0:
-            return self._empty
         found, room = self._free.take(num_bytes)
         if found is not None:
             return found
@@ -48,8 +44,7 @@ class ArenaPool:
         return to_tensor(arena), arena
 
     def release(self, arena: tuple[tvm_ffi.Tensor, np.ndarray]) -> None:
-        if arena is not self._empty:
-            self._free.give(arena, arena[1].nbytes)
+        self._free.give(arena, arena[1].nbytes)
 
     def set_params(self, params: np.ndarray) -> None:
         """Gives calls that begin from now on another parameter blob."""

@@ -8,6 +8,7 @@ is called with.
 """
 
 import ctypes
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -396,6 +397,17 @@ class Artifact:
 
 
 _UINT8 = np.dtype(np.uint8)
+_SMALL_BYTES = 1 << 12
+"""Up to which size arrays are in memory of ctypes: its address is found sooner than numpy's. ctypes clears memory, which takes longer than
+the address where there is more of it."""
+
+
+@functools.cache
+def _small_memory(num_blocks: int) -> type[ctypes.Array[ctypes.c_uint8]]:
+    """The type of memory of some blocks of ALIGNMENT bytes. (ctypes takes long to make a type, and forgets it with its last value.)"""
+    return ctypes.c_uint8 * (num_blocks * ALIGNMENT)
+
+
 _addressof, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
@@ -406,7 +418,10 @@ def aligned_empty(num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
 
 def aligned_array(shape: tuple[int, ...], dtype: np.dtype, num_bytes: int, alignment: int = ALIGNMENT) -> np.ndarray:
     """An uninitialised array of `num_bytes` bytes that begins at a multiple of `alignment`."""
+    if num_bytes <= _SMALL_BYTES and alignment == ALIGNMENT:
+        small = _small_memory(num_bytes // ALIGNMENT + 2)()
+        return np.ndarray(shape, dtype, small, -_addressof(small) % ALIGNMENT)  # type: ignore[arg-type] # any buffer will do
     raw = np.empty(num_bytes + alignment, _UINT8)
     # ndarray.ctypes and __array_interface__ give the same address in four times the time.
-    address = _addressof(_from_buffer(raw))
+    address = _addressof(_from_buffer(raw))  # type: ignore[arg-type] # any buffer will do
     return np.ndarray(shape, dtype, raw, -address % alignment)

@@ -14,7 +14,7 @@ from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.host import HostValues, ProgramStrings, current
 from relayc.runtime.late import Late
 from relayc.runtime.result_memory import ResultMemory
-from relayc.runtime.shapes import CallShapes, Made, Shapes
+from relayc.runtime.shapes import CallShapes, Made, Shape, Shapes
 from relayc.runtime.tensor import as_array, to_argument, to_tensor
 from relayc.runtime.threads import Team
 from relayc.symbolic import Dim
@@ -123,35 +123,34 @@ class Function:
         """Runs the function; gives the arrays that it wrote."""
         arrays, found, is_direct = self._checked(inputs)
         made, sizes, arena_bytes = found
-        if out is None:
-            results = [memory.array(*one) for memory, one in zip(self._result_memory, made, strict=True)]
-        else:
-            results = self._check_out(out, arrays, made)
-        arguments: Iterable[Any] = (*arrays, *results)
+        results = list(map(ResultMemory.array, self._result_memory, made)) if out is None else self._check_out(out, arrays, made)
+        read: Iterable[Any] = arrays
+        written: Iterable[Any] = results
         if not is_direct:
-            arguments = map(to_argument, arguments)
-        given = [] if self._late is None else [self._late.place()]
+            read, written = map(to_argument, arrays), map(to_argument, results)
+        place = [] if self._late is None else [self._late.place()]
+        arenas, team = self._arenas, self.team
+        arena = None if arenas is None else arenas.acquire(arena_bytes)
+        team.enter()
         try:
-            if self._arenas is None:
-                with self.team:
-                    self.packed(*arguments, *sizes.values())
+            if arenas is None or arena is None:
+                self.packed(*read, *written, *sizes.values())
             else:
-                arena = self._arenas.acquire(arena_bytes)
-                try:
-                    with self.team:
-                        self.packed(*arguments, arena[0], self._arenas.params, *given)
-                finally:
-                    self._arenas.release(arena)
+                self.packed(*read, *written, arena[0], arenas.params, *place)
         except BaseException as error:
             reraise_original(error)
             raise
-        return results if self._late is None else self._late.results(results, given[0], sizes)
+        finally:
+            team.leave()
+            if arenas is not None and arena is not None:
+                arenas.release(arena)
+        return results if self._late is None else self._late.results(results, place[0], sizes)
 
     def _checked(self, inputs: Sequence[Any]) -> tuple[Sequence[np.ndarray], CallShapes, bool]:
         """The inputs as contiguous arrays, what follows from their shapes, and whether tvm-ffi takes all arrays of the call as they are."""
         if len(inputs) == len(self.inputs):
             shapes = []
-            for value, dtype in zip(inputs, self._direct_dtypes, strict=True):
+            for value, dtype in zip(inputs, self._direct_dtypes):  # noqa: B905 # of equal lengths; `strict` takes as long as a check
                 if type(value) is not np.ndarray or value.dtype is not dtype or value.flags.num & _DIRECT != _DIRECT:
                     break
                 shapes.append(value.shape)
@@ -212,16 +211,21 @@ class Function:
             raise TypeError(f"{self.name}: expected {len(self.outputs)} arrays in out, found {len(values)}")
         arrays: list[np.ndarray] = []
         for i, (value, spec, (shape, dtype, _)) in enumerate(zip(values, self.outputs, made, strict=True)):
-            where = f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous array {TensorSpec('', shape, spec.dtype)}"
-            array = self._as_array(value, where)
+            array = value if type(value) is np.ndarray else self._as_array(value, self._output(i, spec, shape))
             if array.dtype != dtype:
-                raise TypeError(f"{where}, found {_describe(array)}")
-            if array.shape != shape or array.flags.num & _PLAIN != _PLAIN or not array.flags.writeable:
-                raise ValueError(f"{where}, found {_describe(array)} with strides {array.strides}, writable {array.flags.writeable}")
-            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays)):
-                raise ValueError(f"{where} with memory of its own, found one that overlaps another argument")
+                raise TypeError(f"{self._output(i, spec, shape)}, found {_describe(array)}")
+            if array.shape != shape or array.flags.num & _DIRECT != _DIRECT:
+                found = f"{_describe(array)} with strides {array.strides}, writable {array.flags.writeable}"
+                raise ValueError(f"{self._output(i, spec, shape)}, found {found}")
+            for other in (*inputs, *arrays):
+                if np.may_share_memory(array, other):
+                    where = self._output(i, spec, shape)
+                    raise ValueError(f"{where} with memory of its own, found one that overlaps another argument")
             arrays.append(array)
         return arrays
+
+    def _output(self, i: int, spec: TensorSpec, shape: Shape) -> str:
+        return f"{self.name}: output {i} {spec.name!r}: expected a writable contiguous array {TensorSpec('', shape, spec.dtype)}"
 
     def _as_array(self, value: Any, where: str) -> np.ndarray:
         try:

@@ -11,6 +11,7 @@ import numpy as np
 
 from relayc.runtime.artifact import aligned_array, aligned_empty
 from relayc.runtime.free_memory import FreeMemory
+from relayc.runtime.shapes import Made
 
 _LEAST_BYTES = 1 << 17
 """From which size on memory is kept: the C library keeps smaller memory itself."""
@@ -48,8 +49,9 @@ class ResultMemory:
     def __init__(self) -> None:
         self._free: FreeMemory[np.ndarray] = FreeMemory(_MOST_KEPT)
 
-    def array(self, shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> np.ndarray:
-        """An uninitialised array of `num_bytes` bytes that begins at a multiple of ALIGNMENT."""
+    def array(self, made: Made) -> np.ndarray:
+        """An uninitialised array that begins at a multiple of ALIGNMENT."""
+        shape, dtype, num_bytes = made
         if not _LEAST_BYTES <= num_bytes <= _MOST_BYTES:
             return aligned_array(shape, dtype, num_bytes)
         found, room = self._free.take(num_bytes)

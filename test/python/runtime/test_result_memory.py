@@ -15,12 +15,12 @@ MIB = 1 << 20
 
 
 def made(memory: ResultMemory, num_bytes: int) -> np.ndarray:
-    return memory.array((num_bytes // 4,), np.dtype(np.float32), num_bytes)
+    return memory.array(((num_bytes // 4,), np.dtype(np.float32), num_bytes))
 
 
 def test_a_result_that_nobody_holds_gives_its_memory_to_the_next():
     memory = ResultMemory()
-    first = memory.array((2, MIB // 8), np.dtype(np.float32), MIB)
+    first = memory.array(((2, MIB // 8), np.dtype(np.float32), MIB))
     assert first.shape == (2, MIB // 8) and first.dtype == np.float32 and first.flags.writeable and first.flags.c_contiguous
     address = first.ctypes.data
     assert address % ALIGNMENT == 0

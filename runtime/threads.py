@@ -168,7 +168,8 @@ class Team:
         return wanted
 
     def leave(self) -> None:
-        _running.pop()
+        if _running:  # empty where the process forked during the call
+            _running.pop()
 
 
 def _apply(count: int) -> None:

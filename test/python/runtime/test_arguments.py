@@ -106,6 +106,36 @@ def test_a_wrong_argument_is_an_error_that_names_it(module, n, value, error, fou
         module["main"](value, n)
 
 
+@pytest.mark.parametrize(
+    ("make", "error", "found"),
+    [
+        (lambda x: [x], TypeError, r"add: expected 2 inputs \(.*\), found 1"),
+        (lambda x: [x, x, x], TypeError, r"add: expected 2 inputs \(.*\), found 3"),
+        (lambda x: [x, x.view("i4")], TypeError, r"argument 1 .*: expected float32\[2, 3\], found int32\[2, 3\]"),
+        (lambda x: [x.view(">f4"), x], TypeError, r"argument 0 .*: expected float32\[2, 3\], found >f4\[2, 3\]"),
+        (lambda x: [x, x.tolist()], TypeError, r"argument 1 .*: expected float32\[2, 3\] .*, found a value of type list"),
+        (lambda x: [x, x.T.copy()], ValueError, r"argument 1 .*: expected float32\[2, 3\], found float32\[3, 2\]"),
+    ],
+)
+def test_shapes_of_an_earlier_call_let_nothing_else_through(module, x, make, error, found):
+    np.testing.assert_array_equal(module["add"](x, x), 2 * x)
+    with pytest.raises(error, match=found):
+        module["add"](*make(x))
+
+
+@pytest.mark.parametrize("form", [strided, misaligned, read_only, lambda x: x.view(np.memmap)])
+def test_forms_of_values_are_accepted_in_shapes_of_an_earlier_call(module, x, form):
+    np.testing.assert_array_equal(module["add"](x, x), 2 * x)
+    np.testing.assert_array_equal(module["add"](x, form(x)), 2 * x)
+
+
+def test_bfloat16_is_accepted_in_shapes_of_an_earlier_call(module, x, n):
+    for values in (n, n + n):
+        y, copied = module["main"](x, values)
+        np.testing.assert_array_equal(copied, values)
+        assert copied.dtype == values.dtype and y.dtype == np.float32
+
+
 def retarget(array):
     """A tensor whose memory claims to be on device cuda:0."""
     capsule = array.__dlpack__(max_version=(1, 0))

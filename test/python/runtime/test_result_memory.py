@@ -7,7 +7,7 @@ import pytest
 
 import relayc
 from relayc import TensorType
-from relayc.runtime.artifact import ALIGNMENT
+from relayc.runtime.artifact import ALIGNMENT, aligned_array
 from relayc.runtime.result_memory import ResultMemory
 from relayc.runtime.tensor import to_tensor
 
@@ -49,6 +49,18 @@ def test_small_and_very_large_results_are_the_system_s(num_bytes):
     memory = ResultMemory()
     assert made(memory, num_bytes).nbytes == num_bytes
     assert not memory._free
+
+
+@pytest.mark.parametrize("num_bytes", [0, 1, 63, 64, 65, 4031, 4032, 4095, 4096, 4097, 4160])
+def test_arrays_have_aligned_memory_of_their_own(num_bytes):
+    # Many at once: the memory under each begins at another place within ALIGNMENT.
+    arrays = [aligned_array((num_bytes,), np.dtype(np.uint8), num_bytes) for _ in range(40)]
+    for i, array in enumerate(arrays):
+        assert array.ctypes.data % ALIGNMENT == 0 and array.flags.writeable and array.flags.c_contiguous
+        array[...] = i
+    views = [array[num_bytes // 2 :] for array in arrays]
+    del arrays, array
+    assert all((view == i).all() for i, view in enumerate(views))
 
 
 def test_results_that_grow_get_new_memory_seldom():

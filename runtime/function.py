@@ -255,11 +255,12 @@ def _describe(value: np.ndarray) -> str:
 
 def in_order(inputs: Mapping[str, Any] | Sequence[Any], specs: Sequence[TensorSpec]) -> Sequence[Any]:
     """Inputs in the order of a function, where they are given by name."""
-    if not isinstance(inputs, Mapping):
+    if not isinstance(inputs, (dict, Mapping)):  # a dict is recognised sooner than a Mapping
         return inputs
-    names = [spec.name for spec in specs]
-    if inputs.keys() != set(names):
+    found = [inputs[spec.name] for spec in specs if spec.name in inputs]
+    if not len(found) == len(specs) == len(inputs):
+        names = [spec.name for spec in specs]
         missing = [name for name in names if name not in inputs]
         unknown = [name for name in inputs if name not in names]
         raise ValueError(f"expected the inputs {', '.join(names)}; missing {missing}, unknown {unknown}")
-    return [inputs[name] for name in names]
+    return found

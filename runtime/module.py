@@ -331,10 +331,11 @@ class Module:
     def _program(self, name: str | None, public: bool = True) -> ProgramInfo:
         """A program; by default `main`. Raises KeyError where there is none of the name, or none that is public."""
         name = self._default if name is None else name
-        known = [program.name for program in self._programs.values() if program.public or not public]
-        if name not in known:
+        found = self._programs.get(name)
+        if found is None or (public and not found.public):
+            known = [program.name for program in self._programs.values() if program.public or not public]
             raise KeyError(f"no program {name!r} in the module; it has {', '.join(known)}")
-        return self._programs[name]
+        return found
 
     def call_sites(self, function: str | None = None) -> tuple[CallSite, ...]:
         """The places that call kernels and packed functions in a program and in those that it calls: the rows of its profile.

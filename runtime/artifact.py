@@ -398,13 +398,13 @@ class Artifact:
 
 _UINT8 = np.dtype(np.uint8)
 _SMALL_BYTES = 1 << 12
-"""Up to which size arrays are in memory of ctypes: its address is found sooner than numpy's. ctypes clears memory, which takes longer than
-the address where there is more of it."""
+"""The largest array in memory that ctypes allocates. ctypes gives the address of its memory faster than numpy does, but clears the memory:
+for larger arrays, clearing takes longer."""
 
 
 @functools.cache
 def _small_memory(num_blocks: int) -> type[ctypes.Array[ctypes.c_uint8]]:
-    """The type of memory of some blocks of ALIGNMENT bytes. (ctypes takes long to make a type, and forgets it with its last value.)"""
+    """The ctypes array of `num_blocks * ALIGNMENT` bytes. Cached, because ctypes creates types slowly and drops unused types."""
     return ctypes.c_uint8 * (num_blocks * ALIGNMENT)
 
 

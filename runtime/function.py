@@ -70,7 +70,7 @@ class Function:
         self.team = Team()
         self._arenas, self._shapes, self._late, self._strings = arenas, shapes, late, strings
         self._wanted = [(spec, numpy_dtype(spec.dtype)) for spec in inputs]
-        # None, which is no array's dtype, where an argument is of values of the host.
+        # None, which is no array's dtype, for an argument of host values: `check` converts it.
         self._direct_dtypes = [None if strings is not None and is_host_dtype(spec.dtype) else dtype for spec, dtype in self._wanted]
         self._result_memory = [ResultMemory() for _ in shapes.outputs]
         self._all_numpys = all(is_numpys(numpy_dtype(spec.dtype)) for spec in (*inputs, *shapes.outputs))
@@ -116,7 +116,7 @@ class Function:
         return self._strings is not None
 
     def host_values(self) -> AbstractContextManager[HostValues | None]:
-        """What a call has of the host's values, or nothing; a check of its inputs and the run of its kernels are inside of it."""
+        """The context of a call's host values, in which its inputs are checked and its kernels run; None without host values."""
         return _NO_HOST_VALUES if self._strings is None else HostValues(self._strings)
 
     def _run(self, inputs: Sequence[Any], out: Any) -> list[Any]:
@@ -154,7 +154,7 @@ class Function:
                 if type(value) is not np.ndarray or value.dtype is not dtype or value.flags.num & _DIRECT != _DIRECT:
                     break
                 shapes.append(value.shape)
-            # Shapes that are known were checked. After a break there are too few.
+            # Known shapes were checked when they were found. After a break, `shapes` is too short to be known.
             found = self._shapes.known.get(tuple(shapes))
             if found is not None:
                 return inputs, found, self._all_numpys

@@ -157,7 +157,7 @@ class Team:
         self.leave()
 
     def enter(self) -> int:
-        """Begins what `leave` ends, as `with` does but without what `with` costs."""
+        """Enters the context without the cost of a `with` statement; `leave` exits it."""
         wanted = self.count or _requested or _default()
         _running.append(None)
         sharing = len(_running)

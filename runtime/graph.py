@@ -1,8 +1,8 @@
 """A program as a graph in TVM's form: nodes that call functions, in order, on tensors that share storage.
 
 The graph is read off a compiled program (see runtime.artifact), at sizes that are known: calls of other programs are inlined, branches on
-sizes decided. A program whose calls depend on data is no graph: one that branches or loops on what it computes, calls itself, or finds out
-sizes on its way.
+sizes decided. A program whose calls depend on data is no graph: one that branches or loops on what it computes, calls itself, or needs
+sizes that it takes from data. A graph leaves out the checks that a program makes of data: an index that is out of range is clamped.
 
 `Graph.json` gives TVM's `graph_json`. An argument (an input or a parameter) is a node `null`; a call is a node `tvm_op`, whose attributes
 say the function and, beyond TVM's, the Relay operators, the schedule and the model's nodes that it stands for, and the values of its
@@ -18,6 +18,7 @@ from typing import Any
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,
+    Define,
     EqualSizes,
     KernelInfo,
     Loop,
@@ -206,8 +207,22 @@ def program_graph(
     reader.arguments(program, given)
     outputs = [_Place("output", i, 0) for i in range(len(program.outputs))]
     inputs = [_Place("input", i, 0) for i in range(len(program.inputs))]
-    reader.run(program.steps, _Frame(given, inputs, outputs, 0))
+    try:
+        reader.run(program.steps, _Frame(_Sizes(given), inputs, outputs, 0))
+    except _UndefinedSize:
+        raise reader.no_graph("sizes that only the program finds out") from None
     return reader.graph(program, given)
+
+
+class _UndefinedSize(Exception):
+    """A graph needs a size that the program defines from data."""
+
+
+class _Sizes(dict[str, int]):
+    """Values of symbols by name. A symbol that the program defines from data has no value."""
+
+    def __missing__(self, name: str) -> int:
+        raise _UndefinedSize(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +316,9 @@ class _Reader:
 
     def _check(self, spec: TensorSpec) -> None:
         if is_host_dtype(spec.dtype):
-            raise self._no_graph(f"a tensor of {spec.dtype}, which the host holds")
+            raise self.no_graph(f"a tensor of {spec.dtype}, which the host holds")
 
-    def _no_graph(self, found: str) -> ValueError:
+    def no_graph(self, found: str) -> ValueError:
         return ValueError(
             f"{self.function}: expected a graph: calls of kernels in an order that is known, on tensors of known sizes; found {found}"
         )
@@ -321,15 +336,15 @@ class _Reader:
                 self.run(node.then if node.condition.holds(frame.sizes) else node.otherwise, frame)
             elif isinstance(node, ProgramCall):
                 self._inline(node, frame, where)
-            else:
+            elif not isinstance(node, Define):
                 what = {"Branch": "a branch on data", "Loop": "a loop"}.get(type(node).__name__, "sizes that only the program finds out")
-                raise self._no_graph(f"{what}{where}")
+                raise self.no_graph(f"{what}{where}")
 
     def _inline(self, node: ProgramCall, frame: _Frame, where: str) -> None:
         callee = self.programs[node.function]
         if callee.max_depth or node.heap >= 0 or node.slots or node.names:
-            raise self._no_graph(f"a call of {node.function}, which calls itself or finds out sizes{where}")
-        sizes = dict(zip(callee.symbols, (evaluate(size, frame.sizes) for size in node.sizes), strict=True))
+            raise self.no_graph(f"a call of {node.function}, which calls itself or finds out sizes{where}")
+        sizes = _Sizes(zip(callee.symbols, (evaluate(size, frame.sizes) for size in node.sizes), strict=True))
         inputs, outputs = ([self._place(ref, frame) for ref in refs] for refs in (node.inputs, node.outputs))
         self.run(callee.steps, _Frame(sizes, inputs, outputs, frame.arena + evaluate(node.arena, frame.sizes)))
 
@@ -353,7 +368,7 @@ class _Reader:
             base = (frame.inputs if ref.space == "input" else frame.outputs)[ref.index]
             return _Place(base.space, base.index, base.offset + offset)
         if ref.space == "heap":
-            raise self._no_graph("memory of the heap, whose size only the program finds out")
+            raise self.no_graph("memory of the heap, whose size only the program finds out")
         return _Place(ref.space, 0, offset + (frame.arena if ref.space == "arena" else 0))
 
     def _spec(self, ref: BufferRef, frame: _Frame) -> TensorSpec:
@@ -383,7 +398,7 @@ class _Reader:
             if (written.begin, written.end, written.shape, written.dtype) == (begin, end, spec.shape, spec.dtype):
                 return written.producer
         if not over and begin != end:
-            raise self._no_graph(f"a tensor in the memory {place.space} {place.index} that no call before has written")
+            raise self.no_graph(f"a tensor in the memory {place.space} {place.index} that no call before has written")
         whole = [w for w in over if (w.begin, w.end) == (begin, end)]
         inputs = tuple(w.producer for w in sorted(whole[:1] or over, key=lambda w: w.begin))
         name = "reshape_nop" if len(inputs) == 1 else "concatenate_nop"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relayc.runtime.artifact import ProgramInfo, TensorSpec, numpy_dtype
-from relayc.symbolic import Dim, Size, evaluate, evaluator, symbols_of
+from relayc.symbolic import Dim, Size, divisors_of, evaluate, evaluator, symbols_of
 
 MAX_BYTES = 1 << 47
 """What a tensor or an arena may take: the memory that a process can address."""
@@ -106,6 +106,11 @@ class Shapes:
         """The bytes of the arena and the dimensions of the outputs, of the symbols' values."""
         return evaluator([self._arena_bytes, *(d for spec in self.outputs for d in spec.shape)], self.symbols)
 
+    @cached_property
+    def _divisors(self) -> frozenset[Dim]:
+        """The divisors in the dimensions of inputs and outputs. (Those in other sizes may be of a branch that is not taken.)"""
+        return frozenset().union(*(divisors_of(d) for spec in (*self.inputs, *self.outputs) for d in spec.shape))
+
     def of(self, shapes: tuple[Shape, ...]) -> CallShapes:
         """What follows from the shapes of the inputs, whose ranks and fixed dimensions are right.
 
@@ -128,6 +133,9 @@ class Shapes:
             if not low <= sizes[name] <= high:
                 bound = f"at least {low}" if sizes[name] < low else f"at most {high}"
                 raise ValueError(f"{self.name}: {name} is {sizes[name]} in {self._where(name)}, expected {bound}")
+        if any(evaluate(d, sizes) < 1 for d in self._divisors):
+            values = self._values(self.symbols, sizes)
+            raise ValueError(f"{self.name}: expected sizes for which all shapes have a value, found {values}")
         arena, *dims = self._evaluate(*(sizes[name] for name in self.symbols))
         outputs: list[Made] = []
         for spec in self.outputs:

@@ -31,7 +31,7 @@ from relayc.symbolic.expressions import (
 from relayc.symbolic.extremes import broadcast, maximum, minimum
 from relayc.symbolic.parsing import is_name, parse
 from relayc.symbolic.ranges import FAR, Range, Ranges, guess
-from relayc.symbolic.values import divisor, evaluate, evaluator, substitute
+from relayc.symbolic.values import divisor, divisors_of, evaluate, evaluator, substitute
 
 __all__ = [
     "FAR",
@@ -49,6 +49,7 @@ __all__ = [
     "ceil_div",
     "divided",
     "divisor",
+    "divisors_of",
     "evaluate",
     "evaluator",
     "exact",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd, prod
 
-from relayc.symbolic.expressions import Atom, Extreme, Floor, Size, name_of, symbol
+from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Size, name_of, symbol
 from relayc.symbolic.extremes import extreme
 
 
@@ -36,6 +36,17 @@ def divisor(x: Size) -> int:
 
 def _divisor(atom: Atom) -> int:
     return gcd(*map(divisor, atom.args)) if isinstance(atom, Extreme) else 1
+
+
+def divisors_of(x: Size) -> frozenset[Dim]:
+    """The expressions by which a size divides, those inside of others too."""
+    found: set[Dim] = set()
+    for atom in () if isinstance(x, int) else (a for m in x.terms for a in m if not isinstance(a, str)):
+        parts = (atom.num, atom.den) if isinstance(atom, Floor) else atom.args
+        found.update(*map(divisors_of, parts))
+        if isinstance(atom, Floor) and isinstance(atom.den, Dim):
+            found.add(atom.den)
+    return frozenset(found)
 
 
 def evaluate(x: Size, values: Mapping[str, int], known: dict[Atom, int] | None = None) -> int:

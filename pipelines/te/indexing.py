@@ -121,6 +121,8 @@ def worst_index(op: Op, indices: Value) -> Value:
     def index(x: Value) -> Value:
         if not proves(lambda: op.times > 0):
             x = scalar.select(scalar.compare("gt", number(op.times, dtype), number(0, dtype), dtype), x, number(0, dtype))
+        if source.is_unsigned:  # a number beyond int64 would be negative in the int64 result
+            x = scalar.minimum(x, number((1 << 63) - 1, dtype), dtype)
         return scalar.subtract(x, number(first, dtype), dtype)
 
     return parallel(result_type(op), [found], index)

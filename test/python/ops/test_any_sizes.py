@@ -289,7 +289,7 @@ CASES: dict[str, list[Case]] = {
 }
 """By operators, which are tested in one program where there are several."""
 
-ELSEWHERE = ("nn_attention", "vision_all_class_non_max_suppression")
+ELSEWHERE = ("fft", "fft_plan", "fft_roots", "nn_attention", "vision_all_class_non_max_suppression")
 """Operators that have a file of their own."""
 
 

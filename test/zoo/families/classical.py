@@ -109,7 +109,6 @@ ROWS = {
     "forest-classifier": row(lambda: ensemble.RandomForestClassifier(**TREES, max_depth=8), "classes", zipmap=False),
     "extra-trees": row(lambda: ensemble.ExtraTreesClassifier(**TREES, max_depth=8), "classes", zipmap=True),
     "gradient-boosting": row(lambda: ensemble.GradientBoostingClassifier(**BOOSTED), "classes", zipmap=False),
-    "histogram-boosting": row(lambda: ensemble.HistGradientBoostingRegressor(max_iter=20, max_depth=4, random_state=SEED)),
     "decision-tree": row(lambda: sklearn.tree.DecisionTreeClassifier(max_depth=6, random_state=SEED), "classes", zipmap=False),
     "isolation-forest": row(lambda: ensemble.IsolationForest(n_estimators=20, random_state=SEED)),
     "ada-boost": row(lambda: ensemble.AdaBoostClassifier(n_estimators=10, random_state=SEED), "classes", zipmap=False),

@@ -213,18 +213,6 @@ ENCODER_DECODERS = {
     "switch-transformer": row(
         encoder_decoder, "SwitchTransformers", PAIR, **T5, num_experts=4, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1
     ),
-    "prophetnet": row(
-        encoder_decoder,
-        "ProphetNet",
-        PAIR,
-        hidden_size=64,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        num_encoder_attention_heads=4,
-        num_decoder_attention_heads=4,
-        max_position_embeddings=2200,
-        ngram=2,
-    ),
 }
 
 ROWS = DECODERS | CACHED_DECODERS | ENCODERS | ENCODER_DECODERS

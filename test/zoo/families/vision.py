@@ -81,7 +81,6 @@ TIMM = {
     "timm-pvt-v2": conv(from_timm("pvt_v2_b0"), multiple=32),
     "timm-edgenext": conv(from_timm("edgenext_xx_small"), multiple=32),
     "timm-mobilevit-v2": conv(from_timm("mobilevitv2_050"), multiple=32),
-    "timm-fastvit": conv(from_timm("fastvit_t8", embed_dims=(32, 64, 96, 128), layers=(1, 1, 1, 1)), multiple=32),
     "timm-repvgg": conv(from_timm("repvgg_a0", zero_init_last=False)),
     "timm-xcit": conv(from_timm("xcit_nano_12_p16_224", embed_dim=32, depth=2, num_heads=4), multiple=16),
     "timm-vit": fixed(from_timm("test_vit"), 160),

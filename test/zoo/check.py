@@ -169,6 +169,7 @@ def in_process(point: Point, work: Callable[[Point], None]) -> Point:
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
     pid = os.fork()
     if pid == 0:
+        Path("/proc/self/oom_score_adj").write_text("1000")  # where memory runs out, this process is to end
         try:
             work(point)
         except BaseException as error:

@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=2, help="exports at the same time (default 2)")
     parser.add_argument("--exporter", choices=[*EXPORTERS, "converter"], help="default: all")
-    parser.add_argument("--again", action="store_true", help="also what has been exported before")
+    parser.add_argument("--again", action="store_true", help="also what has been exported, or refused, before")
     options = parser.parse_args()
     unknown = sorted(set(options.names) - set(ARCHITECTURES))
     if unknown:
@@ -186,7 +186,8 @@ def main() -> int:
     known = json.loads(path.read_text()) if path.exists() else []
     rows = {(row["name"], row["exporter"]): row for row in known if row["name"] in ARCHITECTURES}
     wanted.sort(key=lambda pair: pair[1] == "dynamo")  # the slow ones last: a first table is there sooner
-    left = [pair for pair in wanted if options.again or not (options.out / "{}.{}.onnx".format(*pair)).exists()]
+    refused = {pair for pair, row in rows.items() if "error" in row}
+    left = [pair for pair in wanted if options.again or (pair not in refused and not (options.out / "{}.{}.onnx".format(*pair)).exists())]
     with ThreadPoolExecutor(options.jobs) as pool:
         for done, row in enumerate(pool.map(lambda pair: export_apart(*pair, options.out), left), 1):
             rows[row["name"], row["exporter"]] = row

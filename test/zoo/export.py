@@ -3,8 +3,8 @@
     python export.py --out DIR [--jobs N] [--again] [NAME ...]
 
 Runs in an environment with the packages of requirements.txt; `run.py` makes one and calls this. Networks are built from configurations
-with seeded random weights: nothing is downloaded. Every export has a process of its own: one that hangs or dies is a line of
-DIR/exports.json, and the others go on.
+with seeded random weights: nothing is downloaded. Every export has a process of its own: why one failed is in
+NAME.EXPORTER.refused, and the others go on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -140,16 +139,16 @@ def _child(name: str, exporter: str, out: Path) -> None:
 
             traceback.print_exc()
             sys.stderr.flush()
-            (out / f"{name}.{exporter}.failed").write_text(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
+            (out / f"{name}.{exporter}.refused").write_text(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}")
     os._exit(0)  # without the clean-up of what was forked
 
 
-def export_apart(name: str, exporter: str, out: Path) -> dict[str, Any]:
-    """Exports in a process of its own; gives the row of it."""
+def export_apart(stem: str, out: Path) -> str:
+    """Exports NAME.EXPORTER in a process of its own; gives the line about it."""
     begin = time.monotonic()
-    note = out / f"{name}.{exporter}.failed"
+    note = out / f"{stem}.refused"
     note.unlink(missing_ok=True)
-    process = multiprocessing.get_context("fork").Process(target=_child, args=(name, exporter, out))
+    process = multiprocessing.get_context("fork").Process(target=_child, args=(*stem.rsplit(".", 1), out))
     process.start()
     process.join(TIME_LIMIT)
     if process.is_alive():
@@ -158,8 +157,7 @@ def export_apart(name: str, exporter: str, out: Path) -> dict[str, Any]:
         note.write_text(f"more than {TIME_LIMIT} s")
     elif process.exitcode and not note.exists():
         note.write_text(f"the process ended with {process.exitcode}")
-    row = {"name": name, "exporter": exporter, "seconds": round(time.monotonic() - begin, 1)}
-    return {**row, "error": note.read_text()} if note.exists() else row
+    return f"{stem}: {note.read_text()[:150] if note.exists() else 'exported'} ({time.monotonic() - begin:.0f} s)"
 
 
 def main() -> int:
@@ -176,26 +174,14 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     torch.backends.mha.set_fastpath_enabled(False)  # an operator that no exporter knows
-    wanted = [
-        (name, exporter)
-        for name in options.names or ARCHITECTURES
-        for exporter in ARCHITECTURES[name].exporters
-        if options.exporter in (None, exporter)
-    ]
-    path = options.out / "exports.json"
-    known = json.loads(path.read_text()) if path.exists() else []
-    rows = {(row["name"], row["exporter"]): row for row in known if row["name"] in ARCHITECTURES}
-    wanted.sort(key=lambda pair: pair[1] == "dynamo")  # the slow ones last: a first table is there sooner
-    refused = {pair for pair, row in rows.items() if "error" in row}
-    left = [pair for pair in wanted if options.again or (pair not in refused and not (options.out / "{}.{}.onnx".format(*pair)).exists())]
+    chosen = {name: ARCHITECTURES[name] for name in options.names or ARCHITECTURES}
+    wanted = [f"{name}.{exporter}" for name, row in chosen.items() for exporter in row.exporters if options.exporter in (None, exporter)]
+    wanted.sort(key=lambda stem: stem.endswith(".dynamo"))  # the slow ones last
+    known = {path.stem for suffix in ("onnx", "refused") for path in options.out.glob(f"*.{suffix}")}
+    left = [stem for stem in wanted if options.again or stem not in known]
     with ThreadPoolExecutor(options.jobs) as pool:
-        for done, row in enumerate(pool.map(lambda pair: export_apart(*pair, options.out), left), 1):
-            rows[row["name"], row["exporter"]] = row
-            path.write_text(json.dumps(list(rows.values()), indent=1))
-            print(
-                f"[{done}/{len(left)}] {row['name']}.{row['exporter']}: {row.get('error', 'exported')[:150]} ({row['seconds']} s)",
-                flush=True,
-            )
+        for done, line in enumerate(pool.map(lambda stem: export_apart(stem, options.out), left), 1):
+            print(f"[{done}/{len(left)}] {line}", flush=True)
     return 0
 
 

@@ -126,6 +126,11 @@ def mean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs))
 
 
+def name_of(model: str) -> str:
+    """The architecture of NAME.EXPORTER."""
+    return model.rsplit(".", 1)[0]
+
+
 def sizes_text(sizes: dict[str, int]) -> str:
     return " ".join(f"{name}={size}" for name, size in sizes.items())
 
@@ -141,7 +146,7 @@ def notes_of(report: Row) -> str:
     return f"{len(without)} sizes that ONNX Runtime does not take" if without else ""
 
 
-def print_table(reports: list[Row], failed: list[Row], console: Console) -> None:
+def print_table(reports: list[Row], refused: int, console: Console) -> None:
     columns: dict[str, Any] = {"model": {"no_wrap": True}, "agree": NUMBER, "difference": NUMBER, "kernels": NUMBER}
     columns |= {"compile s": NUMBER, "CPU s": NUMBER, "ratio": NUMBER, "worst": NUMBER, "": {"overflow": "fold"}}
     table = make_table("the zoo", **columns)
@@ -161,11 +166,11 @@ def print_table(reports: list[Row], failed: list[Row], console: Console) -> None
             style=None if is_good(report) else "red",
         )
     console.print(table)
-    names = {report["model"].rsplit(".", 1)[0] for report in reports}
-    good = {name for name in names if all(is_good(r) for r in reports if r["model"].rsplit(".", 1)[0] == name)}
+    names = {name_of(report["model"]) for report in reports}
+    good = {name for name in names if all(is_good(r) for r in reports if name_of(r["model"]) == name)}
     points = [point for report in reports for point in report["points"]]
     console.print(
-        f"{len(names)} architectures in {len(reports)} models, {len(failed)} exports that torch's exporters refuse; "
+        f"{len(names)} architectures in {len(reports)} models, {refused} exports that torch's exporters refuse; "
         f"{len(good)} architectures agree wherever ONNX Runtime runs; "
         f"{sum(p['status'] == 'agrees' for p in points)} of {len(points)} sizes agree, {sum(p['status'] in BAD for p in points)} do not"
     )
@@ -177,15 +182,13 @@ def print_table(reports: list[Row], failed: list[Row], console: Console) -> None
 def run(options: argparse.Namespace, console: Console) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "reports").mkdir(exist_ok=True)
-    models, failed = options.out / "models", []
+    models = options.out / "models"
     if not options.no_export:
         python = options.python or make_environment(options.environment, console)
         command = [str(python), str(HERE / "export.py"), "--out", str(models), "--jobs", str(options.jobs), *options.names]
         subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": ""})
-    exports = json.loads((models / "exports.json").read_text())
-    chosen = [row for row in exports if not options.names or row["name"] in options.names]
-    failed = [row for row in chosen if "error" in row]
-    paths = [models / f"{row['name']}.{row['exporter']}.onnx" for row in chosen if "error" not in row]
+    paths = sorted(path for path in models.glob("*.onnx") if not options.names or name_of(path.stem) in options.names)
+    refused = {path.stem: path.read_text() for path in sorted(models.glob("*.refused"))}
     reports = []
     with ThreadPoolExecutor(options.jobs) as pool:
         running = [pool.submit(check_apart, path, options) for path in paths]
@@ -196,10 +199,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.print(line, markup=False, soft_wrap=True)
     order = [path.stem for path in paths]
     reports.sort(key=lambda report: order.index(report["model"]))
-    (options.out / "zoo.json").write_text(json.dumps({"reports": reports, "not exported": failed}, indent=1))
+    (options.out / "zoo.json").write_text(json.dumps({"reports": reports, "not exported": refused}, indent=1))
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda report: reproduce(report, options), first_of_each_kind(reports)))
-    print_table(reports, failed, console)
+    print_table(reports, len(refused), console)
     return 0 if all(map(is_good, reports)) else 1
 
 

@@ -32,7 +32,7 @@ from families import ARCHITECTURES
 from inputs import Input, as_data, make_inputs
 from network import SEED, Network, randomise
 
-TIME_LIMIT = 300
+TIME_LIMIT = 600
 """Seconds after which an export is ended."""
 
 

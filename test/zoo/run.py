@@ -76,7 +76,7 @@ def check_apart(path: Path, options: argparse.Namespace) -> Row:
             note = f"no end after {TIME_LIMIT} s"
     report = json.loads(part.read_text()) if part.exists() else {"model": path.stem, "points": [], "kernels": 0}
     if note:
-        report["error"] = report.get("error") or note
+        report["error"] = note if "process died" in report.get("error", "") else report.get("error") or note
     out.write_text(json.dumps(report, indent=1))
     part.unlink(missing_ok=True)
     return report

@@ -11,7 +11,7 @@ from functools import cache
 from typing import overload
 
 from relayc.runtime.artifact import ALIGNMENT
-from relayc.symbolic import Atom, Dim, Ranges, Size, ceil_div, evaluate, maximum, proves, symbols_of
+from relayc.symbolic import Atom, Dim, Ranges, Size, ceil_div, evaluate, factors, is_long, maximum, proves, symbols_of
 
 
 @overload
@@ -73,13 +73,18 @@ def _place(wanted: Sequence[tuple[int, int, int]], tensors: Sequence[Tensor] = (
 
 
 def _plan_symbolic(tensors: Sequence[Tensor]) -> Size:
-    """One plan for all sizes: of those that several cases lead to, the one that is never far from the plan for a case alone."""
+    """One plan for all sizes: of those that several cases lead to, the one that is never far from the plan for a case alone.
+
+    Where sizes are hard to compare, offsets become ever longer expressions: then tensors share slots.
+    """
     cases = _cases(tensors)
     known = _Known(cases)
     alone = [_place([(known.at(t.size)[i], t.first, t.last) for t in tensors]) for i in range(len(cases))]
     found: list[tuple[float, int, Size, list[Size]]] = []
     for number in range(len(cases)):
         total = _place_for(tensors, known, number)
+        if total is None:
+            total = _place_in_slots(tensors, known, number)
         worst = max(size / max(best, ALIGNMENT) for size, best in zip(known.at(total), alone, strict=True))
         found.append((worst, number, total, [t.offset for t in tensors]))
         if worst <= _CLOSE:
@@ -131,15 +136,17 @@ class _Known:
         return all(x <= y for x, y in zip(self.at(a), self.at(b), strict=True)) and proves(lambda: a <= b)
 
 
-def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
+def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size | None:
     """Greedy by the sizes of a case: each tensor at the lowest end of one that is alive with it where it is proved to be free; where it is
-    proved nowhere, behind all of these."""
+    proved nowhere, behind all of these. None where an offset becomes a long expression."""
     placed: list[tuple[Tensor, Size]] = []  # with their ends
     for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
         first, last = tensor.first, tensor.last
         others = [(other.offset, end) for other, end in placed if other.first <= last and first <= other.last]
         size = known.aligned(tensor.size)
         tensor.offset = _free_place(size, list(dict.fromkeys(others)), known, case)
+        if is_long(tensor.offset):
+            return None
         placed.append((tensor, known.sum(tensor.offset, size)))
     return _largest(end for _, end in placed)
 
@@ -151,6 +158,26 @@ def _free_place(size: Size, others: Sequence[tuple[Size, Size]], known: _Known, 
         if all(known.at_most(end, low) or known.at_most(high, place) for low, high in others):
             return place
     return _largest(ends)
+
+
+def _place_in_slots(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
+    """Slots one after the other, each as large as the largest of its tensors, of which no two are alive together: by the sizes of a case,
+    largest first, each tensor in the slot that grows least."""
+    slots: list[tuple[Size, list[Tensor]]] = []
+    for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
+        free = [i for i, (_, users) in enumerate(slots) if all(u.last < tensor.first or tensor.last < u.first for u in users)]
+        grown = {i: maximum(slots[i][0], known.aligned(tensor.size)) for i in free}
+        if grown:
+            best = min(grown, key=lambda i: (factors(grown[i]), known.at(grown[i])[case] - known.at(slots[i][0])[case]))
+            slots[best] = grown[best], [*slots[best][1], tensor]
+        else:
+            slots.append((known.aligned(tensor.size), [tensor]))
+    total: Size = 0
+    for size, users in slots:
+        for tensor in users:
+            tensor.offset = total
+        total = total + size
+    return total
 
 
 def _largest(sizes: Iterable[Size]) -> Size:

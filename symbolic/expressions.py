@@ -18,15 +18,17 @@ class Floor:
     """floor(num / max(den, 1)).
 
     A model whose sizes divide by `den` has no meaning where `den` is 0. The quotient has a value all the same, because a function computes
-    the sizes of all its branches before it chooses a branch. `depth` is the number of divisions, minima and maxima inside each other.
+    the sizes of all its branches before it chooses a branch. `depth` is the number of divisions, minima and maxima inside each other,
+    `factors` the number of factors in the text.
     """
 
-    __slots__ = ("_hash", "_text", "den", "depth", "num")
+    __slots__ = ("_hash", "_text", "den", "depth", "factors", "num")
 
     def __init__(self, num: "Size", den: "Size") -> None:
         self.num = num
         self.den = den
         self.depth = 1 + max(depth(num), depth(den))
+        self.factors = factors(num) + factors(den)
         self._hash = hash((num, den))
         self._text: str | None = None
 
@@ -47,14 +49,15 @@ class Floor:
 
 
 class Extreme:
-    """The smallest ("min") or largest ("max") of several sizes; `depth` as of Floor."""
+    """The smallest ("min") or largest ("max") of several sizes; `depth` and `factors` as of Floor."""
 
-    __slots__ = ("_hash", "_text", "args", "depth", "kind")
+    __slots__ = ("_hash", "_text", "args", "depth", "factors", "kind")
 
     def __init__(self, kind: str, args: tuple["Size", ...]) -> None:
         self.kind = kind
         self.args = args
         self.depth = 1 + max(map(depth, args))
+        self.factors = sum(map(factors, args))
         self._hash = hash((kind, args))
         self._text: str | None = None
 
@@ -278,14 +281,19 @@ def depth(x: Size) -> int:
     return 0 if isinstance(x, int) else max((atom.depth for m in x.terms for atom in m if not isinstance(atom, str)), default=0)
 
 
-MOST_DEPTH, MOST_FACTORS = 16, 256
-"""Divisions, minima and maxima inside of each other, and factors in all terms, of expressions that are worth to go on with."""
+def factors(x: Size) -> int:
+    """How many factors the text of a size has, those inside of divisions, minima and maxima too."""
+    return 1 if isinstance(x, int) else sum(1 if isinstance(atom, str) else atom.factors for m in x.terms for atom in m)
+
+
+MOST_DEPTH, MOST_FACTORS = 16, 1024
+"""The depth of expressions, and the factors in their text, up to which they are worth to go on with."""
 
 
 def is_long(x: Size) -> bool:
-    """Whether a size is an expression so long or so deep that whoever made it should give it a name: what is asked of an expression takes
-    time that grows with it, and goes as deep."""
-    return isinstance(x, Dim) and (depth(x) > MOST_DEPTH or sum(map(len, x.terms)) > MOST_FACTORS)
+    """Whether a size is an expression so long or so deep that whoever made it should give it a name or do without it: what is asked of an
+    expression takes time that grows with it, and goes as deep."""
+    return isinstance(x, Dim) and (depth(x) > MOST_DEPTH or factors(x) > MOST_FACTORS)
 
 
 def is_symbolic(x: object) -> bool:

@@ -168,16 +168,32 @@ Dim.holding = _HOLDING  # type: ignore[assignment] # Ranges are what is known
 
 
 def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
-    # One bound at a time: what bounds it asks for one bound of an expression of one division less, not for two of two.
+    """The best bound of an expression and of relaxed ones. Of several relaxations only that of the best immediate bound is relaxed further:
+    to follow all would ask 2^n questions about a sum of n minima and maxima."""
+    found = _immediate_bound(dim, ranges, upper)
+    left, scale = dim, 1
+    # What is asked for is the sign, as a rule.
+    while (found > 0) if upper else (found < 0):
+        choices = []
+        for relaxed, divisor in _relaxed(left, upper):
+            best = _immediate_bound(relaxed, ranges, upper) if isinstance(relaxed, Dim) else relaxed
+            choices.append((best if upper else -best, relaxed, divisor * scale))
+        if not choices:
+            break
+        best, chosen, scale = min(choices, key=lambda choice: choice[0])
+        found = min(found, best // scale) if upper else max(found, -(best // scale))
+        if not isinstance(chosen, Dim):
+            break
+        left = chosen
+    return found
+
+
+def _immediate_bound(dim: Dim, ranges: Ranges, upper: bool) -> int:
     found = _polynomial_bounds(dim, ranges)[upper]
     if (found <= 0) if upper else (found >= 0):
-        return found  # what is asked for is the sign, as a rule
+        return found
     product = _product_bound(dim, ranges, upper)
-    if product is not None:
-        found = min(found, product) if upper else max(found, product)
-    for least, most, scale in _relaxed(dim, upper):
-        found = min(found, bound(most, True) // scale) if upper else max(found, -(-bound(least, False) // scale))
-    return found
+    return found if product is None else min(found, product) if upper else max(found, product)
 
 
 def _polynomial_bounds(dim: Dim, ranges: Ranges) -> tuple[int, int]:
@@ -253,32 +269,32 @@ def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
     return min(low // least, low // most), max(high // least, high // most)
 
 
-def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, Size, int]]:
-    """Expressions that are at most, and at least, `dim` times a number: without one of its divisions, minima or maxima. Only the second is
-    meant where an upper bound is asked for, and only the first where a lower bound is.
+def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, int]]:
+    """Expressions that are at least `dim` (at most, where not `upper`) times a number, and the number: without one of the divisions, minima
+    or maxima of `dim`.
 
-    A division is within what is divided, which may cancel with other terms.
+    A division is within what is divided, which may cancel with other terms. The deepest goes first: then none comes back.
     """
-    for m, c in dim.terms.items():
-        if len(m) == 1 and isinstance(m[0], Floor) and isinstance(m[0].den, int):
-            scale = m[0].den // math.gcd(m[0].den, c)
-            factor, rest = c * scale // m[0].den, (dim - Dim({m: c})) * scale
-            ends = (rest + m[0].num * factor, rest + (m[0].num - (m[0].den - 1)) * factor)
-            yield (*ends, scale) if factor < 0 else (*ends[::-1], scale)
+    atoms = [(m[0].depth, m, m[0]) for m in dim.terms if len(m) == 1 and not isinstance(m[0], str)]
+    for _, m, atom in sorted(atoms, key=lambda entry: -entry[0]):
+        c = dim.terms[m]
+        if isinstance(atom, Floor) and isinstance(atom.den, int):
+            scale = atom.den // math.gcd(atom.den, c)
+            factor, rest = c * scale // atom.den, (dim - Dim({m: c})) * scale
+            yield rest + (atom.num - (0 if (factor > 0) == upper else atom.den - 1)) * factor, scale
             return
         # max is at least each of its arguments, min at most each: one side only.
-        if len(m) == 1 and isinstance(m[0], Extreme) and ((m[0].kind == "max") == (c > 0)) != upper:
+        if isinstance(atom, Extreme) and ((atom.kind == "max") == (c > 0)) != upper:
             rest = dim - Dim({m: c})
-            for arg in m[0].args:
-                one = rest + arg * c
-                yield (-FAR_SIZE, one, 1) if upper else (one, FAR_SIZE, 1)
+            yield from ((rest + arg * c, 1) for arg in atom.args)
             return
     coarser = _coarser(dim, upper)
-    yield coarser, coarser, 1
+    if coarser is not None:
+        yield coarser, 1
 
 
-def _coarser(dim: Dim, upper: bool) -> Size:
-    """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division; else no bound."""
+def _coarser(dim: Dim, upper: bool) -> Size | None:
+    """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division."""
     ranges, divisions = Ranges.current(), dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor))
     for m, c in dim.terms.items():
         if len(m) > 1 and (c > 0) == upper and all(ranges.atom_bounds(a)[0] >= 0 for a in m):
@@ -288,7 +304,7 @@ def _coarser(dim: Dim, upper: bool) -> Size:
                         left = list(m)
                         left.remove(atom)
                         return dim + Dim({m: -c}) + Dim({tuple(sorted((*left, other), key=str)): c * times})
-    return FAR_SIZE if upper else -FAR_SIZE
+    return None
 
 
 def _times(atom: Atom, other: Floor) -> int | None:
@@ -298,10 +314,6 @@ def _times(atom: Atom, other: Floor) -> int | None:
     times = other.den // den
     # floor(x / (k d)) = floor(floor(x / d) / k) is at least (floor(x / d) - (k - 1)) / k.
     return times if other.num // den - (times - 1) == Dim({(atom,): 1}) else None
-
-
-FAR_SIZE = 1 << 200
-"""Beyond all sizes: no bound."""
 
 
 def guess(x: Size) -> int:

@@ -20,6 +20,7 @@ from relayc.symbolic import (
     minimum,
     parse,
     proves,
+    ranges,
     substitute,
     symbol,
     symbols_of,
@@ -229,7 +230,7 @@ def test_what_divides_a_size(text: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [
-        ("min(5, n)*min(5, n) - min(5, n)*(min(5, n)//3)", 0, 25),
+        ("min(5, n)*min(5, n) - min(5, n)*(min(5, n)//3)", 0, 20),
         ("-((min(12, n) - n)//2)*n", 0, 44 * 100),
         ("n*m - n*min(n, m)", 0, 100 * 100),
         ("n*min(n, m) - n*m", -100 * 100, 0),
@@ -283,3 +284,28 @@ def test_a_divisor_of_1_at_least_is_written_without_saying_so_where_the_quotient
 
 def test_a_guess_of_a_quotient_by_a_size_that_is_typically_0() -> None:
     assert guess(parse("5*n//((n - 400)//320 + 1)")) == 5 * 128
+
+
+def test_a_sum_of_many_maxima_is_compared_in_linear_time(monkeypatch):
+    asked = []
+    find = ranges._polynomial_bounds
+    monkeypatch.setattr(ranges, "_polynomial_bounds", lambda dim, known: asked.append(dim) or find(dim, known))
+    with Ranges():
+        a, b, c = ([symbol(f"{name}{i}") for i in range(30)] for name in "abc")
+        total = sum(map(maximum, a, b), start=symbol("n"))
+        assert not proves(lambda: sum(map(maximum, a, c), start=symbol("n")) <= total)
+        assert len(asked) < 1000
+        # One choice of arguments of 2^30 proves it.
+        assert proves(lambda: sum([*a[::2], *b[1::2]]) <= total)
+        assert not proves(lambda: sum([*a[::2], *b[1::2], 1]) <= total)
+
+
+def test_nested_minima_maxima_and_divisions_are_compared_level_by_level():
+    with Ranges():
+        n = symbol("n")
+        x = y = n
+        for i in range(12):
+            x, y = maximum(x // 2 + symbol(f"a{i}"), x // 3 + symbol(f"b{i}")), maximum(y // 3 + symbol(f"b{i}"), y // 2 + symbol(f"a{i}"))
+        assert x == y
+        assert proves(lambda: x <= y + 1)
+        assert not proves(lambda: x <= n)

@@ -16,6 +16,7 @@ import contextvars
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import reduce
 from math import isfinite
 from types import TracebackType
 from typing import Any
@@ -42,6 +43,7 @@ from relayc.symbolic import (
     Ranges,
     Size,
     Undecided,
+    bound,
     bounds,
     evaluate,
     is_long,
@@ -251,20 +253,30 @@ def refreshed(x: Tensor) -> Tensor:
 
 
 def unified(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Tensors that broadcast to each other: dimensions of different expressions, none of which is 1, are taken for equal.
+    """Tensors that broadcast to each other. Dimensions of different expressions, none of which is 1, are taken for equal; beside others,
+    dimensions that are at most 1 are taken for 1.
 
     Raises ModelError where they cannot be.
     """
     if all(t.type.is_static for t in tensors):
         return tensors
     rank = max(t.rank for t in tensors)
-    wanted: list[Size] = [1] * rank
-    for position in range(1, rank + 1):
-        for d in (t.shape[-position] for t in tensors if t.rank >= position and t.shape[-position] != 1):
-            wanted[-position] = d if wanted[-position] == 1 else simpler(wanted[-position], d)
+    shapes = [(1,) * (rank - t.rank) + tuple(t.shape) for t in tensors]
+    wanted = [_common(dims) for dims in zip(*shapes, strict=True)]
+
+    def assumed(d: Size, common: Size) -> Size:
+        return 1 if d == 1 or (bound(d, True) == 1 != bound(common, True)) else common
+
     return tuple(
-        assume(t, [d if d == 1 else w for d, w in zip(t.shape, wanted[rank - t.rank :], strict=True)]) if t.rank else t for t in tensors
+        assume(t, tuple(map(assumed, shape, wanted))[rank - t.rank :]) if t.rank else t for t, shape in zip(tensors, shapes, strict=True)
     )
+
+
+def _common(dims: Iterable[Size]) -> Size:
+    """The size that dimensions of operands broadcast to: that of those which are not at most 1, where there are any."""
+    others = [d for d in dims if d != 1]
+    others = [d for d in others if bound(d, True) != 1] or others
+    return reduce(simpler, others) if others else 1
 
 
 # ---- the module that is being built ---------------------------------------------------------------------------------------------------

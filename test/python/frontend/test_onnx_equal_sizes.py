@@ -66,6 +66,13 @@ CASES = {
         [(f(5, 4) > 0, f(5, 4), f(5, 4))],
         [("b is 3 and a is 4", f(5, 4) > 0, f(5, 4), f(5, 3)), ("m is 4 and n is 5", f(5, 4) > 0, f(4, 4), f(5, 4))],
     ),
+    # Of one row of biases, as many as there are before position n: a size of at most 1 is 1 beside another one.
+    "a size of at most 1": (
+        """(float[n, m] x, float[1, 4] r) => (float[n, m] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] far = {99}> {
+          s = Shape<end = 1>(x) d = Sub(one, s) b = Max(d, zero) z = Slice(r, b, far, zero) t = Slice(z, zero, one, one) y = Add(x, t) }""",
+        [(f(5, 4), f(1, 4)), (f(1, 4), f(1, 4)), (f(1030, 3), f(1, 4))],
+        [],
+    ),
     "layer norm": (
         "(float[n, a] x, float[s] k, float[t] z) => (float[n, a] y) { y = LayerNormalization(x, k, z) }",
         [(f(5, 4), f(4), f(4))],

@@ -1,0 +1,355 @@
+"""Plants faults in the compiler, one at a time, and sees whether the tests find them.
+
+    python test/mutate.py coverage                     # once: which test executes which line, and how long it takes (an hour)
+    python test/mutate.py run --count 600 --seed 1     # plants faults all over, in proportion to what there is to get wrong
+    python test/mutate.py run --package symbolic --package pipelines/te
+    python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
+
+Of each fault only the tests that execute its lines run, the fastest first, until one fails; a fault that they all pass is given to the lit
+tests too. Survivors are printed as diffs, then a score for each package. OUT/faults.json keeps what has been found out: the same command
+goes on where it was ended. Faults that change no behaviour are listed with the reason in equivalent_faults.json.
+
+A driver of its own, as neither mutmut nor cosmic-ray chooses tests by the lines that they execute, or takes a package that is the root of
+its checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+from xml.etree import ElementTree
+
+from coverage.numbits import numbits_to_nums
+from faults import Fault, faults_of, is_fault
+from rich.console import Console
+
+from relayc.tools.tables import NUMBER, make_table
+
+ROOT = Path(__file__).parent.parent
+NOT_COMPILER = ("test", "bench", "docs", "examples", "tools")
+"""Folders of which no fault is planted."""
+LEAST_SECONDS = 60
+"""Seconds that the tests of a fault have beyond five times what they take without it: a fault may be a loop without end."""
+
+
+# ---- which test executes which line ----------------------------------------------------------------------------------------------------
+
+
+class Coverage:
+    """What `coverage` found out: tests by the lines that they execute, and their seconds.
+
+    Args:
+      folder: has .coverage, of coverage.py with the tests as contexts, and seconds.json.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._data = sqlite3.connect(f"file:{folder / '.coverage'}?mode=ro", uri=True, check_same_thread=False)
+        self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
+        self._contexts = dict(self._data.execute("select id, context from context"))
+        self._files = {str(Path(path).relative_to(ROOT)): id_ for id_, path in self._data.execute("select id, path from file")}
+
+    def tests_of(self, fault: Fault) -> list[str]:
+        """The tests that execute a line of a fault, fastest first; none where no test does."""
+        wanted, found = set(range(fault.lines[0], fault.lines[1] + 1)), set()
+        rows = self._data.execute("select context_id, numbits from line_bits where file_id = ?", (self._files.get(fault.path, -1),))
+        for context, bits in rows:
+            if not wanted.isdisjoint(numbits_to_nums(bits)):
+                found.add(self._contexts[context].partition("|")[0])
+        return sorted((test for test in found if test in self._seconds), key=lambda test: self._seconds[test])
+
+    def seconds(self, tests: Sequence[str]) -> float:
+        """How long some tests take."""
+        return sum(self._seconds[test] for test in tests)
+
+
+def measure_coverage(options: argparse.Namespace) -> int:
+    """Runs the tests once under coverage.py."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    data = options.out / ".coverage"
+    report = options.out / "junit.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(options.jobs), "--cov", str(ROOT), "--cov-context=test", "--cov-report="]
+    command += [f"--junit-xml={report}", "-o", "junit_family=xunit1", *options.tests]
+    code = subprocess.run(command, cwd=ROOT, env=_environment(ROOT, data), check=False).returncode
+    cases = ElementTree.parse(report).iter("testcase")
+    seconds = {f"{case.get('file')}::{case.get('name')}": float(case.get("time", "0")) for case in cases}
+    (options.out / "seconds.json").write_text(json.dumps(seconds))
+    return code
+
+
+def _environment(root: Path, coverage: Path | None = None) -> dict[str, str]:
+    """The environment of tests of the checkout `root`/relayc, or of ROOT itself."""
+    found = {**os.environ, "KMP_BLOCKTIME": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    if coverage:
+        found["COVERAGE_FILE"] = str(coverage)
+    if root != ROOT:
+        found["PYTHONPATH"] = str(root)
+    return found
+
+
+# ---- which faults are planted ----------------------------------------------------------------------------------------------------------
+
+
+def package_of(path: str) -> str:
+    """The package that a score is given for: relayc's own, and those in pipelines."""
+    parts = Path(path).parent.parts
+    return "/".join(parts[: 2 if parts[:1] == ("pipelines",) else 1]) or "relayc"
+
+
+def equivalent() -> set[tuple[str, str, str]]:
+    """Faults that change no behaviour: file, line and line with the fault, without the spaces around them."""
+    entries = json.loads((Path(__file__).parent / "equivalent_faults.json").read_text())
+    return {(entry["path"], entry["line"], entry["fault"]) for entry in entries}
+
+
+def first_change(fault: Fault, source: str) -> tuple[str, str]:
+    """The first line that a fault changes, before and after."""
+    pairs = zip(source.splitlines(), fault.planted(source).splitlines(), strict=False)
+    before, after = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+    return before.strip(), after.strip()
+
+
+def candidates(options: argparse.Namespace) -> list[Fault]:
+    """All faults in the files that the options name."""
+    changed = changed_lines(options.changed) if options.changed else None
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        name = str(path.relative_to(ROOT))
+        if Path(name).parts[0] in NOT_COMPILER or name.startswith((".", "build/")):
+            continue
+        if options.package and not any(name.startswith(f"{package.rstrip('/')}/") or name == package for package in options.package):
+            continue
+        source = path.read_text()
+        faults = faults_of(name, source)
+        found += [f for f in faults if changed is None or not changed[name].isdisjoint(range(f.lines[0], f.lines[1] + 1))]
+    return found
+
+
+def changed_lines(revisions: str) -> defaultdict[str, set[int]]:
+    """The lines of each file that a range of revisions wrote, as they are numbered now if nothing has been changed since."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    text = subprocess.run(["git", "diff", "-U0", revisions, "--", "*.py"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("+++ b/"):
+            name = line[6:]
+        elif match := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            begin, count = int(match[1]), int(match[2] or 1)
+            found[name].update(range(begin, begin + count))
+    return found
+
+
+def chosen(faults: Sequence[Fault], count: int, seed: int) -> list[Fault]:
+    """So many faults, of each package in proportion to what there are, but one at least; kinds of faults take turns.
+
+    Constants and operators are more than half of all faults, and conditions are what people get wrong.
+    """
+    rng = random.Random(seed)
+    by_package: defaultdict[str, list[Fault]] = defaultdict(list)
+    for fault in faults:
+        by_package[package_of(fault.path)].append(fault)
+    known, found = equivalent(), []
+
+    def counts(fault: Fault) -> bool:
+        source = (ROOT / fault.path).read_text()
+        return is_fault(fault, source) and (fault.path, *first_change(fault, source)) not in known
+
+    for package in sorted(by_package):
+        of_kind: defaultdict[str, list[Fault]] = defaultdict(list)
+        for fault in by_package[package]:
+            of_kind[fault.kind].append(fault)
+        for group in of_kind.values():
+            rng.shuffle(group)
+        queue = [group for _, group in sorted(of_kind.items())]
+        wanted = max(1, round(count * len(by_package[package]) / len(faults)))
+        while wanted and any(queue):
+            for group in queue:
+                while group and wanted:
+                    fault = group.pop()
+                    if counts(fault):
+                        found.append(fault)
+                        wanted -= 1
+                        break
+    rng.shuffle(found)
+    return found
+
+
+# ---- whether the tests find them ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What became of a fault: `found` by the test `by`, `survived` so many tests, or `not executed` by any."""
+
+    fault: Fault
+    status: str
+    tests: int = 0
+    by: str = ""
+
+
+class Checkout:
+    """A copy of the checkout in which faults are planted, one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._root, self._folder = folder, folder / "relayc"
+        ignored = shutil.ignore_patterns(".venv", ".git", "build", "__pycache__", ".*_cache", "*.egg-info")
+        shutil.copytree(ROOT, self._folder, ignore=ignored)
+
+    def outcome_of(self, fault: Fault, coverage: Coverage, options: argparse.Namespace) -> Outcome:
+        """Plants a fault and runs its tests."""
+        tests = _within(coverage, coverage.tests_of(fault), options.limit, options.seed)
+        path = self._folder / fault.path
+        source = path.read_text()
+        path.write_text(fault.planted(source))
+        try:
+            by = self._pytest(tests, 5 * coverage.seconds(tests) + LEAST_SECONDS) if tests else ""
+            if not by and options.lit:
+                by = self._lit()
+        finally:
+            path.write_text(source)
+        return Outcome(fault, "found" if by else "survived" if tests else "not executed", len(tests), by)
+
+    def _pytest(self, tests: Sequence[str], seconds: float) -> str:
+        names = self._root / "tests.txt"
+        names.write_text("\n".join(tests))
+        code, text = self._run([sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"@{names}"], seconds)
+        if code == 0:
+            return ""
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+        return failed[1] if failed else "no end" if code is None else text.strip().splitlines()[-1] if text.strip() else f"exit {code}"
+
+    def _lit(self) -> str:
+        code, text = self._run([str(Path(sys.executable).parent / "lit"), "-q", "-j", "1", "test/lit"], 1200)
+        failed = re.search(r"^  (\S+ :: \S+)", text, re.MULTILINE)
+        return "" if code == 0 else failed[1] if failed else "lit"
+
+    def _run(self, command: Sequence[str], seconds: float) -> tuple[int | None, str]:
+        """Exit code (None where there is no end) and output of a command, whose processes all end with it."""
+        with tempfile.TemporaryFile("w+") as out:
+            process = subprocess.Popen(
+                command, cwd=self._folder, env=_environment(self._root), stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            try:
+                code: int | None = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            out.seek(0)
+            return code, out.read()
+
+
+def _within(coverage: Coverage, tests: list[str], limit: float, seed: int) -> list[str]:
+    """The fastest tests, for half of the seconds, and some of the others for the rest, so that all kinds of tests are among them."""
+    first: list[str] = []
+    while tests and coverage.seconds([*first, tests[0]]) <= limit / 2:
+        first.append(tests.pop(0))
+    random.Random(seed).shuffle(tests)
+    left = limit - coverage.seconds(first)
+    others = []
+    for test in tests:
+        if coverage.seconds([test]) <= left:
+            others.append(test)
+            left -= coverage.seconds([test])
+    # A fault that only slow tests execute gets one all the same.
+    return [*first, *others] or tests[:1]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Plants faults, and prints what survives."""
+    faults = chosen(candidates(options), options.count, options.seed)
+    coverage, kept = Coverage(options.out), options.out / "faults.json"
+    outcomes = {outcome.fault: outcome for outcome in _read(kept)}
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        free: SimpleQueue[Checkout] = SimpleQueue()
+        for number in range(options.jobs):
+            free.put(Checkout(Path(folder) / str(number)))
+
+        def outcome_of(fault: Fault) -> Outcome:
+            if fault in outcomes:
+                return outcomes[fault]
+            checkout = free.get()
+            try:
+                return checkout.outcome_of(fault, coverage, options)
+            finally:
+                free.put(checkout)
+
+        for number, outcome in enumerate(pool.map(outcome_of, faults), 1):
+            outcomes[outcome.fault] = outcome
+            kept.write_text(json.dumps([asdict(o) for o in outcomes.values()], indent=1))
+            if outcome.status != "found":
+                console.print(_diff(outcome), markup=False, soft_wrap=True)
+            console.print(f"[{number}/{len(faults)}] {outcome.status} {outcome.by}", markup=False, soft_wrap=True)
+    print_scores([outcomes[fault] for fault in faults], console)
+    console.print(f"{(time.monotonic() - began) / 60:.0f} min")
+    return 0
+
+
+def _read(path: Path) -> Iterator[Outcome]:
+    for entry in json.loads(path.read_text()) if path.exists() else ():
+        fault = entry.pop("fault")
+        yield Outcome(Fault(**{**fault, "lines": tuple(fault["lines"])}), **entry)
+
+
+def _diff(outcome: Outcome) -> str:
+    source = (ROOT / outcome.fault.path).read_text()
+    before, after = (text.splitlines(keepends=True) for text in (source, outcome.fault.planted(source)))
+    lines = difflib.unified_diff(before, after, outcome.fault.path, f"{outcome.fault.kind}: {outcome.status}, {outcome.tests} tests", n=2)
+    return "".join(lines)
+
+
+def print_scores(outcomes: Sequence[Outcome], console: Console) -> None:
+    """A table of what is found of the faults in each package."""
+    of_package: defaultdict[str, list[str]] = defaultdict(list)
+    for outcome in outcomes:
+        of_package[package_of(outcome.fault.path)].append(outcome.status)
+        of_package["all"].append(outcome.status)
+    columns: Mapping[str, Any] = {"package": {"no_wrap": True}, "faults": NUMBER, "found": NUMBER, "%": NUMBER, "not executed": NUMBER}
+    table = make_table("faults that the tests find", **columns)
+    for package, statuses in sorted(of_package.items(), key=lambda item: (item[0] == "all", item[0])):
+        found = statuses.count("found")
+        share = f"{100 * found / len(statuses):.0f}"
+        table.add_row(package, str(len(statuses)), str(found), share, str(statuses.count("not executed")))
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutate", help="folder of what is found out (default: build/mutate)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="faults, or tests, at the same time (default 2)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    measured = commands.add_parser("coverage", help="find out which test executes which line")
+    measured.add_argument("tests", nargs="*", default=["test/python"], help="files or folders of tests (default: all)")
+    planted = commands.add_parser("run", help="plant faults")
+    planted.add_argument("--count", type=int, default=600, metavar="N", help="faults (default 600)")
+    planted.add_argument("--seed", type=int, default=0, help="of the choice of faults (default 0)")
+    planted.add_argument("--package", action="append", metavar="PATH", help="a folder or file, may be given several times (default: all)")
+    planted.add_argument("--changed", metavar="A..B", help="only lines that a range of revisions changed")
+    planted.add_argument("--limit", type=float, default=120, metavar="S", help="seconds of tests for each fault, without it (default 120)")
+    planted.add_argument("--no-lit", dest="lit", action="store_false", help="leave the lit tests out")
+    options = parser.parse_args()
+    return measure_coverage(options) if options.command == "coverage" else run(options, Console(highlight=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

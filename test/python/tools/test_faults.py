@@ -1,0 +1,46 @@
+"""The faults that test/mutate.py plants: each kind once, and none where nothing can go wrong."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2]))
+from faults import faults_of, is_fault
+
+CASES = {
+    "if a < b: pass": {"if a <= b: pass", "if not (a < b): pass"},
+    "x = a and b or c": set(),
+    "x = [n for n in y if n == z]": {"x = [n for n in y if n != z]"},
+    "x = a // b": {"x = a * b", "x = ((b) // (a))"},
+    "x = min(a, 2)": {"x = max(a, 2)", "x = min(a, 3)", "x = min(a, 1)"},
+    "if a:\n    raise ValueError(f'{a - 1}')": {"if not (a):\n    raise ValueError(f'{a - 1}')", "if a:\n    pass"},
+    "found[a, b] = c": {"found[0, b] = c", "found[a, 0] = c"},
+    "key = a, b": {"key = 0, b", "key = a, 0"},
+    "x += y": {"pass"},
+    "f(x)": {"pass"},
+    "é = 'ä' * a if b >= c else True": {
+        "é = 'ä' * a if b > c else True",
+        "é = 'ä' * a if not (b >= c) else True",
+        "é = 'ä' * a if b >= c else False",
+    },
+    'def f(x: dict[str, 3] = 0) -> "a < b":\n    "a < b"\n    assert a < b\n    return x': {
+        'def f(x: dict[str, 3] = 1) -> "a < b":\n    "a < b"\n    assert a < b\n    return x'
+    },
+}
+
+
+@pytest.mark.parametrize("source", CASES)
+def test_each_kind_of_fault_is_planted(source):
+    planted = {fault.planted(source) for fault in faults_of("file.py", source) if is_fault(fault, source)}
+    if source.startswith("x = a and"):
+        # Each condition is dropped, in whatever parentheses.
+        assert {text.replace("(", "").replace(")", "") for text in planted} == {"x = b or c", "x = a or c", "x = a and b", "x = c"}
+    else:
+        assert planted == CASES[source]
+
+
+def test_the_lines_of_a_fault_are_those_of_its_part():
+    source = "x = 1\ny = f(a,\n      b < c)\n"
+    (boundary,) = (fault for fault in faults_of("file.py", source) if fault.kind == "a boundary")
+    assert boundary.lines == (3, 3)

@@ -1,0 +1,83 @@
+"""Poolings at sizes around the limits of their kernels: windows beside channels and along columns, against numpy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from contractions import bound_of
+from limits import Case, cases_of, check
+
+from relayc.dialects.relay import build
+
+
+def pooling(
+    op: str,
+    taps: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    layout: str = "NCHW",
+    channels: int = 3,
+    dtype: str = "float32",
+    dilation: Sequence[int] = (1, 1),
+    strategy: str = "window_columns",
+    **more: bool,
+) -> Case:
+    """max_pool2d or avg_pool2d of [b, channels, h, w] in a layout; `pads` are top, left, bottom, right. Means count no padding."""
+    shape = {"NCHW": f"b, {channels}, h, w", "NHWC": f"b, h, w, {channels}"}.get(layout, f"b, {channels // 8}, h, w, 8")
+    order = {"NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}
+
+    def plain(x: np.ndarray) -> np.ndarray:
+        if layout in order:
+            return x.transpose(order[layout])
+        return x.transpose(0, 1, 4, 2, 3).reshape(x.shape[0], -1, *x.shape[2:4])
+
+    def ordered(x: np.ndarray) -> np.ndarray:
+        if layout in order:
+            return x.transpose(np.argsort(order[layout]))
+        return x.reshape(x.shape[0], -1, 8, *x.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+    def seen(x: np.ndarray, outside: float) -> np.ndarray:
+        """[b, channels, rows, columns, taps...]"""
+        x = np.pad(x, [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])], constant_values=outside)
+        reach = [(k - 1) * d + 1 for k, d in zip(taps, dilation, strict=True)]
+        found = np.lib.stride_tricks.sliding_window_view(x, reach, (2, 3))
+        return found[:, :, :: strides[0], :: strides[1], :: dilation[0], :: dilation[1]]
+
+    def expected(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        if op == "max":
+            exact = np.int64 if np.dtype(dtype).kind in "iu" else np.float64
+            lowest = -np.inf if exact == np.float64 else np.iinfo(dtype).min
+            return ordered(seen(plain(x).astype(exact), lowest).max((4, 5))), 0.0
+        wide = plain(x).astype(np.float64)
+        count = seen(np.ones_like(wide), 0).sum((4, 5))
+        total, magnitude = (seen(v, 0).sum((4, 5)) / count for v in (wide, np.abs(wide)))
+        # A rounding for each sum, and two for the division, which may be a product with the reciprocal.
+        return ordered(total), ordered(bound_of(taps[0] * taps[1] + 2, total, magnitude, dtype))
+
+    attrs = {"pool_size": tuple(taps), "strides": tuple(strides), "padding": tuple(pads), "layout": layout, "dilation": tuple(dilation)}
+    spans = [(k - 1) * d + 1 for k, d in zip(taps, dilation, strict=True)]
+    lows = {name: max(1, spans[i] - pads[i] - pads[i + 2]) for i, name in enumerate("hw")}
+    return Case([f"{dtype}[{shape}]"], lambda x: build(f"nn.{op}_pool2d", x, **attrs, **more), expected, strategy, lows)
+
+
+CASES = {
+    "max": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1)),
+    "average": pooling("avg", (3, 3), (1, 1), (1, 1, 1, 1)),
+    "max, far at the end": pooling("max", (2, 5), (1, 2), (0, 1, 1, 3)),
+    "average, strided": pooling("avg", (5, 5), (2, 2), (2, 2, 2, 2)),
+    "max, apart": pooling("max", (3, 3), (3, 3), (0, 0, 0, 0), strategy=""),
+    "max, dilated": pooling("max", (3, 3), (1, 1), (2, 3, 2, 3), dilation=(2, 3)),
+    "max, channels last": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1), "NHWC", 19, strategy="window_channels"),
+    "average, channels last": pooling("avg", (3, 2), (2, 1), (1, 0, 1, 1), "NHWC", 40, strategy="window_channels"),
+    "max, blocks of channels": pooling("max", (3, 3), (1, 1), (1, 1, 1, 1), "NCHW8c", 16, strategy="window_channels"),
+    "max of doubles": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1), dtype="float64"),
+    "max of halves": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1), dtype="float16", strategy=""),
+    "max of bytes": pooling("max", (3, 3), (1, 1), (1, 1, 1, 1), dtype="int8", strategy=""),
+    "max of bytes, channels last": pooling("max", (3, 3), (2, 2), (1, 1, 1, 1), "NHWC", 70, "uint8", strategy="window_channels"),
+    "average of bf16": pooling("avg", (3, 3), (1, 1), (1, 1, 1, 1), dtype="bfloat16", strategy=""),
+}
+
+
+@pytest.mark.parametrize(("name", "mcpu"), cases_of(CASES))
+def test_sizes_around_the_limits_of_the_plan(name: str, mcpu: str) -> None:
+    check(CASES[name], mcpu)

@@ -33,6 +33,7 @@ MOST_OPERATIONS, MOST_ELEMENTS = 1.5e7, 3e5
 """Of one call: the reference takes some milliseconds for them."""
 LARGEST = 4200
 """Limits beyond this are left out."""
+POWERS = {1 << i for i in range(2, 13)}
 ALL = "RELAYC_TEST_SYMBOLS" in os.environ
 
 
@@ -88,12 +89,16 @@ def limits_of(code: str) -> set[int]:
     """The numbers that sizes are compared with, divided by, rounded to, reduced by and counted in, and the lanes of vectors."""
     found = {int(n) for n in re.findall(r"vector<(\d+)x", code)}
     constants = {name: int(n) for name, n in re.findall(r"(%\S+) = arith\.constant (-?\d+) : index", code)}
-    decides = r"arith\.(?:cmpi|(?:ceil|floor)?div[su]i|rem[su]i|min[su]i|max[su]i|andi|addi|subi)\b|scf\.(?:for|parallel)\b|affine\.(?:min|max)\b"
+    decides = (
+        r"arith\.(?:cmpi|(?:ceil|floor)?div[su]i|rem[su]i|min[su]i|max[su]i|andi|addi|subi)\b|scf\.(?:for|parallel)\b|affine\.(?:min|max)\b"
+    )
     for line in re.findall(rf"^.*(?:{decides}).*$", code, re.MULTILINE):
         numbers = {constants[name] for name in re.findall(r"%[\w-]+", line) if name in constants}
         # Of additions those that take away: what is left is compared.
         found |= {abs(n) for n in numbers if n < 0 or not re.search(r"arith\.(addi|subi)", line)}
-    return {n for n in found if 2 < n <= LARGEST}
+    found = {n for n in found if 2 < n <= LARGEST}
+    # Loops without vectors go on by one, as of a scan, where any number is as good as these, or by runs that double, as of a sort.
+    return found if "vector<" in code else found | POWERS
 
 
 class Around:
@@ -120,7 +125,7 @@ class Around:
         self.goals = sorted(goals, key=str)
 
     def choose(self, count: int) -> list[Sizes]:
-        """All smallest, and each symbol above 1,024; then `count` that meet goals, each others than those before, or as many as there are."""
+        """All smallest, and each symbol above 1,024; then up to `count` that meet goals, each others than those before."""
         found = [{name: self._low(name) for name in self.case.symbols}]
         for name in self.case.symbols:
             large = self._small() | {name: int(self.rng.choice(LARGE))}
@@ -233,6 +238,9 @@ def _inputs(arrays: Sequence[np.ndarray | Const]) -> list[np.ndarray]:
 def _compare(case: Case, found: np.ndarray, arrays: Sequence[np.ndarray | Const], where: str) -> None:
     expected, bound = case.expected(*[a.array if isinstance(a, Const) else a for a in arrays])
     assert found.shape == expected.shape, f"{where}: found {found.shape}, expected {expected.shape}"
+    if expected.dtype.kind == "b":
+        assert found.dtype == expected.dtype, where
+        found, expected = found.astype(np.int8), expected.astype(np.int8)
     bound = np.broadcast_to(bound, expected.shape)
     same = (found == expected) | (np.isnan(found) & np.isnan(expected)) if expected.dtype.kind == "f" else found == expected
     with np.errstate(invalid="ignore"):

@@ -11,7 +11,8 @@ from support import Const
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
 
-LAST = {1: ("NCW", "NWC", "OIW", "WIO"), 2: ("NCHW", "NHWC", "OIHW", "HWIO")}
+LAST = {1: {"data_layout": "NWC", "kernel_layout": "WIO"}, 2: {"data_layout": "NHWC", "kernel_layout": "HWIO"}}
+"""Layouts with channels last, by spatial axes."""
 
 
 def convolution(
@@ -29,15 +30,18 @@ def convolution(
     n = len(weight) - 2
     strides, dilation, pads = tuple(strides) or (1,) * n, tuple(dilation) or (1,) * n, tuple(pads) or (0,) * 2 * n
     names, channels = ("h", "w")[2 - n :], weight[1] * groups
-    out = [f"({s} + {a + b - (k - 1) * d - 1})//{by} + 1" for s, a, b, k, d, by in zip(names, pads[:n], pads[n:], weight[2:], dilation, strides, strict=True)]
+    out = [
+        f"({s} + {a + b - (k - 1) * d - 1})//{by} + 1"
+        for s, a, b, k, d, by in zip(names, pads[:n], pads[n:], weight[2:], dilation, strides, strict=True)
+    ]
     shape, shape_out = ([*names, c] if last else [c, *names] for names, c in ((list(names), channels), (out, weight[0])))
-    layout, layout_last, kernel, kernel_last = LAST[n]
-    attrs = {"strides": strides, "padding": pads, "dilation": dilation, "groups": groups}
-    attrs |= {"data_layout": layout_last, "kernel_layout": kernel_last} if last else {}
-    attrs |= {"out_dtype": "int32"} if dtype == "int8" else {}
+    attrs = {"strides": strides, "padding": pads, "dilation": dilation, "groups": groups, "out_dtype": "int32" if dtype == "int8" else ""}
+    attrs |= LAST[n] if last else {}
     w = wide(np.random.default_rng(weight), weight, dtype)
     exact = np.int64 if dtype == "int8" else np.float64
-    reach = {name: max(1, (k - 1) * d + 1 - a - b) for name, k, d, a, b in zip(names, weight[2:], dilation, pads[:n], pads[n:], strict=True)}
+    reach = {
+        name: max(1, (k - 1) * d + 1 - a - b) for name, k, d, a, b in zip(names, weight[2:], dilation, pads[:n], pads[n:], strict=True)
+    }
 
     def body(x: ir.Value, w: ir.Value, *z: ir.Value) -> ir.Value:
         y = build(f"nn.conv{n}d", x, w, **attrs)
@@ -73,7 +77,12 @@ def transposed(weight: Sequence[int], strides: Sequence[int], pads: Sequence[int
         """As a convolution of the data with zeros between the elements."""
         spread = np.zeros((*x.shape[:2], *((size - 1) * s + 1 for size, s in zip(x.shape[2:], strides, strict=True))))
         spread[(slice(None), slice(None), *(slice(None, None, s) for s in strides))] = x
-        w = np.flip(w, tuple(range(2, 2 + n))).reshape(groups, -1, *w.shape[1:]).swapaxes(1, 2).reshape(-1, w.shape[0] // groups, *w.shape[2:])
+        w = (
+            np.flip(w, tuple(range(2, 2 + n)))
+            .reshape(groups, -1, *w.shape[1:])
+            .swapaxes(1, 2)
+            .reshape(-1, w.shape[0] // groups, *w.shape[2:])
+        )
         around = [k - 1 - p for k, p in zip([*weight[2:]] * 2, pads, strict=True)]
         return convolve(spread, w, (1,) * n, (1,) * n, around, groups)
 
@@ -81,7 +90,9 @@ def transposed(weight: Sequence[int], strides: Sequence[int], pads: Sequence[int
         found, magnitude = scattered(x.astype(np.float64), w.astype(np.float64)), scattered(np.abs(x), np.abs(w))
         return found, bound_of(int(weight[0] // groups * np.prod(weight[2:])), found, magnitude, "float32")
 
-    lows = {name: 1 + max(0, -(-(a + b + 1 - k) // s)) for name, k, s, a, b in zip(names, weight[2:], strides, pads[:n], pads[n:], strict=True)}
+    lows = {
+        name: 1 + max(0, -(-(a + b + 1 - k) // s)) for name, k, s, a, b in zip(names, weight[2:], strides, pads[:n], pads[n:], strict=True)
+    }
     shape = f"float32[b, {weight[0]}, {', '.join(names)}]"
     return Case([shape, Const(w)], lambda x, w: build(f"nn.conv{n}d_transpose", x, w, **attrs), expected, "contraction", lows)
 

@@ -27,6 +27,22 @@ def _mirrored() -> Kernel:
     return Kernel(te.create_prim_func([x, b]), [array], array + array[::-1] + 2)
 
 
+def _windows(taps: int) -> Kernel:
+    """Maxima B of windows of A with stride 4."""
+    x = te.placeholder((32,), name="X")
+    a = te.compute((32,), lambda i: x[i] + 1.0, name="A")
+    k = te.reduce_axis((0, taps), name="k")
+    b = te.compute((7,), lambda j: te.max(a[4 * j + k], axis=k), name="B")
+    array = np.random.default_rng(2).standard_normal(32).astype(np.float32)
+    expected = np.lib.stride_tricks.sliding_window_view(array, taps)[:28:4][:7].max(1) + 1
+    return Kernel(te.create_prim_func([x, b]), [array], expected)
+
+
+def _windows_at_their_elements(s: Schedule) -> None:
+    outer, _ = s.split("i", [None, 4])
+    s.reverse_compute_at("B", outer)
+
+
 REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] = {
     "under it already": (DENSE, lambda s: s.compute_at("C", "i"), "block C: expected a loop that is not around it, found i"),
     "an output": (DENSE, lambda s: s.compute_at("R", "x"), "block R: expected no output of @main, found that it writes R"),
@@ -43,6 +59,7 @@ REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] 
     ),
     "unfinished": (DENSE, lambda s: s.reverse_compute_at("D", "k"), "block D: expected that C is done in an iteration of loop k"),
     "a split reduction": (SOFTMAX, lambda s: s.reverse_compute_at("S", "b"), "block S: dimension 1 of E: .* in one iteration of loop b"),
+    "windows that overlap": (lambda: _windows(5), _windows_at_their_elements, "block B: dimension 0 of A: expected"),
     "neighbours": (_mirrored, lambda s: s.reverse_compute_at("B", "i"), "block B: dimension 0 of A: expected an index that tells"),
     "inlined reduction": (DENSE, lambda s: s.compute_inline("C"), "block C: expected parallel iterators only, found a reduction"),
     "inlined output": (DENSE, lambda s: s.compute_inline("R"), "block R: expected no output of @main"),
@@ -189,6 +206,13 @@ def test_rows_of_softmax_one_after_the_other() -> None:
     for block in ("E", "S", "N"):
         s.reverse_compute_at(block, row)
     assert all(s.get_loops(b)[0] == row for b in s.get_blocks())
+    kernel.check(s)
+
+
+def test_windows_side_by_side_at_their_elements() -> None:
+    kernel = _windows(4)
+    s = Schedule(kernel.mod)
+    _windows_at_their_elements(s)
     kernel.check(s)
 
 

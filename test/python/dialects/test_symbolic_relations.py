@@ -342,6 +342,13 @@ def test_what_relations_refuse(name: str, shapes: list[T], attributes: dict[str,
         shape_after(name, *types_of(*shapes), **attributes)
 
 
+def test_only_sizes_that_cannot_be_one_are_not_squeezed() -> None:
+    with Ranges({"n": Range(1)}), pytest.raises(RelayError, match="axis: expected the axes to drop, as a dimension is not known"):
+        shape_after("squeeze", *types_of(("n", 1, 3)))
+    with Ranges({"n": Range(2)}):
+        assert shape_after("squeeze", *types_of(("n", 1, 3))) == [("n", "3")]
+
+
 def test_conditions_say_what_is_left_open() -> None:
     cls = OPS["take"]
     data, indices = types_of(("n", 8))[0], TensorType((symbol("k"),), "int64")

@@ -272,6 +272,24 @@ def test_a_library_that_is_replaced_is_loaded_anew(tmp_path):
         np.testing.assert_array_equal(relayc.load_module(path)["main"](FLOATS), module["main"](FLOATS))
 
 
+def test_memory_that_is_kept_grows_with_the_calls(tmp_path):
+    """By 64 bytes too: what is written behind a block is found when it is freed."""
+    nodes = [helper.make_node("Softmax", ["x"], ["s"]), helper.make_node("CumSum", ["s", "axis"], ["y"])]
+    path = tmp_path / "grows.so"
+    relayc.compile(model_of(nodes, {"x": ["n"]}, initializers={"axis": np.array(0)}), cache=False).export_library(path)
+    code = """
+import tvm_ffi
+library = tvm_ffi.load_module(sys.argv[2])
+for least in (16, 1024, 4096):
+    for n in (least, least + 16, least + 17, least + 32, least + 48, 2 * least):
+        x = np.linspace(-4, 4, n, dtype=np.float32)
+        powers = np.exp(x.astype(np.float64))
+        found = np.from_dlpack(library["main"](x))
+        np.testing.assert_allclose(found, (powers / powers.sum()).cumsum(), rtol=n * 2.0**-22)
+"""
+    in_another_process(code, COMPILER, path)
+
+
 def test_programs_with_strings_need_the_runtime(tmp_path):
     node = helper.make_node("StringConcat", ["a", "b"], ["y"])
     module = relayc.compile(model_of([node], {name: (TensorProto.STRING, [2]) for name in "ab"}), cache=False)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from oracle import values
-from support import run, run_each
+from support import Const, run, run_each, run_program
+
+from relayc.dialects.relay import build
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-12, "float16": 2e-3, "bfloat16": 2e-2}
 """Of one rounding of the result for the 16-bit types, which accumulate in f32; of sums of some hundred terms for f32."""
@@ -47,6 +49,14 @@ def test_batch_matmul_broadcasts_a_batch_of_one(left, right, dtype):
     x, y = values((left, 5, 13), dtype), values((right, 7, 13), dtype, seed=1)
     a, b = wide(x, y)
     close(run("nn.batch_matmul", x, y), a @ b.transpose(0, 2, 1), dtype)
+
+
+def test_a_weight_that_two_kernels_read_in_layouts_of_their_own():
+    x, w = values((5, 96)), values((96, 96), seed=1)
+    a, b = wide(x, w)
+    dense, product = run_program(lambda x, w: [build("nn.dense", x, w), build("nn.matmul", x, w)], [x, Const(w)], opt_level=0)
+    close(dense, a @ b.T, "float32")
+    close(product, a @ b, "float32")
 
 
 def test_batch_matmul_transposes():

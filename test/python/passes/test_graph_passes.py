@@ -98,15 +98,17 @@ def same_with_and_without_passes(body, arrays, rtol=1e-5):
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
-@pytest.mark.parametrize("transposed", [False, True])
-def test_scales_into_grouped_convolutions(groups, transposed):
+@pytest.mark.parametrize("layout", ["OIHW", "HWIO", "IOHW"])
+def test_scales_into_grouped_convolutions(groups, layout):
     x = normal(2, 4, 5, 6)
-    name, axis = ("nn.conv2d_transpose", "IOHW") if transposed else ("nn.conv2d", "OIHW")
-    weight = normal(4, 8 // groups, 3, 3, seed=1) if transposed else normal(8, 4 // groups, 3, 3, seed=1)
+    name = "nn.conv2d_transpose" if layout == "IOHW" else "nn.conv2d"
+    sizes = {"O": 8, "I": 4, "H": 3, "W": 3}
+    sizes["O" if layout == "IOHW" else "I"] //= groups
+    weight = normal(*(sizes[axis] for axis in layout), seed=1)
     scale, bias, before = (Const(normal(n, 1, 1, seed=s)) for n, s in ((8, 2), (8, 3), (4, 4)))
 
     def body(x, w, scale, bias, before):
-        conv = build(name, build("multiply", x, before), w, groups=groups, kernel_layout=axis)
+        conv = build(name, build("multiply", x, before), w, groups=groups, kernel_layout=layout)
         return [build("multiply", build("add", conv, bias), scale)]
 
     mod = apply(program(body, [x, Const(weight), scale, bias, before]), "FoldScaleAxis", "FoldConstant", "DeadCodeElimination")

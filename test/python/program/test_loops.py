@@ -76,6 +76,29 @@ def test_a_table_that_is_read_later_is_copied(body, stays):
     assert ("relay.updates" in text) == stays
 
 
+def test_a_loop_begins_with_a_part_of_a_concatenation():
+    """The loop writes to what it begins with; the concatenation, which is read after it, keeps its own."""
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(x=f32(4, 8), steps=ROUNDS)
+    def main(x, steps):
+        first = op.tanh(x)
+        joined = op.concatenate(first, op.exp(x), axis=0)
+        found = program.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, op.sin(y) + x), (np.int64(0), first))[1]
+        return found, op.negative(joined)
+
+    module = relayc.compile(program)
+    x = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)
+    for steps in (0, 1, 3):
+        y = np.tanh(x)
+        for _ in range(steps):
+            y = np.sin(y) + x
+        found, joined = module["main"](x, np.array(steps))
+        np.testing.assert_allclose(found, y, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(joined, -np.concatenate([np.tanh(x), np.exp(x)]), rtol=1e-6)
+
+
 def test_products_in_a_loop_at_any_number_of_rows():
     """Their tiles and blocks are others than outside of loops; the weight is large enough for its panels to be visited to and fro."""
     rng = np.random.default_rng(3)

@@ -143,6 +143,23 @@ def retarget(array):
     return tvm_ffi.from_dlpack(capsule)
 
 
+def from_offset(array):
+    """A tensor of which DLPack says that it begins 32 bytes after its pointer."""
+    whole = np.concatenate([np.full(32, 0x5A, np.uint8), np.frombuffer(array.tobytes(), np.uint8)])
+    capsule = whole[32:].view(array.dtype).reshape(array.shape).__dlpack__(max_version=(1, 0))
+    tensor = _capsule_pointer(capsule, b"dltensor_versioned") + 32
+    ctypes.c_uint64.from_address(tensor).value -= 32
+    ctypes.c_uint64.from_address(tensor + 40).value = 32
+    return tvm_ffi.from_dlpack(capsule)
+
+
+def test_a_tensor_begins_at_its_offset(module, x):
+    found = np.empty_like(x)
+    module["add"].packed(from_offset(x), from_offset(2 * x), to_tensor(found))
+    np.testing.assert_array_equal(found, 3 * x)
+    np.testing.assert_array_equal(module["add"](from_offset(x), x), 2 * x)
+
+
 def test_a_tensor_on_another_device_is_a_value_error(module, x, n):
     with pytest.raises(ValueError, match=r"main: argument 0 'x': expected float32\[2, 3\] on the cpu, found a tensor on cuda:0"):
         module["main"](retarget(x), n)

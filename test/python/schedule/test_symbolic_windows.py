@@ -34,6 +34,8 @@ SIZES = [
     (3, 3, 17),
     (1, 9, 40),
     (1, 31, 37),
+    (1, 3, 63),
+    (1, 2, 127),
 ]
 """Batch, height and width: empty, shorter than a tile and than a vector, primes, longer than a task."""
 

@@ -42,6 +42,24 @@ def values(shape: Sequence[int], dtype: str = "float32", seed: int = 0) -> np.nd
     return rng.standard_normal(shape).astype(dtype)
 
 
+def many_values(shape: Sequence[int], dtype: str, seed: int = 0) -> np.ndarray:
+    """Seeded test values: as `values`, but integers of 8 bits and more, as far as f32 tells them apart."""
+    if np.dtype(dtype).kind not in "iu":
+        return values(shape, dtype, seed)
+    limits = np.iinfo(dtype)
+    return np.random.default_rng([seed, *shape]).integers(max(limits.min, -1000), min(limits.max, 1000), shape, dtype, endpoint=True)
+
+
+def assert_cut_off(found: np.ndarray, expected: np.ndarray) -> None:
+    """Asserts that integers are numbers cut off after the point; one off is as good where a rounding of f32 may carry the number over an
+    integer."""
+    assert np.abs(expected).max() > 50
+    is_whole = np.abs(expected - np.round(expected)) <= 1e-5 * np.maximum(np.abs(expected), 1)
+    assert np.count_nonzero(is_whole & (expected != 0)) <= expected.size // 2
+    error = np.abs(found.astype(np.float64) - np.trunc(expected))
+    assert (error <= is_whole).all(), f"found {found[error > is_whole][:5]}, expected {expected[error > is_whole][:5]}"
+
+
 def needs_exact_bytes() -> None:
     """Skips a test of products of 8-bit integers where ONNX Runtime saturates sums of pairs of them: on CPUs without VNNI."""
     if not {"avx512vnni", "avxvnni"} & host_features():

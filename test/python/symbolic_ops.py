@@ -161,16 +161,19 @@ def _values(type_: TensorType, seed: int) -> np.ndarray:
     return values(type_.static_shape, type_.dtype, seed)
 
 
-def agrees_with_symbols(body: Body, arrays: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
+def agrees_with_symbols(body: Body, arrays: Sequence[Any], outputs: Sequence[np.ndarray]) -> tuple[int, int, bool]:
     """Asserts that a program gives `outputs` of `arrays` where a random part of its sizes is symbolic, and at other sizes what is right.
 
     Equal sizes are one symbol. Where attributes do not let sizes be symbols, as few of them as that needs stay numbers; other sizes that
-    the program of numbers does not take are left out.
+    the program of numbers does not take are an error of the symbolic one.
+
+    Returns: how many sizes were chosen to be symbols, and were symbols, and whether results were compared at other sizes.
     """
     inputs = [a for a in arrays if not isinstance(a, Const)]
     numbers = sorted({n for a in inputs for n in a.shape if n > 1})
     rng = np.random.default_rng([len(inputs), *numbers])
     chosen = [n for n in numbers if rng.random() < 0.7]
+    wanted = len(chosen)
     while chosen:
         symbols: dict[int, Size] = {n: symbol(f"n{n}") for n in chosen}
         types = [a if isinstance(a, Const) else TensorType(tuple(symbols.get(n, n) for n in a.shape), a.dtype.name) for a in arrays]
@@ -180,7 +183,7 @@ def agrees_with_symbols(body: Body, arrays: Sequence[Any], outputs: Sequence[np.
         except RelayError:
             chosen.pop(int(rng.integers(len(chosen))))
     if not chosen:
-        return
+        return wanted, 0, False
     with PassContext(instruments=[Verifier()]):
         module = compile(mod, **target_of_tests())
     assert_same(_outputs(module, inputs), outputs, f"symbols for {chosen}")
@@ -189,12 +192,15 @@ def agrees_with_symbols(body: Body, arrays: Sequence[Any], outputs: Sequence[np.
     try:
         expected = run_program(body, resized)
     except RelayError:
-        return
+        with pytest.raises(ValueError):
+            _outputs(module, [a for a in resized if not isinstance(a, Const)])
+        return wanted, len(chosen), False
     except ValueError:  # indices that are out of range now
         with pytest.raises(ValueError, match=r"index .* into"):
             _outputs(module, [a for a in resized if not isinstance(a, Const)])
-        return
+        return wanted, len(chosen), False
     assert_same(_outputs(module, [a for a in resized if not isinstance(a, Const)]), expected, f"sizes {others}")
+    return wanted, len(chosen), True
 
 
 def _outputs(module: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -23,6 +23,18 @@ DEVICE = "_cpu"
 REFUSED = refused_cases()
 
 
+class ValuesDiffer(AssertionError):
+    """Outputs are of the expected number, types and shapes, and of other values.
+
+    Attributes:
+      pairs: (expected, found) of each.
+    """
+
+    def __init__(self, message: str, pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        super().__init__(message)
+        self.pairs = pairs
+
+
 class ExactTest(BackendTest):
     """The package's tests, where sequences are of the expected length and compared element by element: the package takes a tensor in a
     sequence for a sequence of rows, which a scalar has not."""
@@ -31,7 +43,13 @@ class ExactTest(BackendTest):
     def assert_similar_outputs(
         cls, ref_outputs: Sequence[Any], outputs: Sequence[Any], rtol: float, atol: float, model_dir: str | None = None
     ) -> None:
-        super().assert_similar_outputs(flat(ref_outputs), flat(outputs), rtol, atol, model_dir)
+        expected, found = flat(ref_outputs), flat(outputs)
+        try:
+            super().assert_similar_outputs(expected, found, rtol, atol, model_dir)
+        except AssertionError as error:
+            if [(v.shape, v.dtype) for v in expected] == [(v.shape, v.dtype) for v in found]:
+                raise ValuesDiffer(str(error), list(zip(expected, found, strict=True))) from error
+            raise
 
 
 def flat(values: Sequence[Any]) -> list[np.ndarray]:
@@ -45,14 +63,33 @@ def refuses(test: Test, name: str) -> Test:
 
     @functools.wraps(test)
     def check(self: unittest.TestCase) -> None:
-        expected = AssertionError if REFUSED[name].startswith(DIFFERING) else (OnnxError, unittest.SkipTest)
+        differs = REFUSED[name].removeprefix(DIFFERING) if REFUSED[name].startswith(DIFFERING) else None
         try:
             test(self)
-        except expected:  # skipped is what is_compatible says no to
+        except (OnnxError, unittest.SkipTest):  # skipped is what is_compatible says no to
+            if differs is not None:
+                raise
+            return
+        except ValuesDiffer as error:
+            if differs is None:
+                raise
+            for expected, found in error.pairs:
+                differs_as_said(differs, expected, found)
             return
         pytest.fail(f"{name} passes now: take it off {REFUSED_FILE.name}")
 
     return check
+
+
+def differs_as_said(reason: str, expected: np.ndarray, found: np.ndarray) -> None:
+    """Checks an output that may have other values than a case expects. Another generator chooses between 0 and a value: the value is the same
+    where both choose it, and neither choice is the only one. Else the difference is a rounding."""
+    if reason != "numbers of another generator":
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        return
+    both = (expected != 0) & (found != 0)
+    np.testing.assert_allclose(found[both], expected[both], rtol=1e-6)
+    assert found.size < 16 or 0.1 < np.mean(found != 0) < 0.9 or np.array_equal(found, expected)
 
 
 def cpu_tests() -> dict[str, type[unittest.TestCase]]:

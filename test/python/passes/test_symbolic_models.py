@@ -56,13 +56,16 @@ def test_a_symbolic_model_has_the_groups_of_the_static_one(name, precision):
 
 
 def arrays(mod, seed=0):
-    """Values for the arguments of main: 0 and -1 for integers, which masks, tokens and indices into an axis of one element may be."""
+    """Values for the arguments of main: any index into the tables that integers are read as indices of, else 0 and -1, which masks and
+    indices into an axis of one element may be."""
     rng = np.random.default_rng(seed)
     found = []
     for argument in mod.main.regions[0].blocks[0].arguments:
         type_ = TensorType.of(argument)
         shape, dtype = type_.static_shape, numpy_dtype(type_.dtype)
-        found.append((rng.standard_normal(shape) if type_.is_float else rng.integers(-1, 1, shape)).astype(dtype))
+        takes = [op for use in argument.uses if (op := use.owner.opview).operation.name == "relay.take" and use.operand_number == 1]
+        rows = min((TensorType.of(op.operation.operands[0]).static_shape[op.axis] for op in takes), default=1)
+        found.append((rng.standard_normal(shape) if type_.is_float else rng.integers(-rows, rows, shape)).astype(dtype))
     return found
 
 

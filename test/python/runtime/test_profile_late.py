@@ -84,7 +84,13 @@ def growing():
 
 @pytest.mark.parametrize(("n", "steps"), [(2, 0), (2, 5), (1, 7), (0, 3)])
 def test_a_loop_that_carries_late_tensors(growing, n, steps):
-    check(growing, np.ones((n, 3), np.float32), np.array(steps, np.int32))
+    x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+    y = x
+    for _ in range(steps):
+        y = np.concatenate([y, x])
+        y = y * np.float32(0.5) if y.max(initial=-np.inf) > 4 else np.concatenate([y, y]) + np.float32(1)
+    np.testing.assert_array_equal(growing["main"](x, np.array(steps, np.int32)), y)
+    check(growing, x, np.array(steps, np.int32))
 
 
 def test_the_work_of_a_site_is_that_of_all_its_sizes(growing):

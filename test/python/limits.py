@@ -30,7 +30,7 @@ from relayc.symbolic import Dim, evaluate, symbols_of
 Sizes = dict[str, int]
 
 LARGE = (1025, 1031, 1087)
-MOST_OPERATIONS, MOST_ELEMENTS = 1.5e7, 3e5
+MOST_OPERATIONS, MOST_ELEMENTS = 1.5e7, 6e5
 """Of one call: the reference takes some milliseconds for them."""
 LARGEST = 1 << 17
 """Limits beyond this are left out."""
@@ -48,6 +48,7 @@ class Case:
       expected: the result of arrays, wide (float64, or integers), and how far each element may be off.
       strategy: one that a kernel must have got.
       lows: of symbols, 1 where nothing is said.
+      caches: options of the target: with small caches small programs have several blocks.
       make: an operand of a shape and a dtype.
     """
 
@@ -56,6 +57,7 @@ class Case:
     expected: Callable[..., tuple[np.ndarray, np.ndarray | float]]
     strategy: str = ""
     lows: Mapping[str, int] = field(default_factory=dict)
+    caches: Mapping[str, int] = field(default_factory=dict)
     make: "Callable[[np.random.Generator, Sequence[int], str], np.ndarray] | None" = None
 
     @property
@@ -99,7 +101,7 @@ def limits_of(code: str) -> set[int]:
         found |= {abs(n) for n in numbers if n < 0 or not re.search(r"arith\.(addi|subi)", line)}
     found = {n for n in found if 2 < n <= LARGEST}
     # Loops without vectors go on by one, as of a scan, where any number is as good as these, or by runs that double, as of a sort.
-    return found if "vector<" in code else found | POWERS
+    return found if "vector<" in code or not code else found | POWERS
 
 
 class Around:
@@ -107,7 +109,7 @@ class Around:
 
     Args:
       module: the program for all sizes, compiled with `keep_ir`.
-      code: whose limits are meant; of each kernel of the module its own where none is given.
+      code: that has limits too, of the program for known sizes.
 
     Attributes:
       goals: (extent, number) where an extent of a kernel is a limit or a multiple of it, or one off.
@@ -118,7 +120,7 @@ class Around:
         known = set(case.symbols)
         goals = set()
         for kernel, own in _kernels(module):
-            limits = limits_of(code or own)
+            limits = limits_of(own) | limits_of(code)
             numbers = {n + d for limit in limits for n in (limit, 2 * limit) for d in (-1, 0, 1)} | {3 * limit for limit in limits}
             for extent in _extents(kernel):
                 if set(symbols_of(extent)) <= known:
@@ -196,7 +198,7 @@ def cases_of(table: Mapping[str, Case]) -> list[Any]:
 def check(case: Case, mcpu: str, count: int = 100, static: int = 2) -> None:
     """The program compiled once, at `count` sizes around the limits of its kernels; and compiled for `static` of the sizes around the
     limits that its kernels have for known sizes."""
-    target = Target("cpu", mcpu=mcpu, num_threads=2)
+    target = Target("cpu", mcpu=mcpu, num_threads=2, **case.caches)
     module = compile(symbolic_program(lambda *v: [case.body(*v)], case.types), target=target, keep_ir=True)
     taken = {kernel.schedule.split()[0] for kernel in module.kernels}
     assert not case.strategy or case.strategy in taken, [kernel.schedule for kernel in module.kernels]
@@ -217,7 +219,9 @@ def check(case: Case, mcpu: str, count: int = 100, static: int = 2) -> None:
 def _falling(case: Case) -> Iterator[Sizes]:
     """Sizes that are all large, then smaller."""
     for size in (131, 97, 67, 53, 37, 23, 17, 11, 7, 5, 3):
-        yield {name: max(case.lows.get(name, 1), size if i else min(size, 3)) for i, name in enumerate(case.symbols)}
+        yield {
+            name: max(case.lows.get(name, 1), size if i or len(case.symbols) == 1 else min(size, 3)) for i, name in enumerate(case.symbols)
+        }
 
 
 def _check_static(cases: Sequence[tuple[Case, Sizes]], target: Target) -> None:

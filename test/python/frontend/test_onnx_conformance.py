@@ -82,8 +82,8 @@ def refuses(test: Test, name: str) -> Test:
 
 
 def differs_as_said(reason: str, expected: np.ndarray, found: np.ndarray) -> None:
-    """Checks an output that may have other values than a case expects. Another generator chooses between 0 and a value: the value is the same
-    where both choose it, and neither choice is the only one. Else the difference is a rounding."""
+    """Checks an output that may have other values than a case expects. Another generator chooses between 0 and a value: where both choose
+    the value it is the same, and neither choice is the only one. Else the difference is a rounding."""
     if reason != "numbers of another generator":
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
         return

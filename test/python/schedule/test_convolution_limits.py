@@ -1,6 +1,7 @@
 """Convolutions of every form at sizes around the limits of their kernels, against exact sums with rigorous bounds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,8 @@ def transposed(weight: Sequence[int], strides: Sequence[int], pads: Sequence[int
     return Case([shape, Const(w)], lambda x, w: build(f"nn.conv{n}d_transpose", x, w, **attrs), expected, "contraction", lows)
 
 
+SMALL = {"l1_bytes": 2 << 10, "l2_bytes": 16 << 10}
+
 CASES = {
     "direct": convolution((12, 7, 3, 3), pads=(1, 1, 1, 1), residual=True),
     "direct, strided, channels last": convolution((20, 5, 3, 5), strides=(2, 2), pads=(1, 2, 0, 1), last=True),
@@ -104,6 +107,8 @@ CASES = {
     "1x1": convolution((33, 17, 1, 1), residual=True),
     "1x1, channels last": convolution((33, 17, 1, 1), last=True),
     "1x1, strided": convolution((10, 9, 1, 1), strides=(2, 3)),
+    "1x1, chunks": replace(convolution((26, 150, 1, 1), residual=True), caches=SMALL),
+    "direct, chunks": replace(convolution((20, 12, 3, 3), pads=(1, 1, 1, 1)), caches=SMALL),
     "depthwise": convolution((6, 1, 3, 3), pads=(1, 1, 1, 1), groups=6, strategy="window_columns", residual=True),
     "depthwise, strided": convolution((3, 1, 5, 5), strides=(2, 2), pads=(2, 2, 2, 2), groups=3, strategy="window_columns"),
     "depthwise, channels last": convolution((35, 1, 3, 3), pads=(1, 1, 1, 1), groups=35, last=True, strategy="window_channels"),

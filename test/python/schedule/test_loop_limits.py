@@ -41,7 +41,7 @@ def case(
         reference,
         strategy,
         lows or {},
-        make,
+        make=make,
     )
 
 

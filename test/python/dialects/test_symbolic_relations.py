@@ -4,14 +4,14 @@ The cases are the operations of the lit tests of the dialect. Some of the sizes 
 what it gives is compared with what it gives for numbers. Where a number is refused, a condition that the relation left open is violated.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from relayc.dialects.relay import OPS, IRModule, Op, RelayError, TensorType
 from relayc.dialects.relay.conditions import Condition, collected
@@ -56,8 +56,13 @@ func.func @others(%i: tensor<1x3x8x8xf32>, %g: tensor<1x2x4x5xf32>, %r: tensor<4
   %7 = "relay.reinterpret"(%r) {dtype = "int32"} : (tensor<4x5xf32>) -> tensor<4x5xi32>
   return
 }
+func.func @broadcasts(%a: tensor<2x1x6xf32>, %c: tensor<7x1xi1>, %x: tensor<7x5xf32>, %y: tensor<1x5xf32>) {
+  %0 = "relay.broadcast_to"(%a) {shape = array<i64: 3, 2, 5, 6>} : (tensor<2x1x6xf32>) -> tensor<3x2x5x6xf32>
+  %1 = "relay.where"(%c, %x, %y) : (tensor<7x1xi1>, tensor<7x5xf32>, tensor<1x5xf32>) -> tensor<7x5xf32>
+  return
+}
 """
-"""Operators of which the lit tests have no case."""
+"""Operators of which the lit tests have no case of known sizes."""
 
 Case = tuple[type[Op], tuple[RelayType, ...], dict[str, Any]]
 
@@ -164,32 +169,46 @@ def expressions(size: int) -> list[str]:
     return ["n", "m", "n + m"] + [f"{by}*n" for by in (2, 3, 4, 6, 8, 12) if size % by == 0]
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_a_symbolic_relation_is_that_of_numbers(data: st.DataObject) -> None:
-    by_name = cases()
-    case = data.draw(st.sampled_from(by_name[data.draw(st.sampled_from(sorted(by_name)))]))
-    distinct = sorted({d for type_ in case[1] for t in flat_types(type_) for d in t.shape if isinstance(d, int)})
-    assume(distinct)
-    chosen = data.draw(st.lists(st.sampled_from(distinct), min_size=1, max_size=3, unique=True))
+FIXED = {"random.threefry_generate"}
+"""Operators of which the sizes of no operand may be symbols."""
+
+
+def test_a_symbolic_relation_is_that_of_numbers() -> None:
+    """Of every operator some cases that are not refused: those in which the sizes that it must compare are not made different."""
+    rng = np.random.default_rng(0)
+    for name, found in sorted(cases().items()):
+        if any(map(_sizes, found)):
+            tries = (_agrees_where_given(found, rng) for _ in range(60))
+            assert sum(itertools.islice(filter(None, tries), 4)) == 4 or name in FIXED, f"{name} refuses symbols"
+
+
+def _sizes(case: Case) -> list[int]:
+    return sorted({d for type_ in case[1] for t in flat_types(type_) for d in t.shape if isinstance(d, int)})
+
+
+def _agrees_where_given(found: Sequence[Case], rng: np.random.Generator) -> bool:
+    """Makes some sizes of one of an operator's cases symbolic, and checks the relation at values of the symbols; False where it refuses."""
+    case = found[rng.integers(len(found))]
+    distinct = _sizes(case)
+    if not distinct:
+        return False
     sizes: dict[int, Size] = {}
-    for i, size in enumerate(chosen):
-        text = data.draw(st.sampled_from(expressions(size)))
+    for i, size in enumerate(rng.choice(distinct, min(len(distinct), int(rng.integers(1, 4))), replace=False).tolist()):
+        text = str(rng.choice(expressions(size)))
         sizes[size] = parse(text.replace("n", f"n{i}").replace("m", f"m{i}"))
-    low = data.draw(st.integers(0, 2))
-    made = symbolic(case, sizes, data.draw(st.booleans()))
-    names = sorted({s for size in sizes.values() for s in (f"n{i}" for i in range(3))} | {f"m{i}" for i in range(3)})
-    with Ranges({name: Range(low) for name in names}):
+    low = int(rng.integers(3))
+    made = symbolic(case, sizes, bool(rng.integers(2)))
+    with Ranges({f"{letter}{i}": Range(low) for letter in "nm" for i in range(3)}):
         try:
-            found, conditions = relation(made)
+            types, conditions = relation(made)
         except RelayError:
-            # Not provable for these sizes: what is, the other tests say.
-            return
+            return False
         for _ in range(6):
-            values = {name: data.draw(st.sampled_from([v for v in SIZES if v >= low])) for name in names}
+            values = {f"{letter}{i}": int(rng.choice([v for v in SIZES if v >= low])) for letter in "nm" for i in range(3)}
             if made[0].relay_name == "reshape" and 0 in at(made, values)[2]["newshape"]:
                 continue  # there 0 is a code, and no size
-            agrees(made, values, found, conditions)
+            agrees(made, values, types, conditions)
+    return True
 
 
 def test_every_operator_has_a_case() -> None:

@@ -33,6 +33,8 @@ _CANONICALIZE = "canonicalize{top-down=false}"
 _CSE = _functions("cse")
 _CANONICAL = _functions(_CANONICALIZE, "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
 _LINALG = _functions("convert-linalg-to-loops")
+_DIVISIONS_IN_INDICES = "affine.delinearize_index"
+_EXPAND_INDICES = _functions("affine-expand-index-ops")
 _TO_LOOPS = (_functions("arith-expand{include-bf16=true}"), "convert-math-to-funcs", _LINALG)
 _TO_BRANCHES = _functions(
     _CANONICALIZE, "convert-vector-to-scf{full-unroll=true}", "convert-scf-to-cf", "expand-strided-metadata", "lower-affine"
@@ -85,7 +87,9 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
             copies_to_linalg(module.operation)
         has_hints = keep_loops(module)
         has_linalg = "memref.copy" in names or any(name.startswith("linalg.") for name in names)
-        _run(module, *(p for p in _TO_LOOPS if has_linalg or p != _LINALG))
+        # Divisions by symbols, which the guard must see.
+        expand_indices = (_EXPAND_INDICES,) if _DIVISIONS_IN_INDICES in names else ()
+        _run(module, *expand_indices, *(p for p in _TO_LOOPS if has_linalg or p != _LINALG))
         has_regions = share_loops(module)
         guard_divisions(module)
         if x86:

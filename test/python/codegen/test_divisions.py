@@ -9,6 +9,8 @@ from jitted import call, compile_text, elementwise
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.codegen.divisions import Proofs, check_divisions
+from relayc.pipelines.cpu.lowering import lower_to_llvm
+from relayc.pipelines.target import Target
 
 BITS = 64
 LOWEST, HIGHEST = -(1 << BITS - 1), (1 << BITS - 1) - 1
@@ -49,6 +51,25 @@ def test_machine_code_with_a_division_that_may_trap_is_an_error() -> None:
             module = ir.Module.parse(text.replace("DIVIDE", name))
             with pytest.raises(ValueError, match=f"expected a division that cannot trap, found .*llvm.{name}"):
                 check_divisions(module)
+
+
+def test_a_division_by_a_symbol_in_an_index_is_guarded() -> None:
+    text = """
+    func.func @f(%i: index, %n: index, %m: index, %out: memref<3xindex>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %0:3 = affine.delinearize_index %i into (3, %n, %m) : index, index, index
+      memref.store %0#0, %out[%c0] : memref<3xindex>
+      memref.store %0#1, %out[%c1] : memref<3xindex>
+      memref.store %0#2, %out[%c2] : memref<3xindex>
+      return
+    }"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        lower_to_llvm(module, Target("cpu"))
+        assert "llvm.sdiv" in str(module)
+        check_divisions(module)
 
 
 def _wrapped(value: int) -> int:

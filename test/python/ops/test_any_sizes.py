@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from support import Const
-from symbolic_ops import Case, agrees, cases_of
+from oracle import values
+from support import Const, run_program
+from symbolic_ops import Case, agrees, agrees_with_symbols, cases_of
 
+from relayc.dialects.relay import build
 from relayc.dialects.relay.names import ir_name
 from relayc.pipelines.te.core import RULES
 
@@ -301,3 +303,22 @@ def test_an_operator_at_any_sizes(names: str, case: Case) -> None:
 def test_every_operator_has_a_case() -> None:
     covered = {ir_name(name) for names in CASES for name in names.split()}
     assert set(RULES) - covered == set(ELSEWHERE)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "attrs"),
+    [
+        ("nn.softmax", [(3, 5)], {}),
+        ("add", [(7, 3, 5), (3, 1)], {}),
+        ("nn.dense", [(5, 12), (7, 12)], {}),
+        ("nn.conv2d", [(2, 3, 9, 11), (4, 3, 3, 3)], {"padding": (1, 1, 1, 1)}),
+        ("transpose", [(3, 7, 5)], {"axes": (2, 0, 1)}),
+        ("concatenate", [(3, 4), (5, 4)], {"axis": 0}),
+    ],
+)
+def test_programs_are_run_with_symbols_and_at_other_sizes(name, shapes, attrs):
+    """What `run` does for some tests is not refused where nothing stands against it."""
+    arrays = [values(shape, seed=i) for i, shape in enumerate(shapes)]
+    body = lambda *operands: [build(name, *operands, **attrs)]  # noqa: E731 (an argument, not a definition)
+    wanted, symbols, compared = agrees_with_symbols(body, arrays, run_program(body, arrays))
+    assert wanted >= 1 and symbols == wanted and compared

@@ -195,7 +195,7 @@ def cases_of(table: Mapping[str, Case]) -> list[Any]:
     return [pytest.param(name, mcpu, id=f"{name}-{mcpu}") for name, mcpu in chosen]
 
 
-def check(case: Case, mcpu: str, count: int = 100, static: int = 2) -> None:
+def check(case: Case, mcpu: str, count: int = 60, static: int = 2) -> None:
     """The program compiled once, at `count` sizes around the limits of its kernels; and compiled for `static` of the sizes around the
     limits that its kernels have for known sizes."""
     target = Target("cpu", mcpu=mcpu, num_threads=2, **case.caches)

@@ -261,7 +261,7 @@ def test_any_dimensions_may_be_symbolic(name, data):
     check(found, fixed, several, TARGETS[data.draw(st.sampled_from(sorted(TARGETS)))])
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["native", "sse"])
 @pytest.mark.parametrize("name", ["add_row", "bytes", "transpose", "softmax", "layer_norm", "sum", "max_bytes", "gather", "concat"])
 def test_all_sizes_around_the_widths_of_vectors(name, target):
     found = CASES[name]

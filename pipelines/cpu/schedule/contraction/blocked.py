@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across
 from relayc.pipelines.cpu.schedule.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     COLUMN,
@@ -29,7 +30,7 @@ from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTES, Plan, Source, element_bytes
 from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table, with_place, write_place
 from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
-from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Blocks
+from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, LONG, Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.packing import Packing
@@ -47,8 +48,6 @@ PART_BYTES = 4096
 """Of a panel in each place where it is read, at least, where that is several at once: a page, in which a core reads ahead."""
 SUMS_BYTES = 1 << 14
 """Of the sums of a panel, at most, where they wait for the epilogue only: they stay in the first-level cache."""
-LONG = 64
-"""Steps of the reduction from which it takes a small part of the time of a tile that its sums go through memory."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +82,7 @@ class BlockedNest(ContractionNest):
     way: ir.Value | None
     panel_scratch: ir.Value
     sums: ir.Value
+    across: AcrossRows
     cover: Cover
 
     def __init__(self, plan: Plan, blocks: Blocks, most_rows: int | None = None) -> None:
@@ -94,7 +94,9 @@ class BlockedNest(ContractionNest):
         outer = c.reduction[0].extent
         self.chunks = ceil_div(outer, blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
-        self.finishes_rows = self.is_covered and self.chunks == 1 and not self.stores_across_rows and guess(c.depth) >= LONG
+        self.finishes_across = finishes_across(c, plan.mask_bits)
+        by_rows = self.is_covered and not self.stores_across_rows and guess(c.depth) >= LONG
+        self.finishes_rows = self.chunks == 1 and (by_rows or self.finishes_across)
         self.keeps_sums = self.chunks != 1 or self.finishes_rows
         self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width
         if self.finishes_rows:
@@ -206,6 +208,8 @@ class BlockedNest(ContractionNest):
             self.panel_scratch = local_buffer(int(self.blocks.panels * self.chunk_size), self.c.b.node.element)
         if self.keeps_sums:
             self.sums = local_buffer(self._most_slots() * self.sums_pitch, self.c.node.element)
+        if self.finishes_across:
+            self.across = AcrossRows(self.micro, Sums(self.sums, self.sums_pitch, self.c.node.element))
 
     def _most_slots(self) -> int:
         """Rows of the tiles of a task, at most."""
@@ -214,7 +218,7 @@ class BlockedNest(ContractionNest):
     @property
     def _heights(self) -> Heights:
         """Of the tiles, where a call says how many rows there are."""
-        return heights(self.tile, not self.stores_across_rows, self._limit, self.plan.waits)
+        return heights(self.tile, self.finishes_across or not self.stores_across_rows, self._limit, self.plan.waits)
 
     @property
     def _limit(self) -> float:
@@ -501,7 +505,7 @@ class BlockedNest(ContractionNest):
                 self._panel_code(panel, task.point, both)
                 return
             sums_of(panel, vectors.pieces(self.tile.width, self.tile.lanes), {**task.point, COLUMN: panel * self.tile.width})
-            self._panel_code(panel, task.point, finish)
+            self._finish_panel(task, panel, finish)
 
         self._pack_panels(task, task.point, Index(), {})
         self._each_panel(task, panel_code)
@@ -528,14 +532,14 @@ class BlockedNest(ContractionNest):
             def tile(start: Index, rows: int, at: Point) -> None:
                 self._finish(self._points(start, rows, at), columns, self._sums_place(task, panel, at)(Index()))
 
-            if self.stores_across_rows:
+            if self.stores_across_rows and not self.finishes_across:
                 self._tiles(task, inner, tile)
             else:
                 self._finish_by_rows(task, panel, columns, inner)
 
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, begin))
         self._each_chunk(task)
-        self._each_panel(task, lambda panel: self._panel_code(panel, task.point, finish))
+        self._each_panel(task, lambda panel: self._finish_panel(task, panel, finish))
 
     def _each_sum(
         self,
@@ -622,8 +626,20 @@ class BlockedNest(ContractionNest):
         return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1
 
     def _finish_by_rows(self, task: _Task, panel: Index, columns: Columns, point: Point) -> None:
-        """The epilogue of a panel of a task, row by row."""
+        """The epilogue of a panel of a task, row by row, or across several rows."""
+        if self.finishes_across:
+            low, first = task.first * self.tile.rows, self._first_sum(task, panel)
+            end = self._end(task, Index(self.plan.rows))
+            self.across.finish(emit.materialize(low), end, lambda row: (self.cover.slot(row) - low) * self.sums_pitch + first, point)
+            return
         self._each_sum(task, panel, point, lambda points, place: self._finish(points, columns, place), self._each_covered_row)
+
+    def _finish_panel(self, task: _Task, panel: Index, code: Callable[[Index, Columns, Point], None]) -> None:
+        """Emits `code` for the epilogue of a panel, which may be narrower: across several rows the code for both is one."""
+        if self.finishes_across:
+            self._finish_by_rows(task, panel, [], {**task.point, COLUMN: panel * self.tile.width})
+        else:
+            self._panel_code(panel, task.point, code)
 
     def _finish(self, points: list[Point], columns: Columns, place: Index) -> None:
         self.micro.finish(points, columns, self._kept(len(points), columns, place), self.row_var)

@@ -119,7 +119,7 @@ class Microkernel:
         for j, (start, lanes) in enumerate(columns):
             with along_columns(self.evaluator, points[0], start, lanes) as lane:
                 for i, point in enumerate(points):
-                    value = self.evaluator.at(init, self._output_at(point, lane + start) if init.shape else [])
+                    value = self.evaluator.at(init, self.output_at(point, lane + start) if init.shape else [])
                     result[i, j] = emit.broadcast(value, lanes)
         return result
 
@@ -307,7 +307,7 @@ class Microkernel:
             with along_columns(self.evaluator, points[0], start, lanes) as lane:
                 offsets, values = [], []
                 for i, point in enumerate(points):
-                    at = self._output_at(point, lane + start)
+                    at = self.output_at(point, lane + start)
                     self.evaluator.remember(c.node, at, accumulators[i, j])
                     offset = linearize(at, c.node.shape)
                     values.append(self.evaluator.at(c.root, c.root_point(at)))
@@ -318,7 +318,7 @@ class Microkernel:
                     for value, offset in zip(values, offsets, strict=True):
                         self.evaluator.store(value, self.output, offset)
 
-    def _output_at(self, point: Point, column: Index) -> list[Index]:
+    def output_at(self, point: Point, column: Index) -> list[Index]:
         """Indices of the result at a column of the panel."""
         return self.c.output_at({**point, **self.c.column_point(point[COLUMN] + column)})
 

@@ -5,11 +5,12 @@ from functools import partial
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across
 from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Microkernel, Panel, Point, Sums, Sweep, rows_from
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.cpu.schedule.contraction.strips import FIRST, RowCover, Strip, StripCopy
-from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
+from relayc.pipelines.cpu.schedule.contraction.tile import LONG, PARALLEL_TASKS
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
@@ -42,16 +43,19 @@ class PaddedNest(ContractionNest):
     """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves.
 
     Attributes:
-      row_cover, strip: where a call says how long a row is, the tiles that cover it, the copy of its ends, and their sums.
+      row_cover, strip, sums, across: where a call says how long a row is, the tiles that cover it, the copy of its ends, the sums that are
+        kept, and what finishes them where results are stored across rows.
     """
 
     row_cover: RowCover
     strip: StripCopy
-    sums: ir.Value
+    sums: Sums
+    across: AcrossRows
 
-    def __init__(self, plan: Plan, fewest_tasks: int, has_masks: bool) -> None:
+    def __init__(self, plan: Plan, fewest_tasks: int) -> None:
         super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
-        self.fewest_tasks, self.has_masks = fewest_tasks, has_masks
+        self.fewest_tasks = fewest_tasks
+        self.finishes_across = finishes_across(plan.contraction, plan.mask_bits)
 
     def _loops(self, body: Body, packed: ir.Value | None) -> None:
         c, plan = self.c, self.plan
@@ -61,8 +65,9 @@ class PaddedNest(ContractionNest):
         begin = lambda: None  # noqa: E731
         if not isinstance(plan.rows, int):
             self.row_cover = RowCover(c, self.tile.rows, self.tile.vectors)
-            self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, self.has_masks, self.evaluator)
-            begin = self._allocate
+            has_masks = 0 < plan.mask_bits <= c.a.node.element.width
+            self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, has_masks, self.evaluator)
+            begin = lambda: self._allocate(micro)  # noqa: E731
         panel = Var(0, plan.panels - 1, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
         rows = list(c.rows)
@@ -98,38 +103,61 @@ class PaddedNest(ContractionNest):
                 own = Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
                 micro.tile_code(var, rows_from(var, start, run.size, point), own, edge=not run.is_inside)
 
-    def _allocate(self) -> None:
+    def _allocate(self, micro: Microkernel) -> None:
         """The buffers of a thread, where a call says how long rows are."""
         self.strip.allocate()
-        if self.finishes_rows:
-            self.sums = local_buffer(self.row_cover.most_rows * self.tile.width, self.c.node.element)
+        if not self.keeps_sums:
+            return
+        width, most_rows = self.tile.width, max(self.row_cover.most_rows, self.tile.rows)
+        self.sums = Sums(local_buffer(most_rows * width, self.c.node.element), width, self.c.node.element)
+        if self.finishes_across:
+            self.across = AcrossRows(micro, self.sums)
 
     @property
-    def finishes_rows(self) -> bool:
-        """Whether the epilogue of a strip is row by row: one code for tiles of all heights. Neighbours along rows are stored together."""
-        return self.c.store_stride(self.c.column) == 1
+    def keeps_sums(self) -> bool:
+        """Whether the sums of a strip wait in memory for the epilogue: one code for tiles of all heights."""
+        return self.finishes_across or self.c.store_stride(self.c.column) == 1
+
+    @property
+    def keeps_all_sums(self) -> bool:
+        """Whether those of whole tiles do, too: where these are stored across rows, and where it takes a small part of their time."""
+        return self.finishes_across or (self.keeps_sums and guess(self.c.depth) >= LONG)
 
     def _row_of_call(self, micro: Microkernel, var: Var, sweep: Sweep, ahead: Index | None, point: Point) -> None:
-        """The tiles of a row whose length only a call knows: those at its ends in strips, then those between."""
-        cover = self.row_cover
+        """The tiles of a row whose length only a call knows: those at its ends in strips, and those between."""
+        cover, height, columns = self.row_cover, self.tile.rows, sweep.columns
 
-        def sweep_of(start: Index, height: int) -> Sweep:
-            visit = self._prefetching(sweep, ahead, start, height, point) if ahead is not None else None
-            return Sweep(sweep.columns, sweep.panel, on_inner_loop=visit)
+        def sweep_of(start: Index, rows: int) -> Sweep:
+            visit = self._prefetching(sweep, ahead, start, rows, point) if ahead is not None else None
+            return Sweep(columns, sweep.panel, on_inner_loop=visit)
 
+        def whole_sums(start: Index) -> None:
+            points = rows_from(var, start, height, point)
+            found = micro.reduce(points, sweep_of(start, height), micro.initial(points, columns))
+            self.sums.store(found, columns, Index(), self.evaluator)
+
+        def strip_sums(strip: Strip) -> None:
+            self._strip(micro, strip, columns, var, sweep_of, point)
+
+        if self.keeps_all_sums:
+            with cover.parts(self.evaluator) as (strip, is_strip, first, rows):
+                nest.when(is_strip, self.evaluator, lambda: strip_sums(strip), lambda: whole_sums(first))
+                self._finish(micro, first, rows, columns, var, point)
+            return
         with cover.strips(self.evaluator) as strip:
-            self._strip(micro, strip, sweep.columns, var, sweep_of, point)
+            strip_sums(strip)
+            if self.keeps_sums:
+                self._finish(micro, strip.first, strip.rows, columns, var, point)
         whole = Var(0, self.plan.rows, name="tile")
         with emit.for_loop(emit.index_constant(0), cover.count, 1, whole), self.evaluator.scope():
-            start = cover.first + Index.of(whole) * cover.height
-            micro.tile_code(var, rows_from(var, start, cover.height, point), sweep_of(start, cover.height))
+            start = cover.first + Index.of(whole) * height
+            micro.tile_code(var, rows_from(var, start, height, point), sweep_of(start, height))
 
     def _strip(
         self, micro: Microkernel, strip: Strip, columns: Columns, var: Var, sweep_of: Callable[[Index, int], Sweep], point: Point
     ) -> None:
-        """The tiles of a strip, of each height in turn; then the epilogue."""
+        """The tiles of a strip, of each height in turn; their sums are kept, or they are finished at once."""
         code = Microkernel(self.strip.contraction, self.tile, self.evaluator, micro.output)
-        sums = Sums(self.sums, self.tile.width, self.c.node.element) if self.finishes_rows else None
         most, point = self.row_cover.most_rows, {**point, FIRST: strip.first}
         self.strip.fill(strip, point)
         done = Index()
@@ -141,17 +169,24 @@ class PaddedNest(ContractionNest):
                 row = Index.of(Var(0, most - 1, place, name="row"))
                 sweep, points = sweep_of(strip.first + row, tiles.height), rows_from(var, strip.first + row, tiles.height, point)
                 found = code.reduce(points, sweep, code.initial(points, columns))
-                if sums is not None:
-                    sums.store(found, columns, row * self.tile.width, self.evaluator)
+                if self.keeps_sums:
+                    self.sums.store(found, columns, row * self.tile.width, self.evaluator)
                 else:
                     code.finish(points, columns, found, var)
             done += Index(0, {Var(0, most, tiles.count, name="count"): tiles.height})
-        if sums is not None:
-            row_var = Var(0, most - 1, name="row")
-            with emit.for_loop(emit.index_constant(0), strip.rows, 1, row_var), self.evaluator.scope():
-                row = Index.of(row_var)
-                found = sums.load(1, columns, row * self.tile.width, self.evaluator)
-                code.finish(rows_from(var, strip.first + row, 1, point), columns, found, var)
+
+    def _finish(self, micro: Microkernel, first: Index, rows: ir.Value, columns: Columns, var: Var, point: Point) -> None:
+        """The epilogue of rows from `first` on, whose sums are kept: row by row, or across several rows."""
+        width = self.tile.width
+        if self.finishes_across:
+            low = emit.materialize(first)
+            self.across.finish(low, emit.arith("addi", low, rows), lambda row: (row - first) * width, point)
+            return
+        row_var = Var(0, self.plan.rows, name="row")
+        with emit.for_loop(emit.index_constant(0), rows, 1, row_var), self.evaluator.scope():
+            row = Index.of(row_var)
+            found = self.sums.load(1, columns, row * width, self.evaluator)
+            micro.finish(rows_from(var, first + row, 1, point), columns, found, var)
 
     def _prefetching(self, sweep: Sweep, ahead: Index, start: Index, size: int, point: Point) -> Callable[[Point], None]:
         """With each step of the reduction's last loop but one a tile asks for its share of the next panel, which the first tile to need it

@@ -59,6 +59,7 @@ class Plan:
       turns: whether every other call goes backwards over the panels of a task.
       is_far: whether panels come from beyond the second-level cache (see `is_far`).
       waits: cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element.
+      mask_bits: of the target (see `Target.mask_bits`).
     """
 
     kernel: Kernel
@@ -73,6 +74,7 @@ class Plan:
     turns: bool = False
     is_far: bool = False
     waits: tuple[float, ...] = NO_WAITS
+    mask_bits: int = 0
 
     @property
     def tasks(self) -> int:

@@ -60,8 +60,7 @@ def contraction_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list[Co
     plan, blocks = chosen
     if blocks is not None:
         return [*_few_rows_in_place(plan, target), BlockedNest(plan, blocks)]
-    has_masks = 0 < target.mask_bits <= plan.contraction.a.node.element.width
-    return [PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)), has_masks)]
+    return [PaddedNest(plan, tuning.number("tasks", PARALLEL_TASKS, partial(fewest_tasks, plan)))]
 
 
 def _few_rows_in_place(plan: Plan, target: Target) -> list[ContractionNest]:
@@ -100,7 +99,9 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     b = source_of_b(kernel, contraction, tile, target) if rows is None else Source.MEMORY
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
-        return Plan(kernel, contraction, tile, Source.MEMORY, b, *multiply_adds(contraction, tuning), target.num_threads, prefetches), None
+        work, grain = multiply_adds(contraction, tuning)
+        threads, masks = target.num_threads, target.mask_bits
+        return Plan(kernel, contraction, tile, Source.MEMORY, b, work, grain, threads, prefetches, mask_bits=masks), None
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
@@ -126,7 +127,7 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
     work, grain = multiply_adds(contraction, tuning)
-    return Plan(kernel, contraction, tile, a, b, work, grain, target.num_threads, prefetches, turns, far, waits), blocks
+    return Plan(kernel, contraction, tile, a, b, work, grain, target.num_threads, prefetches, turns, far, waits, target.mask_bits), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

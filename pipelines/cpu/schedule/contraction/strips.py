@@ -122,10 +122,27 @@ class RowCover:
         var = Var(0, 1, name="strip")
         begin = emit.select(self.has_whole, emit.index_constant(0), emit.index_constant(1))
         with emit.for_loop(begin, emit.index_constant(2), 1, var), evaluator.scope():
-            is_first = emit.compare("eq", var.value, emit.index_constant(0))
-            first, rows = (emit.select(is_first, a, b) for a, b in self._ends)
-            tiles = tuple(Tiles(height, emit.select(is_first, a, b)) for height, a, b in self._tiles)
-            yield Strip(self._row(first), rows, tiles)
+            yield self._strip(var)
+
+    @contextmanager
+    def parts(self, evaluator: Evaluator) -> Iterator[tuple[Strip, ir.Value, Index, ir.Value]]:
+        """A loop over the strips that there are and the whole tiles between them. Gives a strip, whether the part is that and not a whole
+        tile, the first row of the part, and how many rows it has."""
+        one, var = emit.index_constant(1), Var(0, 1 << 40, name="part")
+        begin, last = emit.select(self.has_whole, emit.index_constant(0), one), emit.arith("addi", self.count, one)
+        with emit.for_loop(begin, emit.arith("addi", last, one), 1, var), evaluator.scope():
+            strip, ends = self._strip(var), [emit.compare("eq", var.value, end) for end in (emit.index_constant(0), last)]
+            is_strip = emit.arith("ori", *ends)
+            tile = emit.materialize(self.first + (Index.of(var) - 1) * self.height)
+            first = emit.select(is_strip, emit.materialize(strip.first), tile)
+            yield strip, is_strip, self._row(first), emit.select(is_strip, strip.rows, emit.index_constant(self.height))
+
+    def _strip(self, number: Var) -> Strip:
+        """The first strip where a number is 0, else the last one."""
+        is_first = emit.compare("eq", number.value, emit.index_constant(0))
+        first, rows = (emit.select(is_first, a, b) for a, b in self._ends)
+        tiles = tuple(Tiles(height, emit.select(is_first, a, b)) for height, a, b in self._tiles)
+        return Strip(self._row(first), rows, tiles)
 
 
 def _touched(contraction: Contraction) -> tuple[int, int]:

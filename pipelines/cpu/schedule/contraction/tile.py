@@ -89,6 +89,8 @@ SUMS_IN_FLIGHT = 12
 well."""
 MOST_SETS = 4
 """Sums that an element has at most while its tile goes over the reduction."""
+LONG = 64
+"""Steps of the reduction from which it takes a small part of the time of a tile that its sums go through memory."""
 NO_WAITS = (0.0,) * MOST_SETS
 """See `cover.Heights`."""
 

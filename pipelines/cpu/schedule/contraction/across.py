@@ -9,6 +9,7 @@ from collections.abc import Callable
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Microkernel, Point, Sums
 from relayc.pipelines.kernel.contraction import Contraction
+from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import local_buffer
@@ -28,12 +29,32 @@ def finishes_across(contraction: Contraction, mask_bits: int) -> bool:
     return is_symbolic and len(c.columns) == 1 and stores_across(c) and 0 < mask_bits <= c.node.element.width
 
 
+def _calls_functions(root: Node, start: Node) -> bool:
+    """Whether the computation of `root` from `start` on calls mathematical functions, of which the code is long."""
+    found, left = {start}, [root]
+    while left:
+        node = left.pop()
+        if node in found:
+            continue
+        found.add(node)
+        left += node.inputs
+        if node.kind == "generic" and any(op.operation.name.startswith("math.") for op in node.structured.block.operations):
+            return True
+    return False
+
+
 class AcrossRows:
-    """Finishes rows whose sums wait in memory. Made where the buffers of a thread are: it has a block of its own there."""
+    """Finishes rows whose sums wait in memory. Made where the buffers of a thread are: a long epilogue has a block of its own there.
+
+    Attributes:
+      block: where the columns of a block wait, which one code finishes in turn; None where each column has code of its own.
+    """
 
     def __init__(self, micro: Microkernel, sums: Sums) -> None:
         self.micro, self.sums, self.lanes = micro, sums, micro.tile.lanes
-        self.block = local_buffer(self.lanes * self.lanes, sums.element)
+        c = micro.c
+        in_turn = _calls_functions(c.root, c.node) or c.column_extent % self.lanes != 0
+        self.block = local_buffer(self.lanes * self.lanes, sums.element) if in_turn else None
 
     def finish(self, low: ir.Value, end: ir.Value, place: Callable[[Index], Index], point: Point) -> None:
         """Emits the epilogue of the rows from `low` up to `end` for the columns of a panel, from `point[COLUMN]` on.
@@ -44,31 +65,31 @@ class AcrossRows:
         c, lanes, evaluator = self.micro.c, self.lanes, self.micro.evaluator
         last = emit.arith("subi", end, emit.index_constant(1))
         extent = c.row_extent
-        first, start, column = (
-            Var(0, high, name=name) for high, name in ((extent - 1, "rows"), (c.column_extent, "start"), (lanes - 1, "c"))
-        )
+        first, start = Var(0, extent - 1, name="rows"), Var(0, c.column_extent, step=lanes, name="start")
         columns = emit.materialize(emit.at_most(point[COLUMN] * -1 + c.column_extent, self.micro.tile.width))
         with emit.for_loop(low, end, lanes, first), evaluator.scope():
             mask = emit.first_lanes(emit.arith("subi", end, first.value), lanes)
             rows = [emit.arith("minsi", emit.materialize(Index.of(first) + i), last) for i in range(lanes)]
             places = [place(Index.of(Var(0, extent - 1, row, name="row"))) for row in rows]
+            at = {**point, c.rows[-1].var: Index.of(first)}
             with emit.for_loop(emit.index_constant(0), columns, lanes, start), evaluator.scope():
-                self._transpose([at + start for at in places])
+                sums = vectors.transpose([vectors.load(self.sums.buffer, place + start, lanes) for place in places])
+                if self.block is None:
+                    for k, column in enumerate(sums):
+                        self._finish_column(column, Index.of(start) + k, at, mask)
+                    return
+                for k, column in enumerate(sums):
+                    vectors.store(column, self.block, Index(k * lanes))
                 left = emit.arith("minsi", emit.arith("subi", columns, start.value), emit.index_constant(lanes))
-                with emit.for_loop(emit.index_constant(0), left, 1, column), evaluator.scope():
-                    self._finish_column(Index.of(start) + column, column, {**point, c.rows[-1].var: Index.of(first)}, mask)
+                number = Var(0, lanes - 1, name="column")
+                with emit.for_loop(emit.index_constant(0), left, 1, number), evaluator.scope():
+                    column = vectors.load(self.block, Index(0, {number: lanes}), lanes)
+                    self._finish_column(column, Index.of(start) + number, at, mask)
 
-    def _transpose(self, places: list[Index]) -> None:
-        """The sums of a vector of columns of the rows at `places` to the block, column by column."""
-        rows = [vectors.load(self.sums.buffer, at, self.lanes) for at in places]
-        for k, column in enumerate(vectors.transpose(rows)):
-            vectors.store(column, self.block, Index(k * self.lanes))
-
-    def _finish_column(self, column: Index, number: Var, point: Point, mask: ir.Value) -> None:
-        """The epilogue of a column of the panel, which has a number in the block, for the rows from that of `point` on."""
+    def _finish_column(self, sums: ir.Value, column: Index, point: Point, mask: ir.Value) -> None:
+        """The epilogue of the sums of a column of the panel for the rows from that of `point` on."""
         c, evaluator = self.micro.c, self.micro.evaluator
         row = c.rows[-1].var
-        sums = vectors.load(self.block, Index(0, {number: self.lanes}), self.lanes)
         with evaluator.lanes(self.lanes, mask) as lane:
             at = self.micro.output_at({**point, row: point[row] + lane}, column)
             evaluator.remember(c.node, at, sums)

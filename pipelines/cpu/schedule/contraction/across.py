@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Microkernel, Point, Sums
+from relayc.pipelines.cpu.schedule.contraction.tile import Tile
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -25,8 +26,19 @@ def finishes_across(contraction: Contraction, mask_bits: int) -> bool:
     """Whether `AcrossRows` can finish a contraction: one whose number of rows only a call knows, on a target with masks for its elements
     (`Target.mask_bits`)."""
     c = contraction
-    is_symbolic = not isinstance(c.row_extent, int) and isinstance(c.column_extent, int)
-    return is_symbolic and len(c.columns) == 1 and stores_across(c) and 0 < mask_bits <= c.node.element.width
+    if isinstance(c.row_extent, int) or not isinstance(c.column_extent, int):
+        return False
+    return len(c.columns) == 1 and stores_across(c) and 0 < mask_bits <= c.node.element.width
+
+
+def tiles_of_blocks(tile: Tile, most: int) -> int:
+    """How many tiles, at most `most`, have rows that fill blocks best; of those that do as well the fewest, whose sums are read soonest."""
+
+    def left(tiles: int) -> float:
+        rows = tiles * tile.rows
+        return round(-rows % tile.lanes / rows, 2)
+
+    return min(range(1, most + 1), key=left)
 
 
 def _calls_functions(root: Node, start: Node) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd, prod
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across
+from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across, tiles_of_blocks
 from relayc.pipelines.cpu.schedule.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     COLUMN,
@@ -101,7 +101,8 @@ class BlockedNest(ContractionNest):
         self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width
         if self.finishes_rows:
             sums_bytes = tile.rows * tile.width * element_bytes(c.node)
-            blocks = replace(blocks, tiles=min(blocks.tiles, max(1, SUMS_BYTES // sums_bytes)))
+            most = min(blocks.tiles, max(1, SUMS_BYTES // sums_bytes))
+            blocks = replace(blocks, tiles=tiles_of_blocks(tile, most) if self.finishes_across else most)
         self.blocks = blocks
         self.panel_blocks = ceil_div(plan.panels, blocks.panels)
         self.row_blocks, self.block_tiles = self._row_blocks()

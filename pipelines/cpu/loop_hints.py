@@ -20,7 +20,7 @@ _OF_VECTORS = "vector."
 """There are no vectors without one that is loaded, stored or made of a scalar, and the names of these operations begin so."""
 _MOST_UNROLLED = 16
 """Iterations up to which a loop is left to LLVM."""
-_LONGEST_BODY = 64
+_LONGEST_BODY = 16
 """Operations of an iteration up to which it is: counting takes two or three."""
 _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>"
 

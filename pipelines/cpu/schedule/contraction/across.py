@@ -10,7 +10,6 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Microkernel, Point, Sums
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile
 from relayc.pipelines.kernel.contraction import Contraction
-from relayc.pipelines.kernel.graph import Node
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.tir import emit, vectors
 from relayc.pipelines.tir.buffers import local_buffer
@@ -32,7 +31,7 @@ def finishes_across(contraction: Contraction, mask_bits: int) -> bool:
 
 
 def tiles_of_blocks(tile: Tile, most: int) -> int:
-    """How many tiles, at most `most`, have rows that fill blocks best; of those that do as well the fewest, whose sums are read soonest."""
+    """How many tiles, at most `most`, have rows that fill blocks best; among equals the fewest, whose sums are still in the first-level cache."""
 
     def left(tiles: int) -> float:
         rows = tiles * tile.rows
@@ -41,32 +40,19 @@ def tiles_of_blocks(tile: Tile, most: int) -> int:
     return min(range(1, most + 1), key=left)
 
 
-def _calls_functions(root: Node, start: Node) -> bool:
-    """Whether the computation of `root` from `start` on calls mathematical functions, of which the code is long."""
-    found, left = {start}, [root]
-    while left:
-        node = left.pop()
-        if node in found:
-            continue
-        found.add(node)
-        left += node.inputs
-        if node.kind == "generic" and any(op.operation.name.startswith("math.") for op in node.structured.block.operations):
-            return True
-    return False
-
-
 class AcrossRows:
-    """Finishes rows whose sums wait in memory. Made where the buffers of a thread are: a long epilogue has a block of its own there.
+    """Finishes rows whose sums wait in memory. Made where the buffers of a thread are allocated.
 
     Attributes:
-      block: where the columns of a block wait, which one code finishes in turn; None where each column has code of its own.
+      block: where the columns of a transposed block wait for a loop that finishes as many as there are; None where the last vector of
+        columns is a whole one, and columns are finished in registers.
     """
 
     def __init__(self, micro: Microkernel, sums: Sums) -> None:
         self.micro, self.sums, self.lanes = micro, sums, micro.tile.lanes
         c = micro.c
-        in_turn = _calls_functions(c.root, c.node) or c.column_extent % self.lanes != 0
-        self.block = local_buffer(self.lanes * self.lanes, sums.element) if in_turn else None
+        is_whole = c.column_extent % self.lanes == 0
+        self.block = None if is_whole else local_buffer(self.lanes * self.lanes, sums.element)
 
     def finish(self, low: ir.Value, end: ir.Value, place: Callable[[Index], Index], point: Point) -> None:
         """Emits the epilogue of the rows from `low` up to `end` for the columns of a panel, from `point[COLUMN]` on.

@@ -31,7 +31,7 @@ def finishes_across(contraction: Contraction, mask_bits: int) -> bool:
 
 
 def tiles_of_blocks(tile: Tile, most: int) -> int:
-    """How many tiles, at most `most`, have rows that fill blocks best; among equals the fewest, whose sums are still in the first-level cache."""
+    """How many tiles, at most `most`, have rows that fill blocks best; among equals the fewest, whose sums are closest."""
 
     def left(tiles: int) -> float:
         rows = tiles * tile.rows

@@ -175,7 +175,8 @@ class StripCopy:
         self.c, self.lanes, self.evaluator = contraction, lanes, evaluator
         self.row = contraction.rows[-1].var
         moving = [d for d, index in enumerate(contraction.a.indices) if index.coefficient(self.row) != 0]
-        taps = {v for d in moving for v in contraction.a.indices[d].terms} - {self.row}
+        # A filter of one column has no loop over its columns.
+        taps = {v for d in moving for v in contraction.a.indices[d].terms if v.extent != 1} - {self.row}
         if len(moving) != 1 or len(taps) > 1 or not taps <= set(contraction.reduction):
             raise NotStructured("rows that move along several dimensions")
         self.dimension, self.tap = moving[0], next(iter(taps), None)

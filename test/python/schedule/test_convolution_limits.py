@@ -112,6 +112,8 @@ CASES = {
     "depthwise": convolution((6, 1, 3, 3), pads=(1, 1, 1, 1), groups=6, strategy="window_columns", residual=True),
     "depthwise, strided": convolution((3, 1, 5, 5), strides=(2, 2), pads=(2, 2, 2, 2), groups=3, strategy="window_columns"),
     "depthwise, channels last": convolution((35, 1, 3, 3), pads=(1, 1, 1, 1), groups=35, last=True, strategy="window_channels"),
+    "one column": convolution((20, 6, 7, 1), pads=(3, 0, 3, 0)),
+    "one row": convolution((20, 6, 1, 7), pads=(0, 3, 0, 3)),
     "grouped": convolution((24, 4, 3, 3), pads=(1, 1, 1, 1), groups=3),
     "1-d": convolution((20, 9, 5), pads=(2, 2), residual=True),
     "1-d, strided, channels last": convolution((18, 6, 3), strides=(3,), pads=(0, 1), last=True),

@@ -88,8 +88,11 @@ class AcrossRows:
         """The epilogue of the sums of a column of the panel for the rows from that of `point` on."""
         c, evaluator = self.micro.c, self.micro.evaluator
         row = c.rows[-1].var
+        # A variable of its own says that the column is one of the result: an epilogue may take the index apart.
+        value = emit.materialize(point[COLUMN] + column)
+        place = c.column_point(Index.of(Var(0, c.column_extent - 1, value, name="column")))
         with evaluator.lanes(self.lanes, mask) as lane:
-            at = self.micro.output_at({**point, row: point[row] + lane}, column)
+            at = c.output_at({**point, row: point[row] + lane, **place})
             evaluator.remember(c.node, at, sums)
             value = evaluator.at(c.root, c.root_point(at))
             evaluator.store(value, self.micro.output, linearize(at, c.node.shape))

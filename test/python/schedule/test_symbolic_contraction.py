@@ -1,6 +1,7 @@
 """Contractions with symbolic extents: one compiled kernel at many sizes, against exact sums with rigorous bounds (see `contractions`)."""
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from contractions import bound_of, convolve
 from symbolic_kernels import SymbolicKernel
 
 from relayc.pipelines.cpu.schedule.bf16.plan import Plan
+from relayc.pipelines.cpu.schedule.contraction.tile import STREAMS
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
 from relayc.runtime.artifact import numpy_dtype
@@ -172,6 +174,77 @@ def test_operands_of_other_types(dtype):
         batch_products("bnkm", False, True, Target("cpu", features="-avx512bf16,-amx-tile", num_threads=2), dtype)
     else:
         check_dense(["b", "n"], 31, 18, [{"b": 3, "n": 5}, {"b": 1, "n": 1}], dtype)
+
+
+# ---- limits of the plan
+
+
+SMALL = Target("cpu", num_threads=2, l1_bytes=1 << 12, l2_bytes=1 << 14)
+"""Caches so small that a few steps, rows and columns reach every limit of the blocks."""
+
+
+def check_product(x: Shape, y: Shape, calls: Sequence[Sizes], has_epilogue: bool, target: Target = SMALL) -> str:
+    """x [rows, depth] by y [depth, columns], both given, by itself or with a residual and a rectifier. Gives the schedule."""
+    rows, columns, depth = x[0], y[1], x[1]
+    types = {"x": type_of(x, "f32"), "y": type_of(y, "f32"), "rest": type_of([rows, columns], "f32")}
+    result = types["rest"]
+    lines = [f'%r = "relay.nn_matmul"(%x, %y) : ({types["x"]}, {types["y"]}) -> {result}']
+    if has_epilogue:
+        lines = [
+            lines[0].replace("%r", "%p", 1),
+            f'%q = "relay.add"(%p, %rest) : ({result}, {result}) -> {result}',
+            f'%r = "relay.nn_relu"(%q) : ({result}) -> {result}',
+        ]
+    else:
+        del types["rest"]
+
+    def oracle(x: np.ndarray, y: np.ndarray, rest: np.ndarray | None = None) -> np.ndarray:
+        return x @ y if rest is None else np.maximum(x @ y + rest, 0)
+
+    terms = lambda sizes: sizes.get(depth, depth)  # noqa: E731 (an argument, not a definition)
+    return check(program(types, lines, result), terms, oracle, calls, target, "contraction")
+
+
+def numbers_of(x: Shape, y: Shape) -> dict[str, int]:
+    """The numbers of the schedule of the product of x and y."""
+    schedule = check_product(x, y, [], False)
+    assert schedule.split()[0] == "contraction"
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", schedule)}
+
+
+@pytest.mark.parametrize("has_epilogue", [False, True])
+@pytest.mark.parametrize("symbolic", ["k", "nk", "nkm", "n", "m"])
+def test_depths_around_the_chunks_of_a_copied_operand(symbolic, has_epilogue):
+    numbers = {"n": 90, "k": 300, "m": 70}
+    n, k, m = (d if d in symbolic else numbers[d] for d in "nkm")
+    found = numbers_of([n, k], [k, numbers["m"]])
+    chunk, rows, columns = found["chunk"], found["rows"], found["vectors"] * SMALL.vector_bytes // 4
+    assert chunk < numbers["k"]
+    depths = [0, 1, 2, chunk - 1, chunk, chunk + 1, 2 * chunk, 3 * chunk + 1, 1025]
+    heights = [4 * rows, 4 * rows - 1, found["block_tiles"] * rows + 1, 1, rows, 5 * rows + 1, 90, 63, 47]
+    widths = [columns, columns + 1, 2 * columns - 1, 17, 70, 3 * columns, 1, 33, 31]
+    calls = [dict(zip("nkm", call, strict=True)) for call in zip(heights, depths, widths, strict=True)]
+    check_product([n, k], [k, m], [{d: size for d, size in call.items() if d in symbolic} for call in calls], has_epilogue)
+
+
+@pytest.mark.parametrize("columns", [19, 23, 31, 33, 47, 67, 71])
+def test_columns_that_are_no_vectors(columns):
+    for rows, depth in ((90, 300), (37, 9), (3, 70)):
+        check_product([rows, depth], [depth, columns], [{}], rows == 37)
+    check_dense(["n"], 70, columns, [{"n": n} for n in (1, 5, 33)])
+    check_dense([37], 70, columns, [{}], target=SMALL)
+
+
+@pytest.mark.parametrize("has_epilogue", [False, True])
+@pytest.mark.parametrize("symbolic", ["", "n", "m", "nm"])
+def test_few_rows_of_a_large_operand_are_read_in_the_order_of_memory(symbolic, has_epilogue):
+    for depth in (STREAMS - 1, STREAMS, STREAMS + 1, 5 * STREAMS, 1025):
+        x, y = ["n" if "n" in symbolic else 1, depth], [depth, "m" if "m" in symbolic else 600]
+        if not symbolic and depth > STREAMS:
+            assert numbers_of(x, y)["chunk"] == STREAMS
+        width = SMALL.l1_bytes // 16
+        calls = [{"n": n, "m": m} for n, m in zip((1, 2, 3, 4, 9, 25, 130), (600, width, width - 1, width + 1, 1, 15, 1030), strict=True)]
+        check_product(x, y, [{d: size for d, size in call.items() if d in symbolic} for call in calls], has_epilogue)
 
 
 # ---- convolutions

@@ -6,14 +6,15 @@ panels of a block of panels do. Where the reduction has several chunks, the sums
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from math import gcd, prod
+from dataclasses import replace
+from math import gcd
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across, tiles_of_blocks
-from relayc.pipelines.cpu.schedule.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, cover, heights
+from relayc.pipelines.cpu.schedule.contraction.cover import SLOT, cover
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     COLUMN,
+    LEFT,
     TILE,
     Accumulators,
     Ahead,
@@ -26,19 +27,18 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     Sweep,
     rows_from,
 )
-from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTES, Plan, Source, element_bytes
-from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table, with_place, write_place
-from relayc.pipelines.cpu.schedule.contraction.rows import copy_row, pack_rows, row_copy
+from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table
+from relayc.pipelines.cpu.schedule.contraction.rows import row_copy
+from relayc.pipelines.cpu.schedule.contraction.tasks import Task, TaskNest
 from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, LONG, Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
-from relayc.pipelines.schedule.packing import Packing
 from relayc.pipelines.schedule.strategy import Body
-from relayc.pipelines.schedule.turns import is_repeated, way
+from relayc.pipelines.schedule.turns import way
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.buffers import LINE, flat, local_buffer, prefetch
-from relayc.symbolic import Size, ceil_div, guess, maximum, minimum
+from relayc.symbolic import Size, ceil_div, guess, maximum
 
 STREAM_BYTES = 4096
 """How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
@@ -50,28 +50,8 @@ SUMS_BYTES = 1 << 14
 """Of the sums of a panel, at most, where they wait for the epilogue only: they stay in the first-level cache."""
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A block of rows times a block of panels.
-
-    Attributes:
-      first, end, is_last: where a call says how many rows there are, the whole tiles of the block, and whether what is left is its too.
-    """
-
-    panels: Index
-    rows: Index
-    point: Point
-    first: Index = field(default_factory=Index)
-    end: Index = field(default_factory=Index)
-    is_last: ir.Value | None = None
-
-
-class BlockedNest(ContractionNest):
-    """Tasks are blocks of rows times blocks of panels.
-
-    `way` says in which order the panels of a task are visited, where they turn (see schedule.turns).
-
-    `table` says where rows of A begin, where nothing else does.
+class BlockedNest(TaskNest):
+    """What a task adds up, in which order, and where its sums are.
 
     Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
     reduction has several chunks.
@@ -79,56 +59,27 @@ class BlockedNest(ContractionNest):
 
     micro: Microkernel
     packed: ir.Value | None
-    way: ir.Value | None
     panel_scratch: ir.Value
     sums: ir.Value
     across: AcrossRows
-    cover: Cover
 
     def __init__(self, plan: Plan, blocks: Blocks, most_rows: int | None = None) -> None:
         c, tile = plan.contraction, plan.tile
-        super().__init__(plan, plan.copied_bytes, most_rows)
-        self.table: ir.Value | None = None
-        self.row_var = c.rows[-1].var if c.rows else None
-        self.is_covered = not isinstance(plan.rows, int)
+        super().__init__(plan, blocks, most_rows)
         outer = c.reduction[0].extent
         self.chunks = ceil_div(outer, blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
         self.finishes_across = finishes_across(c, plan.mask_bits)
-        by_rows = self.is_covered and not self.stores_across_rows and guess(c.depth) >= LONG
+        self.finishes_tiles = not self.finishes_across and (not self.is_covered or self.stores_across_rows or c.root is c.node)
+        shares_code = c.root is not c.node or (self._has_whole_panels and plan.panels * tile.width != c.column_extent)
+        by_rows = self.is_covered and not self.stores_across_rows and shares_code and guess(c.depth) >= LONG
         self.finishes_rows = self.chunks == 1 and (by_rows or self.finishes_across)
         self.keeps_sums = self.chunks != 1 or self.finishes_rows
         self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width
-        if self.finishes_rows:
+        if self.finishes_rows and plan.b is not Source.COPY:
             sums_bytes = tile.rows * tile.width * element_bytes(c.node)
             most = min(blocks.tiles, max(1, SUMS_BYTES // sums_bytes))
-            blocks = replace(blocks, tiles=tiles_of_blocks(tile, most) if self.finishes_across else most)
-        self.blocks = blocks
-        self.panel_blocks = ceil_div(plan.panels, blocks.panels)
-        self.row_blocks, self.block_tiles = self._row_blocks()
-
-    def _row_blocks(self) -> tuple[Size, Size]:
-        """Blocks of rows, and tiles of each. Where a call says how many rows there are, blocks are as even as they can be, and as many as
-        threads have work with."""
-        c, plan, most = self.c, self.plan, self.blocks.tiles
-        blocks = ceil_div(plan.row_tiles, most)
-        if not self.is_covered:
-            return blocks, most
-        others = c.batches * self.panel_blocks * prod(loop.extent for loop in c.rows[:-1])
-        blocks = maximum(blocks, minimum(plan.row_tiles, ceil_div(plan.tasks, maximum(others, 1))))
-        return blocks, ceil_div(plan.row_tiles, maximum(blocks, 1))
-
-    def packings(self) -> dict[int, Packing]:
-        rows = {self.c.a.node.position: self._rows_packing()} if self.plan.a is Source.PARAMETER else {}
-        return {**super().packings(), **rows}
-
-    def _rows_packing(self) -> Packing:
-        c = self.c
-        assert self.row_var is not None
-        loops = [(v, v.extent) for v in (*c.batch, self.row_var, *c.reduction)]
-        loops[len(c.batch)] = (self.row_var, self.plan.rows)
-        shape = (*(v.extent for v in c.batch), self.plan.row_tiles * self.tile.rows, *(v.extent for v in c.reduction))
-        return Packing.reading("rows", c.a.node.shape, c.a.indices, loops, shape, batch=len(c.batch), rows=self.tile.rows)
+            self.blocks = replace(blocks, tiles=tiles_of_blocks(tile, most) if self.finishes_across else most)
 
     # ---- loops
 
@@ -150,8 +101,8 @@ class BlockedNest(ContractionNest):
         self.packed = packed
         self.way = way() if plan.turns else None
         self.micro = Microkernel(c, self.tile, self.evaluator, body.outputs[0], copy)
-        panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self.row_blocks - 1, name="rows")
-        blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self.row_blocks)]
+        panels, block = Var(0, self.panel_blocks - 1, name="panels"), Var(0, self._row_blocks[0] - 1, name="rows")
+        blocks = [MergedLoop([panels], self.panel_blocks), MergedLoop([block], self._row_blocks[0])]
         outer = [loop for loop in c.rows[:-1] if loop.extent != 1]
         if self.chunks != 1:
             code = self._summed_in_memory
@@ -165,44 +116,6 @@ class BlockedNest(ContractionNest):
             self._allocate,
         )
 
-    def _copy_rows(self, rows: ir.Value) -> None:
-        """The copy of A to `rows`, as a whole before all tiles."""
-        c, plan = self.c, self.plan
-        batch = [MergedLoop([v], v.extent) for v in c.batch]
-        if plan.copies_whole_rows:
-            row = c.rows[-1]
-            self._tasks([*batch, row], lambda point: copy_row(plan, self.evaluator, point, rows), work=plan.copied_rows)
-            return
-        tile = Var(0, plan.row_tiles - 1, name="tile")
-
-        def code(point: Point) -> None:
-            number = point[tile]
-            start = self._start(number * self.tile.rows, self.tile.rows)
-            pack_rows(plan, self.evaluator, self._points(start, self.tile.rows, {**point, TILE: number}), rows)
-
-        self._tasks([*batch, MergedLoop([tile], plan.row_tiles)], code)
-
-    def _write_table(self, table: ir.Value) -> None:
-        """Writes where each row of A begins, as a whole before all tiles: they would have to divide to find out."""
-        c = self.c
-        *outer, last = c.row_loops
-
-        def code(point: Point) -> None:
-            var = Var(0, last.high, name=last.name)
-            with nest.serial([var], self.evaluator):
-                write_place(c, self.evaluator, {**point, last: Index.of(var)}, table)
-
-        self._tasks([MergedLoop([v], v.extent) for v in outer], code, work=self.plan.rows)
-
-    def _start(self, slot: Index, rows: int) -> Index:
-        """The row at which a tile begins, of the slot where it begins: the last tile of all starts early rather than being shorter."""
-        return self.cover.start(slot, rows) if self.is_covered else emit.at_most(slot, self.plan.rows - rows)
-
-    def _points(self, start: Index, rows: int, point: Point) -> list[Point]:
-        """Points of the rows of a tile."""
-        points = self.cover.points(self.row_var, start, rows, point) if self.is_covered else rows_from(self.row_var, start, rows, point)
-        return points if self.table is None else [with_place(self.c, self.evaluator, p, self.table) for p in points]
-
     def _allocate(self) -> None:
         """The buffers of a thread."""
         if self.plan.b is Source.COPY:
@@ -212,121 +125,9 @@ class BlockedNest(ContractionNest):
         if self.finishes_across:
             self.across = AcrossRows(self.micro, Sums(self.sums, self.sums_pitch, self.c.node.element))
 
-    def _most_slots(self) -> int:
-        """Rows of the tiles of a task, at most."""
-        return self.blocks.tiles * self.tile.rows + (self._heights.most_left if self.is_covered else 0)
-
-    @property
-    def _heights(self) -> Heights:
-        """Of the tiles, where a call says how many rows there are."""
-        return heights(self.tile, self.finishes_across or not self.stores_across_rows, self._limit, self.plan.waits)
-
-    @property
-    def _limit(self) -> float:
-        if is_repeated(self.plan.kernel):
-            return LOOP_LIMIT
-        return FAR_LIMIT if self.plan.is_far else LIMIT
-
-    def _task(self, panels: Index, block: Index, point: Point) -> _Task:
-        if not self.is_covered:
-            return _Task(panels, block, point)
-        first = self._at_most(block * self.block_tiles, self.cover.full)
-        end = self._at_most(first + self.block_tiles, self.cover.full)
-        is_last = emit.compare("eq", emit.materialize(block), emit.index_constant(self.row_blocks - 1))
-        return _Task(panels, block, point, first, end, is_last)
-
-    def _at_most(self, index: Index, limit: Index) -> Index:
-        """The smaller of two numbers of tiles."""
-        value = emit.arith("minsi", emit.materialize(index), emit.materialize(limit))
-        return Index.of(Var(0, limit.bounds()[1], value, name="bound"))
-
-    def _each_panel(self, task: _Task, code: Callable[[Index], None]) -> None:
-        """A loop over the panels of a task."""
-        count = self.blocks.panels
-        first = task.panels * count
-        if count == 1:
-            code(first)
-            return
-        whole = self.panel_blocks * count == self.plan.panels
-        end = first + count if whole else emit.at_most(first + count, self.plan.panels)
-        low, high = emit.materialize(first), emit.materialize(end)
-        var = Var(0, self.plan.panels - 1, name="panel")
-        with emit.for_loop(low, high, 1, var), self.evaluator.scope():
-            code(Index.of(var) if self.way is None else self._other_way(var, low, high))
-
-    def _other_way(self, panel: Var, low: ir.Value, high: ir.Value) -> Index:
-        """The panel in the place of one of a task from `low` to `high`, where the kernel may go backwards."""
-        assert self.way is not None
-        last = emit.arith("subi", emit.arith("addi", low, high), emit.index_constant(1))
-        mirrored = emit.arith("subi", last, emit.materialize(Index.of(panel)))
-        backwards = emit.compare("ne", self.way, emit.index_constant(0))
-        return Index.of(Var(0, panel.high, emit.select(backwards, mirrored, emit.materialize(Index.of(panel))), name="panel"))
-
-    def _tiles(self, task: _Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
-        """Emits `code(first row, rows, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""
-        if self.is_covered:
-            self._covering_tiles(task, point, code)
-            return
-        count, most = self.blocks.tiles, self.plan.row_tiles
-        first = task.rows * count
-        end = first + count if most % count == 0 else emit.at_most(first + count, most)
-
-        def one(number: Index) -> None:
-            code(self._start(number * self.tile.rows, self.tile.rows), self.tile.rows, {**point, TILE: number})
-
-        if count == 1:
-            one(first)
-            return
-        var = Var(0, most - 1, name="t")
-        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
-            one(Index.of(var))
-
-    def _covering_tiles(self, task: _Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
-        """The tiles of a task where a call says how many there are: whole ones, and what is left by the last task of a panel."""
-        height = self.tile.rows
-        var = Var(0, task.end.bounds()[1], name="t")
-        with emit.for_loop(emit.materialize(task.first), emit.materialize(task.end), 1, var), self.evaluator.scope():
-            slot = Index.of(var) * height
-            code(self._start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
-        assert task.is_last is not None
-        for low in self.cover.low:
-            var = Var(0, MOST_LEFT - 1, name="low")
-            count = emit.select(task.is_last, low.count, emit.index_constant(0))
-            with emit.for_loop(emit.index_constant(0), count, 1, var), self.evaluator.scope():
-                slot = low.first + Index.of(var) * low.height
-                code(self._start(slot, low.height), low.height, {**point, SLOT: slot})
-
-    def _each_slot(self, task: _Task, point: Point, code: Callable[[list[Point], Index], None]) -> None:
-        """Emits `code([point], slot of the task)` for each slot of the tiles of a task."""
-        assert self.row_var is not None
-        slot = Var(0, self.cover.slots.bounds()[1], name="slot")
-        low = task.first * self.tile.rows
-        with emit.for_loop(emit.materialize(low), self._end(task, self.cover.slots), 1, slot), self.evaluator.scope():
-            code(rows_from(self.row_var, self.cover.row(Index.of(slot)), 1, point), Index.of(slot) - low)
-
-    def _each_covered_row(self, task: _Task, point: Point, code: Callable[[list[Point], Index], None]) -> None:
-        """Emits `code([point], slot of the task)` for each row of the tiles of a task."""
-        assert self.row_var is not None
-        row = Var(0, self.plan.rows - 1, name="row")
-        low = task.first * self.tile.rows
-        with emit.for_loop(emit.materialize(low), self._end(task, Index(self.plan.rows)), 1, row), self.evaluator.scope():
-            code(rows_from(self.row_var, Index.of(row), 1, point), self.cover.slot(Index.of(row)) - low)
-
-    def _end(self, task: _Task, of_all: Index) -> ir.Value:
-        """One behind the last row (slot) of a task, where `of_all` is one behind the last of all."""
-        assert task.is_last is not None
-        last = emit.materialize(of_all)
-        return emit.select(task.is_last, last, emit.arith("minsi", emit.materialize(task.end * self.tile.rows), last))
-
-    def _each_row(self, start: Index, point: Point, code: Callable[[list[Point], Index], None]) -> None:
-        """Emits `code([point], row of the tile)` for each row of a tile by itself."""
-        row = Var(0, self.tile.rows - 1, name="row")
-        with emit.for_loop(0, self.tile.rows, 1, row), self.evaluator.scope():
-            code(rows_from(self.row_var, start + row, 1, point), Index.of(row))
-
     # ---- B
 
-    def _pack_panels(self, task: _Task, point: Point, step: Index, steps: Steps) -> None:
+    def _pack_panels(self, task: Task, point: Point, step: Index, steps: Steps) -> None:
         """Packs the panels of a task from reduction step `step` on, where the kernel packs B: side by side, as what lies in memory one
         after the other belongs to the same step."""
         if self.plan.b is not Source.COPY:
@@ -343,17 +144,17 @@ class BlockedNest(ContractionNest):
 
         self._each_step(point, one, steps)
 
-    def _scratch_start(self, task: _Task, panel: Index, step: Index) -> Index:
+    def _scratch_start(self, task: Task, panel: Index, step: Index) -> Index:
         """Where step 0 of a panel would be in scratch memory that begins with `step`."""
         return (panel - task.panels * self.blocks.panels) * self.chunk_size - step * self.tile.width
 
-    def _panel(self, task: _Task, panel: Index, point: Point, step: Index) -> Panel | None:
+    def _panel(self, task: Task, panel: Index, point: Point, step: Index) -> Panel | None:
         """Where tiles read a panel, from reduction step `step` on."""
         if self.packed is not None:
             return Panel(self.packed, self._panel_start(panel, point))
         return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is Source.COPY else None
 
-    def _ahead(self, task: _Task, panel: Index, rows: int, point: Point, at: Point) -> Ahead | None:
+    def _ahead(self, task: Task, panel: Index, rows: int, point: Point, at: Point) -> Ahead | None:
         """What a tile of so many rows of a task asks the memory for while it adds up all steps of a panel.
 
         A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
@@ -395,7 +196,7 @@ class BlockedNest(ContractionNest):
         parts = guess(self.plan.panel_size) * element_bytes(self.c.b.node) // PART_BYTES
         return Ahead(packed, start + STREAM_BYTES // LINE * self.line, self.tile.width, 2, parts=parts)
 
-    def _ahead_of_chunk(self, task: _Task, panel: Index, following: Index | None, low: Index, steps: Size, at: Point) -> Ahead | None:
+    def _ahead_of_chunk(self, task: Task, panel: Index, following: Index | None, low: Index, steps: Size, at: Point) -> Ahead | None:
         """The same of a chunk of `steps` steps from step `low` on, where the chunk that is visited next begins at `following`."""
         if self.packed is None or following is None:
             return None
@@ -412,7 +213,7 @@ class BlockedNest(ContractionNest):
         first = emit.at_most(start + tile * share, packed.type.shape[0] - steps * pitch)
         return Ahead(packed, first - low * pitch, pitch, 2)
 
-    def _share_of_call(self, packed: ir.Value, task: _Task, start: Index, low: Index, at: Point) -> Ahead:
+    def _share_of_call(self, packed: ir.Value, task: Task, start: Index, low: Index, at: Point) -> Ahead:
         """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
         asks for the first two: more there are only where tiles are few."""
         tiles = emit.arith("subi", emit.materialize(task.end), emit.materialize(task.first))
@@ -430,7 +231,7 @@ class BlockedNest(ContractionNest):
         first = emit.arith("subi", emit.arith("minsi", wanted, last), behind)
         return Ahead(packed, self.evaluator.opaque(first), pitch, 2, share)
 
-    def _next_chunk(self, task: _Task, panel: Index, low: Index, steps: Index) -> Index:
+    def _next_chunk(self, task: Task, panel: Index, low: Index, steps: Index) -> Index:
         """Where in the packed B the chunk begins that follows the one of a panel from step `low` on: that of the next panel, after the
         last panel of a task the next chunk of the first, and after the last chunk the next task."""
         first, width = task.panels * self.blocks.panels, self.tile.width
@@ -457,13 +258,9 @@ class BlockedNest(ContractionNest):
                 value = emit.zero(emit.vector_of(lanes, element) if lanes > 1 else element)
                 self.evaluator.store(value, buffer, at + count + start + lane)
 
-    def _tile_number(self, task: _Task, point: Point) -> Index:
-        """The number of a tile among those of its task."""
-        return point[TILE] - task.rows * self.blocks.tiles
-
     # ---- the reduction in one go
 
-    def _summed_in_registers(self, task: _Task) -> None:
+    def _summed_in_registers(self, task: Task) -> None:
         """Panel by panel all tiles of the task, each finished at once."""
         self._pack_panels(task, task.point, Index(), {})
 
@@ -479,7 +276,7 @@ class BlockedNest(ContractionNest):
 
         self._each_panel(task, lambda panel: self._panel_code(panel, task.point, panel_code))
 
-    def _finished_by_rows(self, task: _Task) -> None:
+    def _finished_by_rows(self, task: Task) -> None:
         """Panel by panel all tiles of the task, whose sums wait in memory; then the epilogue of the panel, row by row: tiles of all
         heights, and panels of all widths, share their code."""
 
@@ -505,8 +302,9 @@ class BlockedNest(ContractionNest):
             if not self._has_whole_panels:
                 self._panel_code(panel, task.point, both)
                 return
-            sums_of(panel, vectors.pieces(self.tile.width, self.tile.lanes), {**task.point, COLUMN: panel * self.tile.width})
-            self._finish_panel(task, panel, finish)
+            columns, inner = vectors.pieces(self.tile.width, self.tile.lanes), {**task.point, COLUMN: panel * self.tile.width}
+            sums_of(panel, columns, inner)
+            self._of_columns(panel, columns, inner, finish)
 
         self._pack_panels(task, task.point, Index(), {})
         self._each_panel(task, panel_code)
@@ -519,66 +317,8 @@ class BlockedNest(ContractionNest):
 
     # ---- the reduction in chunks
 
-    def _summed_in_memory(self, task: _Task) -> None:
-        """Chunk by chunk the tiles of all panels of the task; then the epilogue, row by row."""
-
-        def begin(panel: Index, columns: Columns, inner: Point) -> None:
-            def row_code(points: list[Point], place: Index) -> None:
-                self._keep(self.micro.initial(points, columns), columns, place)
-                self._clear(columns, self.sums, self.c.node.element, place)
-
-            self._each_sum(task, panel, inner, row_code, self._each_slot)
-
-        def finish(panel: Index, columns: Columns, inner: Point) -> None:
-            def tile(start: Index, rows: int, at: Point) -> None:
-                self._finish(self._points(start, rows, at), columns, self._sums_place(task, panel, at)(Index()))
-
-            if self.stores_across_rows and not self.finishes_across:
-                self._tiles(task, inner, tile)
-            else:
-                self._finish_by_rows(task, panel, columns, inner)
-
-        self._each_panel(task, lambda panel: self._panel_code(panel, task.point, begin))
-        self._each_chunk(task)
-        self._each_panel(task, lambda panel: self._finish_panel(task, panel, finish))
-
-    def _each_sum(
-        self,
-        task: _Task,
-        panel: Index,
-        point: Point,
-        code: Callable[[list[Point], Index], None],
-        each_covered: Callable[[_Task, Point, Callable[[list[Point], Index], None]], None],
-    ) -> None:
-        """Emits `code([point], where its sums are)` for each row of the tiles of a task by itself; `each_covered` gives these where a call
-        says how many there are."""
-
-        def tile(start: Index, rows: int, at: Point) -> None:
-            place = self._sums_place(task, panel, at)
-            self._each_row(start, at, lambda points, row: code(points, place(row)))
-
-        if self.is_covered:
-            first = self._first_sum(task, panel)
-            each_covered(task, point, lambda points, slot: code(points, slot * self.sums_pitch + first))
-        else:
-            self._tiles(task, point, tile)
-
-    def _first_sum(self, task: _Task, panel: Index) -> Index:
-        """Where the sums of a panel are."""
-        if self.finishes_rows:
-            return Index()
-        return (panel - task.panels * self.blocks.panels) * self.tile.width
-
-    def _sums_place(self, task: _Task, panel: Index, at: Point) -> Callable[[Index], Index]:
-        """Where the sums of a row of a tile are."""
-        if self.is_covered:
-            slot, first = at[SLOT] - task.first * self.tile.rows, self._first_sum(task, panel)
-            return lambda row: (slot + row) * self.sums_pitch + first
-        tile, first = self._tile_number(task, at), self._first_sum(task, panel)
-        return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
-
-    def _each_chunk(self, task: _Task) -> None:
-        """Adds every chunk of the reduction to the sums. The last panel of a known number of columns counts as a full one here."""
+    def _summed_in_memory(self, task: Task) -> None:
+        """Chunk by chunk the tiles of all panels of the task, whose sums wait in memory from one chunk to the next."""
         var = self.c.reduction[0]
         extent, size = var.extent, self.blocks.chunk
         inner_steps = self.c.depth // extent
@@ -586,12 +326,15 @@ class BlockedNest(ContractionNest):
         chunk = Var(0, (self.chunks - 1) * size, step=size, name="chunk")
         if steps_of_call is not None:
             chunk = Var(0, extent - 1, name="chunk")
-        with emit.for_loop(0, extent, size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
+        # A reduction without steps has a chunk, too, which finishes the sums.
+        with emit.for_loop(0, maximum(extent, 1), size if steps_of_call is None else steps_of_call, chunk), self.evaluator.scope():
             low = Index.of(chunk)
             of_chunk = Index(size) if steps_of_call is None else Index.of(Var(1, extent, steps_of_call, name="steps"))
             end = low + size if steps_of_call is None and extent % size == 0 else emit.at_most(low + of_chunk, extent)
             bounds, columns = {var: (emit.materialize(low), emit.materialize(end))}, vectors.pieces(self.tile.width, self.tile.lanes)
             sweep = Sweep(columns, steps=bounds, multiple=gcd(size, extent) if isinstance(size, int) and isinstance(extent, int) else 1)
+            is_begun = emit.compare("ne", bounds[var][0], emit.index_constant(0))
+            is_done = emit.compare("eq", bounds[var][1], emit.index_constant(extent))
             self._pack_panels(task, task.point, low * inner_steps, sweep.steps)
 
             def panel_code(panel: Index, columns: Columns, inner: Point) -> None:
@@ -603,44 +346,84 @@ class BlockedNest(ContractionNest):
                 def tile(start: Index, rows: int, at: Point) -> None:
                     ahead = self._ahead_of_chunk(task, panel, following, low * inner_steps, steps, at)
                     points, place = self._points(start, rows, at), self._sums_place(task, panel, at)(Index())
-                    sums = self._kept(rows, columns, place)
-                    self._keep(self.micro.reduce(points, replace(of_panel, ahead=ahead), sums), columns, place)
+                    new = self.micro.initial(points, columns)
+                    kept = lambda: list(self._kept(rows, columns, place).values())  # noqa: E731
+                    sums = dict(zip(new, nest.either(is_begun, self.evaluator, kept, list(new.values())), strict=True))
+                    found = self.micro.reduce(points, replace(of_panel, ahead=ahead), sums)
+                    keep = lambda: self._keep(found, columns, place)  # noqa: E731
+                    if self.finishes_tiles:
+                        finish = lambda: self._finish_tile(panel, points, columns, found, place)  # noqa: E731
+                        nest.when(is_done, self.evaluator, finish, keep)
+                    else:
+                        keep()
 
                 self._tiles(task, inner, tile)
+                if not self.finishes_tiles:
+                    code = lambda *at: self._finish_by_rows(task, *at)  # noqa: E731
+                    nest.when(is_done, self.evaluator, lambda: self._of_columns(panel, columns, inner, code))
 
-            if isinstance(self.c.column_extent, int):
-                self._each_panel(task, lambda panel: panel_code(panel, sweep.columns, task.point))
+            if self._has_whole_panels:
+                self._each_panel(task, lambda panel: panel_code(panel, columns, {**task.point, COLUMN: panel * self.tile.width}))
             else:
                 self._each_panel(task, lambda panel: self._panel_code(panel, task.point, panel_code))
 
-    def _chunk_of_call(self) -> ir.Value | None:
-        """Steps of a chunk where a call says how many rows there are: few tiles go through the whole of a packed panel at once."""
-        if not self.is_covered or self.packed is None:
-            return None
-        few = emit.compare("ult", emit.materialize(self.cover.slots), emit.index_constant(FEWEST_TILES * self.tile.rows))
-        return emit.select(few, emit.index_constant(self.c.reduction[0].extent), emit.index_constant(self.blocks.chunk))
-
-    @property
-    def stores_across_rows(self) -> bool:
-        """Whether neighbours in memory are neighbours along the rows, so that several rows are stored together."""
-        c = self.c
-        return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1
-
-    def _finish_by_rows(self, task: _Task, panel: Index, columns: Columns, point: Point) -> None:
-        """The epilogue of a panel of a task, row by row, or across several rows."""
-        if self.finishes_across:
-            low, first = task.first * self.tile.rows, self._first_sum(task, panel)
-            end = self._end(task, Index(self.plan.rows))
-            self.across.finish(emit.materialize(low), end, lambda row: (self.cover.slot(row) - low) * self.sums_pitch + first, point)
-            return
-        self._each_sum(task, panel, point, lambda points, place: self._finish(points, columns, place), self._each_covered_row)
-
-    def _finish_panel(self, task: _Task, panel: Index, code: Callable[[Index, Columns, Point], None]) -> None:
-        """Emits `code` for the epilogue of a panel, which may be narrower: across several rows the code for both is one."""
-        if self.finishes_across:
-            self._finish_by_rows(task, panel, [], {**task.point, COLUMN: panel * self.tile.width})
+    def _of_columns(self, panel: Index, columns: Columns, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
+        """Emits `code(panel, its vectors, point)` inside the code of a panel, which counts the last one as a whole one. Across several rows
+        the code for a narrower one is the same."""
+        if self._has_whole_panels and not self.finishes_across:
+            self._panel_code(panel, point, code)
         else:
-            self._panel_code(panel, task.point, code)
+            code(panel, columns, point)
+
+    def _finish_tile(self, panel: Index, points: list[Point], columns: Columns, sums: Accumulators, place: Index) -> None:
+        """The epilogue of a tile; sums of columns that are not there stay in memory."""
+
+        def code(panel: Index, some: Columns, at: Point) -> None:
+            here = [{**p, **{key: at[key] for key in (COLUMN, LEFT) if key in at}} for p in points]
+            if some == columns:
+                self.micro.finish(here, columns, sums, self.row_var)
+                return
+            self._keep(sums, columns, place)
+            self._finish(here, some, place)
+
+        self._of_columns(panel, columns, points[0], code)
+
+    def _first_sum(self, task: Task, panel: Index) -> Index:
+        """Where the sums of a panel are."""
+        if self.finishes_rows:
+            return Index()
+        return (panel - task.panels * self.blocks.panels) * self.tile.width
+
+    def _sums_place(self, task: Task, panel: Index, at: Point) -> Callable[[Index], Index]:
+        """Where the sums of a row of a tile are."""
+        if self.is_covered:
+            slot, first = at[SLOT] - task.first * self.tile.rows, self._first_sum(task, panel)
+            return lambda row: (slot + row) * self.sums_pitch + first
+        tile, first = self._tile_number(task, at), self._first_sum(task, panel)
+        return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
+
+    def _chunk_of_call(self) -> ir.Value | None:
+        """Steps of a chunk where a call says how many rows there are: few tiles go through the whole of a packed panel at once, and more
+        than one tile through B where it lies."""
+        if not self.is_covered or self.plan.b is Source.COPY:
+            return None
+        height, size = self.tile.rows, emit.index_constant(self.blocks.chunk)
+        whole = emit.index_constant(maximum(self.c.reduction[0].extent, 1))
+        most, few, many = (height, size, whole) if self.packed is None else (FEWEST_TILES * height - 1, whole, size)
+        return emit.select(emit.compare("ule", emit.materialize(self.cover.slots), emit.index_constant(most)), few, many)
+
+    def _finish_by_rows(self, task: Task, panel: Index, columns: Columns, point: Point) -> None:
+        """The epilogue of a panel of a task, row by row, or across several rows."""
+        assert self.row_var is not None
+        if self.finishes_across:
+            low, place = task.first * self.tile.rows, self._first_sum(task, panel)
+            end = self._end(task)
+            self.across.finish(emit.materialize(low), end, lambda row: (self.cover.slot(row) - low) * self.sums_pitch + place, point)
+            return
+        row, first = Var(0, self.plan.rows - 1, name="row"), task.first * self.tile.rows
+        with emit.for_loop(emit.materialize(first), self._end(task), 1, row), self.evaluator.scope():
+            place = (self.cover.slot(Index.of(row)) - first) * self.sums_pitch + self._first_sum(task, panel)
+            self._finish(rows_from(self.row_var, Index.of(row), 1, point), columns, place)
 
     def _finish(self, points: list[Point], columns: Columns, place: Index) -> None:
         self.micro.finish(points, columns, self._kept(len(points), columns, place), self.row_var)

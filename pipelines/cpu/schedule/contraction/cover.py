@@ -157,13 +157,6 @@ class Cover:
     def _row(self, value: ir.Value) -> Index:
         return Index.of(Var(0, self.rows - 1, value, name="row"))
 
-    def row(self, slot: Index) -> Index:
-        """A row whose sums are in a slot; any one, where no row has its sums there only."""
-        value = emit.materialize(slot)
-        behind = emit.compare("sge", value, self.last)
-        found = emit.select(behind, emit.arith("subi", value, self._excess()), value)
-        return self._row(emit.smaller(found, self.rows - 1))
-
     def slot(self, row: Index) -> Index:
         """The slot of a row."""
         value = emit.materialize(row)

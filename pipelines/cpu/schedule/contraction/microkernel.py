@@ -357,7 +357,7 @@ def element(operand: Operand, point: Point, evaluator: Evaluator) -> ir.Value:
 def along_columns(evaluator: Evaluator, point: Point, start: int, lanes: int) -> Iterator[Index]:
     """A scope with the lanes of a vector of a panel, from its column `start` on; only those that are there are read and written."""
     left = point.get(LEFT)
-    if left is None:
+    if left is None or (left.is_constant and isinstance(left.const, int) and left.const >= start + lanes):
         with evaluator.along(lanes) as lane:
             yield lane
         return

@@ -8,6 +8,7 @@ from functools import reduce
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, LEFT, Columns, Point, Steps, along_columns, element
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source, element_bytes, has_contiguous_columns
+from relayc.pipelines.cpu.schedule.contraction.tile import column_vectors
 from relayc.pipelines.cpu.schedule.loops.plan import LoopParameters
 from relayc.pipelines.cpu.schedule.loops.strategy import fill
 from relayc.pipelines.kernel.access import MergedLoop
@@ -128,19 +129,21 @@ class ContractionNest(ABC):
         if not isinstance(self.c.column_extent, int):
             self._panel_code_of_call(panel, point, code)
             return
-        full, left = divmod(self.c.column_extent, width)
+        full, rest = divmod(self.c.column_extent, width)
 
         def emit_for(at: Index, columns: int) -> None:
+            found = column_vectors(columns, self.tile.lanes, self.plan.masks_columns)
+            left: Point = {LEFT: Index(columns)} if sum(lanes for _, lanes in found) != columns else {}
             with self.evaluator.scope():
-                code(at, vectors.pieces(columns, self.tile.lanes), {**point, COLUMN: at * width})
+                code(at, found, {**point, COLUMN: at * width, **left})
 
-        if not left:
+        if not rest:
             emit_for(panel, width)
         elif not full:
-            emit_for(Index(), left)
+            emit_for(Index(), rest)
         else:
             whole = Index.of(Var(0, full - 1, emit.materialize(panel)))
-            nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), left))
+            nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), rest))
 
     def _panel_code_of_call(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
         """The same where only a call knows how many columns there are: whole panels, and those of a vector."""

@@ -60,6 +60,7 @@ class Plan:
       is_far: whether panels come from beyond the second-level cache (see `is_far`).
       waits: cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element.
       mask_bits: of the target (see `Target.mask_bits`).
+      masks_columns: whether the last columns may be a vector of which only some lanes are there.
     """
 
     kernel: Kernel
@@ -75,6 +76,7 @@ class Plan:
     is_far: bool = False
     waits: tuple[float, ...] = NO_WAITS
     mask_bits: int = 0
+    masks_columns: bool = False
 
     @property
     def tasks(self) -> int:
@@ -182,6 +184,14 @@ def waits_for_panel(contraction: Contraction, tile: Tile, b: Source, share: int,
     if is_far:
         return stream_waits(num_bytes)
     return (NEAR_LINE * num_bytes / LINE,) * MOST_SETS if b is Source.PARAMETER and share > target.l1_bytes // 2 else NO_WAITS
+
+
+def is_read_by_rows(kernel: Kernel, contraction: Contraction, tile: Tile, rows: int, target: Target) -> bool:
+    """Whether so few rows that they are in one tile read B where it lies, beyond the second-level cache: in the order of memory then, as
+    each element of it is read once."""
+    c = contraction
+    is_far = guess(c.batches * c.depth * c.column_extent) * element_bytes(c.b.node) > target.l2_bytes
+    return rows <= tile.rows and is_far and has_contiguous_columns(c) and not is_repeated(kernel)
 
 
 def has_contiguous_columns(contraction: Contraction) -> bool:

@@ -14,6 +14,7 @@ from relayc.pipelines.cpu.schedule.contraction.plan import (
     Source,
     has_contiguous_columns,
     is_far,
+    is_read_by_rows,
     packed_bytes,
     source_of_a,
     source_of_b,
@@ -29,7 +30,9 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     block_values,
     default_blocks,
     default_tile,
+    masks_columns,
     panel_fits,
+    row_blocks,
     tile_rows,
     tile_vectors,
     typical_rows,
@@ -100,20 +103,21 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
     prefetches = b is Source.PARAMETER and guess(packed_bytes(contraction, tile)) > target.l2_bytes
     if contraction.a.checks:
         work, grain = multiply_adds(contraction, tuning)
-        threads, masks = target.num_threads, target.mask_bits
-        return Plan(kernel, contraction, tile, Source.MEMORY, b, work, grain, threads, prefetches, mask_bits=masks), None
+        threads, bits = target.num_threads, target.mask_bits
+        return Plan(kernel, contraction, tile, Source.MEMORY, b, work, grain, threads, prefetches, mask_bits=bits), None
     extent = contraction.row_extent
     if contraction.rows and isinstance(extent, int):
         tile = replace(tile, rows=ceil_div(extent, ceil_div(extent, tile.rows)))
-    blocks = default_blocks(contraction, tile, target, b is Source.COPY, few)
-    if few or joined is not None:
+    by_rows = b is Source.MEMORY and is_read_by_rows(kernel, contraction, tile, rows or typical_rows(contraction), target)
+    blocks = row_blocks(contraction, tile, target) if by_rows else default_blocks(contraction, tile, target, b is Source.COPY, few)
+    if (few and not by_rows) or joined is not None:
         # Many rows are in one block, too: they read the same panels.
         blocks = replace(blocks, tiles=ceil_div(typical_rows(contraction), tile.rows))
     if joined is not None:
         # As without a table: all tiles go by in front of a panel, which stays in the second-level cache.
         blocks = replace(blocks, panels=1, chunk=contraction.reduction[0].extent)
     names = {"tiles": "block_tiles", "panels": "block_panels", "chunk": "chunk"}
-    in_place = b is Source.MEMORY
+    in_place = b is Source.MEMORY and not by_rows
     blocks = tuning.replace(
         blocks, names, lambda found: found.fitted(contraction, tile, in_place), block_values(contraction, tile, in_place)
     )
@@ -127,7 +131,9 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
     work, grain = multiply_adds(contraction, tuning)
-    return Plan(kernel, contraction, tile, a, b, work, grain, target.num_threads, prefetches, turns, far, waits, target.mask_bits), blocks
+    masks = masks_columns(contraction, target)
+    threads, bits = target.num_threads, target.mask_bits
+    return Plan(kernel, contraction, tile, a, b, work, grain, threads, prefetches, turns, far, waits, bits, masks), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

@@ -8,6 +8,7 @@ from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.schedule.tuning import distinct, part_sizes
 from relayc.pipelines.target import Target
 from relayc.pipelines.tir.buffers import LINE, MOST_LOCAL_BYTES
+from relayc.pipelines.tir.vectors import pieces
 from relayc.symbolic import Size, bounds, ceil_div, guess
 
 PARALLEL_GRAIN = 1 << 17
@@ -164,6 +165,21 @@ def _lanes(contraction: Contraction, target: Target) -> int:
     return max(1, target.vector_bytes * 8 // contraction.node.element.width)
 
 
+def masks_columns(contraction: Contraction, target: Target) -> bool:
+    """Whether the target reads and writes some lanes of a vector of columns, and the result has these side by side."""
+    c = contraction
+    return 0 < target.mask_bits <= c.b.node.element.width and c.store_stride(c.column) == 1 and not c.a.checks
+
+
+def column_vectors(columns: int, lanes: int, masks: bool) -> list[tuple[int, int]]:
+    """(start, lanes) of the vectors that cover columns; with masks one vector has all that is left of whole ones, and lanes to spare."""
+    found, whole = pieces(columns, lanes), columns // lanes
+    if not masks or len(found) <= whole + 1:
+        return found
+    start = whole * lanes
+    return [*found[:whole], (start, 1 << (columns - start - 1).bit_length())]
+
+
 def tile_rows(contraction: Contraction, target: Target, tile: Tile) -> list[int]:
     """The rows that tiles of so many vectors may have; of those that cut the rows in as many tiles the fewest."""
     rows = [r for r, v in _candidates(contraction, target) if v == tile.vectors]
@@ -228,8 +244,7 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     twice: sums, of which the rows have too many for that cache, are read and written again, and rows of A come in pieces of a few lines,
     too short for the core to read ahead.
 
-    A B that the kernel packs is packed anew for each block of rows: there a chunk of a panel takes a quarter of the first-level cache, and
-    blocks of rows are as high as in the first case.
+    A B that the kernel packs is packed anew for each block of rows: all rows go by in front of its panels, too.
 
     Args:
       rows: for which they are chosen, `typical_rows` by default.
@@ -240,15 +255,14 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     panels = max(1, ceil_div(guess(contraction.column_extent), tile.width))
     outer = max(1, guess(contraction.reduction[0].extent))
     inner = max(1, guess(contraction.depth) // outer)
-    chunk, streams = outer, False
-    if (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target):
-        streams = not packs
-        steps = max(1, (target.l1_bytes // 4 if packs else target.l2_bytes // 2) // (tile.width * item * inner))
-        chunk = ceil_div(outer, ceil_div(outer, steps))
+    chunk, streams = outer, (packs or tiles >= FEWEST_TILES) and not panel_fits(contraction, tile, target)
+    if streams:
+        steps = max(1, target.l2_bytes // 2 // (tile.width * item * inner))
+        chunk = ceil_div(outer, ceil_div(outer, steps)) if isinstance(contraction.reduction[0].extent, int) else steps
         if not isinstance(contraction.row_extent, int):
             # Lower tiles with several sums an element go over whole chunks without a rest.
-            chunk = min(outer, ceil_div(chunk, MOST_SETS) * MOST_SETS)
-    chunked = chunk < outer
+            chunk = ceil_div(chunk, MOST_SETS) * MOST_SETS
+    chunked = chunk != contraction.reduction[0].extent
     # Columns go by in front of a block of rows, or rows in front of a panel. The sums of chunks lie on the stack.
     most_rows = tiles if streams else max(1, target.l2_bytes // 4 // (chunk * inner * item * tile.rows))
     most_panels = 1 if streams else panels
@@ -260,6 +274,22 @@ def default_blocks(contraction: Contraction, tile: Tile, target: Target, packs: 
     others = max(1, guess(contraction.batches * prod(row.extent for row in contraction.rows[:-1])))
     rows, columns = _balanced(tiles, min(most_rows, tiles), panels, min(most_panels, panels), others, target.num_threads)
     return Blocks(rows, columns, chunk)
+
+
+STREAMS = 8
+"""Rows of a large B that are read at once: a core reads ahead in each of them by itself, and all of them together come faster than one."""
+
+
+def row_blocks(contraction: Contraction, tile: Tile, target: Target) -> Blocks:
+    """Blocks for a B that one tile of rows reads where it lies, STREAMS of its rows at once, over as many columns as have their sums in a
+    quarter of the first-level cache."""
+    most = max(1, target.l1_bytes // 4 // (tile.rows * tile.width * contraction.node.element.width // 8))
+    panels = ceil_div(guess(contraction.column_extent), tile.width)
+    if isinstance(contraction.column_extent, int):
+        most = min(most, max(1, ceil_div(panels, target.num_threads)))
+    outer = contraction.reduction[0].extent
+    tiles = 1 if isinstance(contraction.row_extent, int) else ceil_div((FEWEST_TILES - 1) * MOST_ROWS, tile.rows)
+    return Blocks(tiles, most, min(STREAMS, outer) if isinstance(outer, int) else STREAMS)
 
 
 SLACK = 1.03

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.contraction.microkernel import COLUMN, Microkernel, Point, Sums
+from relayc.pipelines.cpu.schedule.contraction.plan import Plan
 from relayc.pipelines.cpu.schedule.contraction.tile import Tile
 from relayc.pipelines.kernel.contraction import Contraction
 from relayc.pipelines.kernel.index import Index, Var, linearize
@@ -21,13 +22,12 @@ def stores_across(contraction: Contraction) -> bool:
     return bool(c.rows) and c.store_stride(c.column) != 1 and c.store_stride(c.rows[-1].var) == 1
 
 
-def finishes_across(contraction: Contraction, mask_bits: int) -> bool:
-    """Whether `AcrossRows` can finish a contraction: one whose number of rows only a call knows, on a target with masks for its elements
-    (`Target.mask_bits`)."""
-    c = contraction
+def finishes_across(plan: Plan) -> bool:
+    """Whether `AcrossRows` can finish a contraction: only a call knows its number of rows, and the target has masks for its elements."""
+    c = plan.contraction
     if isinstance(c.row_extent, int) or not isinstance(c.column_extent, int):
         return False
-    return len(c.columns) == 1 and stores_across(c) and 0 < mask_bits <= c.node.element.width
+    return len(c.columns) == 1 and stores_across(c) and plan.has_masks(c.node)
 
 
 def tiles_of_blocks(tile: Tile, most: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import gcd
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across, tiles_of_blocks
+from relayc.pipelines.cpu.schedule.contraction.across import AcrossRows, finishes_across, stores_across, tiles_of_blocks
 from relayc.pipelines.cpu.schedule.contraction.cover import SLOT, cover
 from relayc.pipelines.cpu.schedule.contraction.microkernel import (
     COLUMN,
@@ -69,10 +69,10 @@ class BlockedNest(TaskNest):
         outer = c.reduction[0].extent
         self.chunks = ceil_div(outer, blocks.chunk)
         self.chunk_size = blocks.chunk * (c.depth // outer) * tile.width
-        self.finishes_across = finishes_across(c, plan.mask_bits)
-        self.finishes_tiles = not self.finishes_across and (not self.is_covered or self.stores_across_rows or c.root is c.node)
+        self.finishes_across = finishes_across(plan)
+        self.finishes_tiles = not self.finishes_across and (not self.is_covered or stores_across(c) or c.root is c.node)
         shares_code = c.root is not c.node or (self._has_whole_panels and plan.panels * tile.width != c.column_extent)
-        by_rows = self.is_covered and not self.stores_across_rows and shares_code and guess(c.depth) >= LONG
+        by_rows = self.is_covered and not stores_across(c) and shares_code and guess(c.depth) >= LONG
         self.finishes_rows = self.chunks == 1 and (by_rows or self.finishes_across)
         self.keeps_sums = self.chunks != 1 or self.finishes_rows
         self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width

@@ -55,7 +55,7 @@ class PaddedNest(ContractionNest):
     def __init__(self, plan: Plan, fewest_tasks: int) -> None:
         super().__init__(plan, plan.packed_bytes if plan.b is Source.COPY else 0)
         self.fewest_tasks = fewest_tasks
-        self.finishes_across = finishes_across(plan.contraction, plan.mask_bits)
+        self.finishes_across = finishes_across(plan)
 
     def _loops(self, body: Body, packed: ir.Value | None) -> None:
         c, plan = self.c, self.plan
@@ -65,8 +65,7 @@ class PaddedNest(ContractionNest):
         begin = lambda: None  # noqa: E731
         if not isinstance(plan.rows, int):
             self.row_cover = RowCover(c, self.tile.rows, self.tile.vectors)
-            has_masks = 0 < plan.mask_bits <= c.a.node.element.width
-            self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, has_masks, self.evaluator)
+            self.strip = StripCopy(c, self.row_cover.most_rows, self.tile.lanes, plan.has_masks(c.a.node), self.evaluator)
             begin = lambda: self._allocate(micro)  # noqa: E731
         panel = Var(0, plan.panels - 1, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]

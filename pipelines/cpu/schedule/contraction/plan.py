@@ -60,7 +60,6 @@ class Plan:
       is_far: whether panels come from beyond the second-level cache (see `is_far`).
       waits: cycles that a step of a tile takes at least where it is the first to read its panel, with 1, 2, ... sums an element.
       mask_bits: of the target (see `Target.mask_bits`).
-      masks_columns: whether the last columns may be a vector of which only some lanes are there.
     """
 
     kernel: Kernel
@@ -76,7 +75,16 @@ class Plan:
     is_far: bool = False
     waits: tuple[float, ...] = NO_WAITS
     mask_bits: int = 0
-    masks_columns: bool = False
+
+    def has_masks(self, node: Node) -> bool:
+        """Whether the target reads and writes some lanes of a vector of elements of a node by one instruction each."""
+        return 0 < self.mask_bits <= node.element.width
+
+    @property
+    def masks_columns(self) -> bool:
+        """Whether the last columns may be a vector of which only some lanes are there."""
+        c = self.contraction
+        return self.has_masks(c.b.node) and c.store_stride(c.column) == 1 and not c.a.checks
 
     @property
     def tasks(self) -> int:

@@ -30,7 +30,6 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     block_values,
     default_blocks,
     default_tile,
-    masks_columns,
     panel_fits,
     row_blocks,
     tile_rows,
@@ -131,9 +130,8 @@ def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = No
         prefetches = (few is not None or isinstance(extent, int)) and tile.rows >= BUSY_ROWS and share > target.l2_bytes // 2
     waits = waits_for_panel(contraction, tile, b, share, target, far)
     work, grain = multiply_adds(contraction, tuning)
-    masks = masks_columns(contraction, target)
     threads, bits = target.num_threads, target.mask_bits
-    return Plan(kernel, contraction, tile, a, b, work, grain, threads, prefetches, turns, far, waits, bits, masks), blocks
+    return Plan(kernel, contraction, tile, a, b, work, grain, threads, prefetches, turns, far, waits, bits), blocks
 
 
 def _turns(kernel: Kernel, share: int, target: Target) -> bool:

@@ -6,6 +6,7 @@ from functools import cached_property
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.cpu.schedule.contraction.across import stores_across
 from relayc.pipelines.cpu.schedule.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, heights
 from relayc.pipelines.cpu.schedule.contraction.microkernel import TILE, Point, rows_from
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
@@ -132,7 +133,7 @@ class TaskNest(ContractionNest):
     @property
     def _heights(self) -> Heights:
         """Of the tiles, where a call says how many rows there are."""
-        return heights(self.tile, self.finishes_across or not self.stores_across_rows, self._limit, self.plan.waits)
+        return heights(self.tile, self.finishes_across or not stores_across(self.c), self._limit, self.plan.waits)
 
     @property
     def _limit(self) -> float:
@@ -218,9 +219,3 @@ class TaskNest(ContractionNest):
     def _tile_number(self, task: Task, point: Point) -> Index:
         """The number of a tile among those of its task."""
         return point[TILE] - task.rows * self.blocks.tiles
-
-    @property
-    def stores_across_rows(self) -> bool:
-        """Whether neighbours in memory are neighbours along the rows, so that several rows are stored together."""
-        c = self.c
-        return self.row_var is not None and c.store_stride(c.column) != 1 and c.store_stride(self.row_var) == 1

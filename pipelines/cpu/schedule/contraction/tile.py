@@ -165,12 +165,6 @@ def _lanes(contraction: Contraction, target: Target) -> int:
     return max(1, target.vector_bytes * 8 // contraction.node.element.width)
 
 
-def masks_columns(contraction: Contraction, target: Target) -> bool:
-    """Whether the target reads and writes some lanes of a vector of columns, and the result has these side by side."""
-    c = contraction
-    return 0 < target.mask_bits <= c.b.node.element.width and c.store_stride(c.column) == 1 and not c.a.checks
-
-
 def column_vectors(columns: int, lanes: int, masks: bool) -> list[tuple[int, int]]:
     """(start, lanes) of the vectors that cover columns; with masks one vector has all that is left of whole ones, and lanes to spare."""
     found, whole = pieces(columns, lanes), columns // lanes

@@ -1,6 +1,6 @@
 """Plants faults in the compiler, one at a time, and sees whether the tests find them.
 
-    python test/mutate.py coverage                     # once: which test executes which line, and how long it takes (an hour)
+    python test/mutate.py record                       # once: runs the suite, and records which test executes which line
     python test/mutate.py run --count 600 --seed 1     # plants faults all over, in proportion to what there is to get wrong
     python test/mutate.py run --package symbolic --package pipelines/te
     python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
@@ -10,7 +10,7 @@ tests too. Survivors are printed as diffs, then a score for each package. OUT/fa
 goes on where it was ended. Faults that change no behaviour are listed with the reason in equivalent_faults.json.
 
 A driver of its own, as neither mutmut nor cosmic-ray chooses tests by the lines that they execute, or takes a package that is the root of
-its checkout.
+its checkout. Needs Python 3.12 or newer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import random
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -36,73 +35,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
-from xml.etree import ElementTree
 
-from coverage.numbits import numbits_to_nums
+from executed import Executed, file_of
 from faults import Fault, faults_of, is_fault
+from planting import Trial, try_all
 from rich.console import Console
 
 from relayc.tools.tables import NUMBER, make_table
 
 ROOT = Path(__file__).parent.parent
-NOT_COMPILER = ("test", "bench", "docs", "examples", "tools")
-"""Folders of which no fault is planted."""
-LEAST_SECONDS = 60
-"""Seconds that the tests of a fault have beyond five times what they take without it: a fault may be a loop without end."""
+START_SECONDS = 60
+"""Seconds that a process with tests may take beyond five times what the tests take: a fault may be a loop without end."""
 
 
-# ---- which test executes which line ----------------------------------------------------------------------------------------------------
-
-
-class Coverage:
-    """What `coverage` found out: tests by the lines that they execute, and their seconds.
-
-    Args:
-      folder: has .coverage, of coverage.py with the tests as contexts, and seconds.json.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._data = sqlite3.connect(f"file:{folder / '.coverage'}?mode=ro", uri=True, check_same_thread=False)
-        self._seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text())
-        self._contexts = dict(self._data.execute("select id, context from context"))
-        self._files = {str(Path(path).relative_to(ROOT)): id_ for id_, path in self._data.execute("select id, path from file")}
-
-    def tests_of(self, fault: Fault) -> list[str]:
-        """The tests that execute a line of a fault, fastest first; none where no test does."""
-        wanted, found = set(range(fault.lines[0], fault.lines[1] + 1)), set()
-        rows = self._data.execute("select context_id, numbits from line_bits where file_id = ?", (self._files.get(fault.path, -1),))
-        for context, bits in rows:
-            if not wanted.isdisjoint(numbits_to_nums(bits)):
-                found.add(self._contexts[context].partition("|")[0])
-        return sorted((test for test in found if test in self._seconds), key=lambda test: self._seconds[test])
-
-    def seconds(self, tests: Sequence[str]) -> float:
-        """How long some tests take."""
-        return sum(self._seconds[test] for test in tests)
-
-
-def measure_coverage(options: argparse.Namespace) -> int:
-    """Runs the tests once under coverage.py."""
+def record(options: argparse.Namespace) -> int:
+    """Runs the tests once, and records which line each executes."""
     options.out.mkdir(parents=True, exist_ok=True)
-    data = options.out / ".coverage"
-    report = options.out / "junit.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(options.jobs), "--cov", str(ROOT), "--cov-context=test", "--cov-report="]
-    command += [f"--junit-xml={report}", "-o", "junit_family=xunit1", *options.tests]
-    code = subprocess.run(command, cwd=ROOT, env=_environment(ROOT, data), check=False).returncode
-    cases = ElementTree.parse(report).iter("testcase")
-    seconds = {f"{case.get('file')}::{case.get('name')}": float(case.get("time", "0")) for case in cases}
-    (options.out / "seconds.json").write_text(json.dumps(seconds))
-    return code
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(options.jobs), "--dist", "worksteal", "-p", "executed"]
+    command += [f"--executed={options.out}", *options.tests]
+    return subprocess.run(command, cwd=ROOT, env=_environment(str(Path(__file__).parent)), check=False).returncode
 
 
-def _environment(root: Path, coverage: Path | None = None) -> dict[str, str]:
-    """The environment of tests of the checkout `root`/relayc, or of ROOT itself."""
-    found = {**os.environ, "KMP_BLOCKTIME": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    if coverage:
-        found["COVERAGE_FILE"] = str(coverage)
-    if root != ROOT:
-        found["PYTHONPATH"] = str(root)
-    return found
+def _environment(path: str) -> dict[str, str]:
+    """The environment of tests that import from a folder first."""
+    return {**os.environ, "KMP_BLOCKTIME": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
 
 
 # ---- which faults are planted ----------------------------------------------------------------------------------------------------------
@@ -133,7 +89,7 @@ def candidates(options: argparse.Namespace) -> list[Fault]:
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         name = str(path.relative_to(ROOT))
-        if Path(name).parts[0] in NOT_COMPILER or name.startswith((".", "build/")):
+        if file_of(str(path)) is None or name.startswith("build/"):
             continue
         if options.package and not any(name.startswith(f"{package.rstrip('/')}/") or name == package for package in options.package):
             continue
@@ -206,38 +162,39 @@ class Outcome:
 
 
 class Checkout:
-    """A copy of the checkout in which faults are planted, one after the other."""
+    """A copy of the checkout in which faults are planted that a running process does not have: those that an import executes, and all of
+    them for the lit tests."""
 
     def __init__(self, folder: Path) -> None:
         self._root, self._folder = folder, folder / "relayc"
-        ignored = shutil.ignore_patterns(".venv", ".git", "build", "__pycache__", ".*_cache", "*.egg-info")
+        ignored = shutil.ignore_patterns(".venv*", ".git", "build", "__pycache__", ".*_cache", "*.egg-info")
         shutil.copytree(ROOT, self._folder, ignore=ignored)
 
-    def outcome_of(self, fault: Fault, coverage: Coverage, options: argparse.Namespace) -> Outcome:
-        """Plants a fault and runs its tests."""
-        tests = _within(coverage, coverage.tests_of(fault), options.limit, options.seed)
+    @contextlib.contextmanager
+    def planted(self, fault: Fault) -> Iterator[None]:
+        """Has a fault in the copy."""
         path = self._folder / fault.path
         source = path.read_text()
         path.write_text(fault.planted(source))
         try:
-            by = self._pytest(tests, 5 * coverage.seconds(tests) + LEAST_SECONDS) if tests else ""
-            if not by and options.lit:
-                by = self._lit()
+            yield
         finally:
             path.write_text(source)
-        return Outcome(fault, "found" if by else "survived" if tests else "not executed", len(tests), by)
 
-    def _pytest(self, tests: Sequence[str], seconds: float) -> str:
+    def pytest(self, trial: Trial) -> str:
+        """The first test that fails, "" where none does."""
         names = self._root / "tests.txt"
-        names.write_text("\n".join(tests))
-        code, text = self._run([sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"@{names}"], seconds)
+        names.write_text("\n".join(trial.tests))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"@{names}"]
+        code, text = self._run(command, 5 * sum(trial.tests.values()) + START_SECONDS)
         if code == 0:
             return ""
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
         return failed[1] if failed else "no end" if code is None else text.strip().splitlines()[-1] if text.strip() else f"exit {code}"
 
-    def _lit(self) -> str:
-        code, text = self._run([str(Path(sys.executable).parent / "lit"), "-q", "-j", "1", "test/lit"], 1200)
+    def lit(self) -> str:
+        """The first lit test that fails, "" where none does."""
+        code, text = self._run([str(Path(sys.executable).parent / "lit"), "-q", "-j", "1", "--max-failures=1", "test/lit"], 1200)
         failed = re.search(r"^  (\S+ :: \S+)", text, re.MULTILINE)
         return "" if code == 0 else failed[1] if failed else "lit"
 
@@ -245,7 +202,12 @@ class Checkout:
         """Exit code (None where there is no end) and output of a command, whose processes all end with it."""
         with tempfile.TemporaryFile("w+") as out:
             process = subprocess.Popen(
-                command, cwd=self._folder, env=_environment(self._root), stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                cwd=self._folder,
+                env=_environment(str(self._root)),
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
             try:
                 code: int | None = process.wait(seconds)
@@ -258,57 +220,84 @@ class Checkout:
             return code, out.read()
 
 
-def _within(coverage: Coverage, tests: list[str], limit: float, seed: int) -> list[str]:
-    """The fastest tests, for half of the seconds, and some of the others for the rest, so that all kinds of tests are among them."""
-    first: list[str] = []
-    while tests and coverage.seconds([*first, tests[0]]) <= limit / 2:
-        first.append(tests.pop(0))
-    random.Random(seed).shuffle(tests)
-    left = limit - coverage.seconds(first)
-    others = []
-    for test in tests:
-        if coverage.seconds([test]) <= left:
-            others.append(test)
-            left -= coverage.seconds([test])
+def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int) -> dict[str, float]:
+    """The fastest tests of a fault, for half of the seconds, and some of the others for the rest, so that all kinds of tests are among
+    them; with their seconds."""
+    tests, first = executed.tests_of(fault.path, fault.lines), {}
+    while tests and sum(first.values()) + executed.seconds(tests[0]) <= limit / 2:
+        test = tests.pop(0)
+        first[test] = executed.seconds(test)
     # A fault that only slow tests execute gets one all the same.
-    return [*first, *others] or tests[:1]
+    others = {tests[0]: executed.seconds(tests[0])} if tests and not first else {}
+    random.Random(seed).shuffle(tests)
+    left = limit - sum(first.values())
+    for test in tests:
+        if executed.seconds(test) <= left:
+            others[test] = executed.seconds(test)
+            left -= others[test]
+    return first | others
+
+
+class Outcomes:
+    """What has become of faults, kept in a file and printed."""
+
+    def __init__(self, path: Path, console: Console) -> None:
+        self._path, self._console = path, console
+        self.of: dict[Fault, Outcome] = {}
+        for entry in json.loads(path.read_text()) if path.exists() else ():
+            fault = entry.pop("fault")
+            self._keep(Outcome(Fault(**{**fault, "lines": tuple(fault["lines"])}), **entry))
+
+    def _keep(self, outcome: Outcome) -> None:
+        self.of[outcome.fault] = outcome
+
+    def add(self, trial: Trial, failed: str) -> None:
+        """Keeps what became of a fault: the test that fails is "" where none does."""
+        outcome = Outcome(trial.fault, "found" if failed else "survived" if trial.tests else "not executed", len(trial.tests), failed)
+        self._keep(outcome)
+        self._path.write_text(json.dumps([asdict(o) for o in self.of.values()], indent=1))
+        if outcome.status != "found":
+            self._console.print(_diff(outcome), markup=False, soft_wrap=True)
+        self._console.print(f"[{len(self.of)}] {outcome.status} {outcome.by}", markup=False, soft_wrap=True)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     """Plants faults, and prints what survives."""
-    faults = chosen(candidates(options), options.count, options.seed)
-    coverage, kept = Coverage(options.out), options.out / "faults.json"
-    outcomes = {outcome.fault: outcome for outcome in _read(kept)}
     began = time.monotonic()
+    faults = chosen(candidates(options), options.count, options.seed)
+    executed, outcomes = Executed(options.out), Outcomes(options.out / "faults.json", console)
+    trials = [Trial(fault, chosen_tests(executed, fault, options.limit, options.seed)) for fault in faults if fault not in outcomes.of]
+    # What goes on in a copy of the checkout: with tests where the fault could not be planted in this process, and with the lit tests.
+    in_copy: list[tuple[Trial, bool]] = []
+
+    def report(trial: Trial, failed: str | None) -> None:
+        if failed or not (failed is None or options.lit):
+            outcomes.add(trial, failed or "")
+        else:
+            in_copy.append((trial, failed is None))
+
+    for trial in trials:
+        if not trial.tests:
+            outcomes.add(trial, "")
+    try_all((trial for trial in trials if trial.tests), report, options.jobs)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         free: SimpleQueue[Checkout] = SimpleQueue()
         for number in range(options.jobs):
             free.put(Checkout(Path(folder) / str(number)))
 
-        def outcome_of(fault: Fault) -> Outcome:
-            if fault in outcomes:
-                return outcomes[fault]
+        def failure(trial: Trial, is_untried: bool) -> str:
             checkout = free.get()
             try:
-                return checkout.outcome_of(fault, coverage, options)
+                with checkout.planted(trial.fault):
+                    return (is_untried and checkout.pytest(trial)) or (checkout.lit() if options.lit else "")
             finally:
                 free.put(checkout)
 
-        for number, outcome in enumerate(pool.map(outcome_of, faults), 1):
-            outcomes[outcome.fault] = outcome
-            kept.write_text(json.dumps([asdict(o) for o in outcomes.values()], indent=1))
-            if outcome.status != "found":
-                console.print(_diff(outcome), markup=False, soft_wrap=True)
-            console.print(f"[{number}/{len(faults)}] {outcome.status} {outcome.by}", markup=False, soft_wrap=True)
-    print_scores([outcomes[fault] for fault in faults], console)
+        for (trial, _), failed in zip(in_copy, pool.map(lambda entry: failure(*entry), in_copy), strict=True):
+            outcomes.add(trial, failed)
+    print_scores([outcomes.of[fault] for fault in faults], console)
     console.print(f"{(time.monotonic() - began) / 60:.0f} min")
     return 0
-
-
-def _read(path: Path) -> Iterator[Outcome]:
-    for entry in json.loads(path.read_text()) if path.exists() else ():
-        fault = entry.pop("fault")
-        yield Outcome(Fault(**{**fault, "lines": tuple(fault["lines"])}), **entry)
 
 
 def _diff(outcome: Outcome) -> str:
@@ -338,7 +327,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutate", help="folder of what is found out (default: build/mutate)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="faults, or tests, at the same time (default 2)")
     commands = parser.add_subparsers(dest="command", required=True)
-    measured = commands.add_parser("coverage", help="find out which test executes which line")
+    measured = commands.add_parser("record", help="run the tests, and record which line each executes")
     measured.add_argument("tests", nargs="*", default=["test/python"], help="files or folders of tests (default: all)")
     planted = commands.add_parser("run", help="plant faults")
     planted.add_argument("--count", type=int, default=600, metavar="N", help="faults (default 600)")
@@ -348,7 +337,7 @@ def main() -> int:
     planted.add_argument("--limit", type=float, default=120, metavar="S", help="seconds of tests for each fault, without it (default 120)")
     planted.add_argument("--no-lit", dest="lit", action="store_false", help="leave the lit tests out")
     options = parser.parse_args()
-    return measure_coverage(options) if options.command == "coverage" else run(options, Console(highlight=False))
+    return record(options) if options.command == "record" else run(options, Console(highlight=False))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 from faults import faults_of, is_fault
+from planting import codes_of
 
 CASES = {
     "if a < b: pass": {"if a <= b: pass", "if not (a < b): pass"},
@@ -44,3 +45,39 @@ def test_the_lines_of_a_fault_are_those_of_its_part():
     source = "x = 1\ny = f(a,\n      b < c)\n"
     (boundary,) = (fault for fault in faults_of("file.py", source) if fault.kind == "a boundary")
     assert boundary.lines == (3, 3)
+
+
+SOURCE = """
+def register(function):
+    def call(x):
+        return function(x) < 3
+    return call
+class C:
+    size: int = 4 + 1
+    def m(self,
+          x=5):
+        return [y for y in x
+                if y < 6]
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "functions"), [("function(x) < 3", ["register", "register.<locals>.call"]), ("y < 6", ["C.m"]), ("4 + 1", None), ("5", None)]
+)
+def test_faults_in_bodies_of_functions_are_planted_in_a_running_process(part, functions):
+    """What an import executes, a default say, is not; the code of a nested function is, as a decorator has made it before."""
+    begin = SOURCE.index(part)
+    faults = [f for f in faults_of("file.py", SOURCE) if begin <= f.begin < begin + len(part)]
+    assert faults
+    for fault in faults:
+        codes = codes_of(fault, SOURCE)
+        assert functions == (codes and [old.co_qualname for old, _ in codes if "<listcomp>" not in old.co_qualname])
+        assert all(old.co_firstlineno == new.co_firstlineno for old, new in codes or ())
+
+
+def test_the_lines_behind_a_fault_keep_their_numbers():
+    source = "def f(a):\n    if (a <\n        1): raise ValueError(\n        a)\n    def g():\n        return a\n    return g\n"
+    fault = next(f for f in faults_of("file.py", source) if f.text == "pass")
+    ((old, new),) = codes_of(fault, source)
+    assert new.co_code != old.co_code
+    assert [c.co_firstlineno for c in new.co_consts if hasattr(c, "co_code")] == [5]

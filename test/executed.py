@@ -1,0 +1,125 @@
+"""Which test executes which line of the compiler, and how long the test takes: a pytest plugin that records it, and what reads the record.
+
+The plugin counts with sys.monitoring (Python 3.12): a line costs time once in a test, so that the suite takes little longer than without.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NOT_COMPILER = ("test", "bench", "docs", "examples", "tools")
+"""Folders of which no line is recorded."""
+IMPORTING = "(import)"
+"""What stands for a test where modules are imported and tests are collected."""
+
+
+class Recorder:
+    """A pytest plugin that writes FOLDER/executed-WORKER.json at the end of the session."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lines: defaultdict[str, set[int]] = defaultdict(set)
+        self._tests: dict[str, dict[str, Any]] = {}
+        # The lines of a file that a test executes are those that many tests execute: each set is kept once, as the bits of a number.
+        self._masks: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._names: dict[CodeType, str | None] = {}
+        tool = sys.monitoring.COVERAGE_ID
+        sys.monitoring.use_tool_id(tool, "relayc")
+        sys.monitoring.register_callback(tool, sys.monitoring.events.LINE, self._line)
+        sys.monitoring.set_events(tool, sys.monitoring.events.LINE)
+
+    def _line(self, code: CodeType, line: int) -> Any:
+        try:
+            name = self._names[code]
+        except KeyError:
+            name = self._names[code] = file_of(code.co_filename)
+        if name:
+            self._lines[name].add(line)
+        return sys.monitoring.DISABLE
+
+    def _keep(self, test: str, seconds: float) -> None:
+        masks = {}
+        for name, lines in self._lines.items():
+            numbers = self._masks[name]
+            masks[name] = numbers.setdefault(sum(1 << line for line in lines), len(numbers))
+        self._tests[test] = {"seconds": round(seconds, 3), "masks": masks}
+        self._lines.clear()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        if IMPORTING not in self._tests:
+            self._keep(IMPORTING, 0.0)
+        sys.monitoring.restart_events()
+        began = time.perf_counter()
+        result = yield
+        self._keep(item.nodeid, time.perf_counter() - began)
+        return result
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, sys.monitoring.events.NO_EVENTS)
+        sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
+        if self._tests:
+            worker = getattr(session.config, "workerinput", {}).get("workerid", "main")
+            masks = {name: [f"{mask:x}" for mask in numbers] for name, numbers in self._masks.items()}
+            (self._folder / f"executed-{worker}.json").write_text(json.dumps({"masks": masks, "tests": self._tests}))
+
+
+def file_of(path: str) -> str | None:
+    """The name in the checkout of a file of the compiler, None for other files."""
+    file = Path(path)
+    if not file.is_relative_to(ROOT):
+        return None
+    name = file.relative_to(ROOT)
+    return None if name.parts[0] in NOT_COMPILER or name.parts[0].startswith(".") else str(name)
+
+
+class Executed:
+    """What `Recorder` has written.
+
+    Args:
+      folder: has the files of all workers.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._seconds: dict[str, float] = {}
+        self._by_file: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        for path in sorted(folder.glob("executed-*.json")):
+            record = json.loads(path.read_text())
+            masks = {name: [int(mask, 16) for mask in texts] for name, texts in record["masks"].items()}
+            for test, found in record["tests"].items():
+                self._seconds[test] = found["seconds"]
+                for name, number in found["masks"].items():
+                    self._by_file[name].append((masks[name][number], test))
+
+    def tests_of(self, path: str, lines: tuple[int, int]) -> list[str]:
+        """The tests that execute one of the lines from the first to the second, fastest first. Where only the import of the file executes
+        them, the tests that execute anything in the file; none where nothing executes them."""
+        wanted = sum(1 << line for line in range(lines[0], lines[1] + 1))
+        found = {test for mask, test in self._by_file[path] if mask & wanted}
+        if found == {IMPORTING}:
+            found = {test for _, test in self._by_file[path]}
+        return sorted(found - {IMPORTING}, key=lambda test: self._seconds[test])
+
+    def seconds(self, test: str) -> float:
+        """How long a test takes."""
+        return self._seconds[test]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = config.getoption("executed", None)
+    if folder:
+        config.pluginmanager.register(Recorder(Path(folder)), "executed-lines")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--executed", metavar="FOLDER", help="record which test executes which line")

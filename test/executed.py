@@ -32,7 +32,7 @@ class Recorder:
         self._tests: dict[str, dict[str, Any]] = {}
         # The lines of a file that a test executes are those that many tests execute: each set is kept once, as the bits of a number.
         self._masks: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        self._names: dict[CodeType, str | None] = {}
+        self._names: dict[str, str | None] = {}
         tool = sys.monitoring.COVERAGE_ID
         sys.monitoring.use_tool_id(tool, "relayc")
         sys.monitoring.register_callback(tool, sys.monitoring.events.LINE, self._line)
@@ -40,9 +40,9 @@ class Recorder:
 
     def _line(self, code: CodeType, line: int) -> Any:
         try:
-            name = self._names[code]
+            name = self._names[code.co_filename]
         except KeyError:
-            name = self._names[code] = file_of(code.co_filename)
+            name = self._names[code.co_filename] = file_of(code.co_filename)
         if name:
             self._lines[name].add(line)
         return sys.monitoring.DISABLE

@@ -198,6 +198,10 @@ class _Finder(ast.NodeVisitor):
             return
         self.generic_visit(node)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: what the compiler says of itself
+            self.generic_visit(node)
+
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if not (isinstance(node.value, ast.Name) and (node.value.id in _GENERIC or node.value.id[:1].isupper())):
             self._short_key(node.slice)

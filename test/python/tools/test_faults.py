@@ -20,6 +20,7 @@ CASES = {
     "key = a, b": {"key = 0, b", "key = a, 0"},
     "x += y": {"pass"},
     "f(x)": {"pass"},
+    "x = zip(a, b, strict=True)": set(),
     "é = 'ä' * a if b >= c else True": {
         "é = 'ä' * a if b > c else True",
         "é = 'ä' * a if not (b >= c) else True",

@@ -6,10 +6,12 @@ The plugin counts with sys.monitoring (Python 3.12): a line costs time once in a
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -23,11 +25,14 @@ IMPORTING = "(import)"
 """What stands for a test where modules are imported and tests are collected."""
 
 
-class Recorder:
-    """A pytest plugin that writes FOLDER/executed-WORKER.json at the end of the session."""
+LIT = "test/lit/"
+"""What names of lit tests begin with."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+
+class Lines:
+    """Counts the lines of the compiler that a process executes, test by test."""
+
+    def __init__(self) -> None:
         self._lines: defaultdict[str, set[int]] = defaultdict(set)
         self._tests: dict[str, dict[str, Any]] = {}
         # The lines of a file that a test executes are those that many tests execute: each set is kept once, as the bits of a number.
@@ -37,6 +42,7 @@ class Recorder:
         sys.monitoring.use_tool_id(tool, "relayc")
         sys.monitoring.register_callback(tool, sys.monitoring.events.LINE, self._line)
         sys.monitoring.set_events(tool, sys.monitoring.events.LINE)
+        self._began = time.perf_counter()
 
     def _line(self, code: CodeType, line: int) -> Any:
         try:
@@ -47,31 +53,66 @@ class Recorder:
             self._lines[name].add(line)
         return sys.monitoring.DISABLE
 
-    def _keep(self, test: str, seconds: float) -> None:
+    def begin(self) -> None:
+        """Has a test begin: what lines it executes is counted anew."""
+        self._lines.clear()
+        sys.monitoring.restart_events()
+        self._began = time.perf_counter()
+
+    def end(self, test: str) -> None:
+        """Keeps the lines that have been executed since `begin` as those of a test."""
         masks = {}
         for name, lines in self._lines.items():
             numbers = self._masks[name]
             masks[name] = numbers.setdefault(sum(1 << line for line in lines), len(numbers))
-        self._tests[test] = {"seconds": round(seconds, 3), "masks": masks}
-        self._lines.clear()
+        self._tests[test] = {"seconds": round(time.perf_counter() - self._began, 3), "masks": masks}
+
+    def write(self, path: Path) -> None:
+        """Ends the counting, and writes a file for `Executed`."""
+        sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, sys.monitoring.events.NO_EVENTS)
+        sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
+        masks = {name: [f"{mask:x}" for mask in numbers] for name, numbers in self._masks.items()}
+        path.write_text(json.dumps({"masks": masks, "tests": self._tests}))
+
+
+class Recorder:
+    """A pytest plugin that writes FOLDER/executed-WORKER.json at the end of the session."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lines = folder, Lines()
+        self._is_first = True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if IMPORTING not in self._tests:
-            self._keep(IMPORTING, 0.0)
-        sys.monitoring.restart_events()
-        began = time.perf_counter()
+        if self._is_first:
+            self._lines.end(IMPORTING)
+            self._is_first = False
+        self._lines.begin()
         result = yield
-        self._keep(item.nodeid, time.perf_counter() - began)
+        self._lines.end(item.nodeid)
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        sys.monitoring.set_events(sys.monitoring.COVERAGE_ID, sys.monitoring.events.NO_EVENTS)
-        sys.monitoring.free_tool_id(sys.monitoring.COVERAGE_ID)
-        if self._tests:
-            worker = getattr(session.config, "workerinput", {}).get("workerid", "main")
-            masks = {name: [f"{mask:x}" for mask in numbers] for name, numbers in self._masks.items()}
-            (self._folder / f"executed-{worker}.json").write_text(json.dumps({"masks": masks, "tests": self._tests}))
+        worker = getattr(session.config, "workerinput", {}).get("workerid", "main")
+        self._lines.write(self._folder / f"executed-{worker}.json")
+
+
+@contextmanager
+def recorded(folder: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Records what a tool of a lit test executes; which test it is, the arguments of the tool say."""
+    tests = [name for name in map(_lit_test, arguments) if name]
+    lines = Lines() if tests else None
+    try:
+        yield
+    finally:
+        if lines:
+            lines.end(tests[0])
+            lines.write(Path(folder) / f"executed-lit-{os.getpid()}.json")
+
+
+def _lit_test(argument: str) -> str | None:
+    path = Path(argument)
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT / LIT) else None
 
 
 def file_of(path: str) -> str | None:
@@ -91,13 +132,13 @@ class Executed:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._seconds: dict[str, float] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._by_file: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         for path in sorted(folder.glob("executed-*.json")):
             record = json.loads(path.read_text())
             masks = {name: [int(mask, 16) for mask in texts] for name, texts in record["masks"].items()}
             for test, found in record["tests"].items():
-                self._seconds[test] = found["seconds"]
+                self._seconds[test] += found["seconds"]  # a lit test may run several tools
                 for name, number in found["masks"].items():
                     self._by_file[name].append((masks[name][number], test))
 

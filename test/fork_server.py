@@ -111,7 +111,13 @@ def answer(connection: socket.socket, tools: dict) -> int:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = [tool, *arguments]
-    code = exit_code(tools[tool])
+    if "RELAYC_EXECUTED" in environment:
+        from executed import recorded
+
+        with recorded(environment["RELAYC_EXECUTED"], arguments):
+            code = exit_code(tools[tool])
+    else:
+        code = exit_code(tools[tool])
     for file in (sys.stdout, sys.stderr):
         file.flush()
     connection.send(bytes([code]))

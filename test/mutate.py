@@ -5,9 +5,9 @@
     python test/mutate.py run --package symbolic --package pipelines/te
     python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
 
-Of each fault only the tests that execute its lines run, the fastest first, until one fails; a fault that they all pass is given to the lit
-tests too. Survivors are printed as diffs, then a score for each package. OUT/faults.json keeps what has been found out: the same command
-goes on where it was ended. Faults that change no behaviour are listed with the reason in equivalent_faults.json.
+Of each fault only the tests that execute its lines run, the fastest first, until one fails. Survivors are printed as diffs, then a score
+for each package. OUT/faults.json keeps what has been found out: the same command goes on where it was ended. Faults that change no
+behaviour are listed with the reason in equivalent_faults.json.
 
 A driver of its own, as neither mutmut nor cosmic-ray chooses tests by the lines that they execute, or takes a package that is the root of
 its checkout. Needs Python 3.12 or newer.
@@ -29,14 +29,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from executed import Executed, file_of
+from executed import LIT, Executed, file_of
 from faults import Fault, faults_of, is_fault
 from planting import Trial, try_all
 from rich.console import Console
@@ -53,7 +53,10 @@ def record(options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(options.jobs), "--dist", "worksteal", "-p", "executed"]
     command += [f"--executed={options.out}", *options.tests]
-    return subprocess.run(command, cwd=ROOT, env=_environment(str(Path(__file__).parent)), check=False).returncode
+    environment = _environment(str(Path(__file__).parent))
+    code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    command = [str(Path(sys.executable).parent / "lit"), "-q", "-j", str(options.jobs), LIT]
+    return code or subprocess.run(command, cwd=ROOT, env={**environment, "RELAYC_EXECUTED": str(options.out)}, check=False).returncode
 
 
 def _environment(path: str) -> dict[str, str]:
@@ -162,40 +165,37 @@ class Outcome:
 
 
 class Checkout:
-    """A copy of the checkout in which faults are planted that a running process does not have: those that an import executes, and all of
-    them for the lit tests."""
+    """A copy of the checkout, for faults that a running process cannot have: those that an import executes."""
 
     def __init__(self, folder: Path) -> None:
         self._root, self._folder = folder, folder / "relayc"
         ignored = shutil.ignore_patterns(".venv*", ".git", "build", "__pycache__", ".*_cache", "*.egg-info")
         shutil.copytree(ROOT, self._folder, ignore=ignored)
 
-    @contextlib.contextmanager
-    def planted(self, fault: Fault) -> Iterator[None]:
-        """Has a fault in the copy."""
-        path = self._folder / fault.path
+    def failure(self, trial: Trial) -> str:
+        """The first test that fails, "" where none does."""
+        path = self._folder / trial.fault.path
         source = path.read_text()
-        path.write_text(fault.planted(source))
+        path.write_text(trial.fault.planted(source))
+        seconds = START_SECONDS + 5 * sum(trial.tests.values())
+        of_lit = [test for test in trial.tests if test.startswith(LIT)]
+        names = self._root / "tests.txt"
+        names.write_text("\n".join(test for test in trial.tests if test not in of_lit))
         try:
-            yield
+            return (names.read_text() and self._pytest(names, seconds)) or (of_lit and self._lit(of_lit, seconds)) or ""
         finally:
             path.write_text(source)
 
-    def pytest(self, trial: Trial) -> str:
-        """The first test that fails, "" where none does."""
-        names = self._root / "tests.txt"
-        names.write_text("\n".join(trial.tests))
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"@{names}"]
-        code, text = self._run(command, 5 * sum(trial.tests.values()) + START_SECONDS)
+    def _pytest(self, names: Path, seconds: float) -> str:
+        code, text = self._run([sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", f"@{names}"], seconds)
         if code == 0:
             return ""
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
         return failed[1] if failed else "no end" if code is None else text.strip().splitlines()[-1] if text.strip() else f"exit {code}"
 
-    def lit(self) -> str:
-        """The first lit test that fails, "" where none does."""
-        code, text = self._run([str(Path(sys.executable).parent / "lit"), "-q", "-j", "1", "--max-failures=1", "test/lit"], 1200)
-        failed = re.search(r"^  (\S+ :: \S+)", text, re.MULTILINE)
+    def _lit(self, tests: Sequence[str], seconds: float) -> str:
+        code, text = self._run([str(Path(sys.executable).parent / "lit"), "-q", "-j1", "--max-failures=1", *tests], seconds)
+        failed = re.search(r"^  \S+ :: (\S+)", text, re.MULTILINE)
         return "" if code == 0 else failed[1] if failed else "lit"
 
     def _run(self, command: Sequence[str], seconds: float) -> tuple[int | None, str]:
@@ -267,14 +267,13 @@ def run(options: argparse.Namespace, console: Console) -> int:
     faults = chosen(candidates(options), options.count, options.seed)
     executed, outcomes = Executed(options.out), Outcomes(options.out / "faults.json", console)
     trials = [Trial(fault, chosen_tests(executed, fault, options.limit, options.seed)) for fault in faults if fault not in outcomes.of]
-    # What goes on in a copy of the checkout: with tests where the fault could not be planted in this process, and with the lit tests.
-    in_copy: list[tuple[Trial, bool]] = []
+    in_copy: list[Trial] = []
 
     def report(trial: Trial, failed: str | None) -> None:
-        if failed or not (failed is None or options.lit):
-            outcomes.add(trial, failed or "")
+        if failed is None:
+            in_copy.append(trial)
         else:
-            in_copy.append((trial, failed is None))
+            outcomes.add(trial, failed)
 
     for trial in trials:
         if not trial.tests:
@@ -285,15 +284,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
         for number in range(options.jobs):
             free.put(Checkout(Path(folder) / str(number)))
 
-        def failure(trial: Trial, is_untried: bool) -> str:
+        def failure(trial: Trial) -> str:
             checkout = free.get()
             try:
-                with checkout.planted(trial.fault):
-                    return (is_untried and checkout.pytest(trial)) or (checkout.lit() if options.lit else "")
+                return checkout.failure(trial)
             finally:
                 free.put(checkout)
 
-        for (trial, _), failed in zip(in_copy, pool.map(lambda entry: failure(*entry), in_copy), strict=True):
+        for trial, failed in zip(in_copy, pool.map(failure, in_copy), strict=True):
             outcomes.add(trial, failed)
     print_scores([outcomes.of[fault] for fault in faults], console)
     console.print(f"{(time.monotonic() - began) / 60:.0f} min")
@@ -335,7 +333,6 @@ def main() -> int:
     planted.add_argument("--package", action="append", metavar="PATH", help="a folder or file, may be given several times (default: all)")
     planted.add_argument("--changed", metavar="A..B", help="only lines that a range of revisions changed")
     planted.add_argument("--limit", type=float, default=120, metavar="S", help="seconds of tests for each fault, without it (default 120)")
-    planted.add_argument("--no-lit", dest="lit", action="store_false", help="leave the lit tests out")
     options = parser.parse_args()
     return record(options) if options.command == "record" else run(options, Console(highlight=False))
 

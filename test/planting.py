@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import resource
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -22,8 +24,10 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import fork_server
 import pytest
 from _pytest.runner import runtestprotocol
+from executed import LIT
 from faults import Fault
 
 ROOT = Path(__file__).parent.parent
@@ -59,6 +63,7 @@ class Planter:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
+        fork_server.imported_tools()  # so that faults are planted in them too
         for function in gc.get_objects():
             if isinstance(function, FunctionType):
                 self._functions[_key(function.__code__)].append(function)
@@ -101,11 +106,13 @@ class Planter:
 
     def _first_failure(self, tests: Mapping[str, float]) -> str:
         items = [self._items[test] for test in tests if test in self._items]
-        for item, after in zip(items, [*items[1:], None], strict=True):
+        for item, after in zip(items, [*items[1:], None], strict=False):
             signal.alarm(LEAST_SECONDS + round(10 * tests[item.nodeid]))
             if any(report.failed for report in runtestprotocol(item, nextitem=after, log=False)):
                 return item.nodeid
-        return ""
+        of_lit = {test: seconds for test, seconds in tests.items() if test.startswith(LIT)}
+        signal.alarm(LEAST_SECONDS + round(10 * sum(of_lit.values())))
+        return _failure_of_lit(list(of_lit)) if of_lit else ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,22 @@ class _Fork:
         if os.WIFSIGNALED(status):
             return "no end" if os.WTERMSIG(status) == signal.SIGALRM else f"signal {os.WTERMSIG(status)}"
         return text
+
+
+def _failure_of_lit(tests: Sequence[str]) -> str:
+    """The first lit test that fails, "" where none does; their tools are forks of this process."""
+    path = str(Path(tempfile.gettempdir()) / "socket")
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.dup2(read, 0)
+        os.close(write)
+        fork_server.serve(path)
+        os._exit(0)
+    command = [Path(sys.executable).parent / "lit", "-q", "-j1", "--max-failures=1", *tests]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "RELAYC_LIT_SERVER": path}, capture_output=True, text=True)
+    os.close(write)
+    failed = re.search(r"^  \S+ :: (\S+)", done.stdout, re.MULTILINE)
+    return "" if done.returncode == 0 else failed[1] if failed else "lit"
 
 
 def _live_alone(folder: str) -> None:

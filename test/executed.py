@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NOT_COMPILER = ("test", "bench", "docs", "examples", "tools")
+NOT_COMPILER = ("test", "bench", "docs", "examples")
 """Folders of which no line is recorded."""
 IMPORTING = "(import)"
 """What stands for a test where modules are imported and tests are collected."""

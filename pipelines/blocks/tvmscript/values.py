@@ -16,6 +16,7 @@ from relayc.pipelines.blocks.tvmscript.building import written
 from relayc.pipelines.kernel.index import FAR, Index, Var
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import check_computed, check_dtype, common_dtype, is_integer
+from relayc.pipelines.te.language.operators import Operators
 from relayc.pipelines.te.language.scalars import operation
 from relayc.pipelines.te.literal import INDEX_DTYPE
 from relayc.pipelines.tir import emit
@@ -28,119 +29,26 @@ INDEX = "index"
 _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-class Expr:
+class Expr(Operators["Expr"]):
     """A value of a script. `dtype` is that of TVM; "index" for what is made of indices and sizes, and "bool" for conditions."""
-
-    dtype: str
-    __array_ufunc__ = None  # numpy's scalars leave the operators to the expression
 
     def astype(self, dtype: str) -> "Expr":
         """Its value in another dtype, as `cast`."""
         return cast(self, dtype)
 
-    def __add__(self, other: ExprLike) -> "Expr":
-        return binary("add", self, other)
+    def _binary(self, name: str, a: ExprLike, b: ExprLike) -> "Expr":
+        return binary(name, a, b)
 
-    def __radd__(self, other: ExprLike) -> "Expr":
-        return binary("add", other, self)
+    def _bitwise(self, name: str, a: ExprLike, b: ExprLike) -> "Expr":
+        return bitwise(name, a, b)
 
-    def __sub__(self, other: ExprLike) -> "Expr":
-        return binary("subtract", self, other)
+    def _compare(self, name: str, a: ExprLike, b: ExprLike) -> "Expr":
+        return compare(name, a, b)
 
-    def __rsub__(self, other: ExprLike) -> "Expr":
-        return binary("subtract", other, self)
-
-    def __mul__(self, other: ExprLike) -> "Expr":
-        return binary("multiply", self, other)
-
-    def __rmul__(self, other: ExprLike) -> "Expr":
-        return binary("multiply", other, self)
-
-    def __truediv__(self, other: ExprLike) -> "Expr":
-        return binary("divide", self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> "Expr":
-        return binary("divide", other, self)
-
-    def __floordiv__(self, other: ExprLike) -> "Expr":
-        return binary("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> "Expr":
-        return binary("floor_divide", other, self)
-
-    def __mod__(self, other: ExprLike) -> "Expr":
-        return binary("floor_mod", self, other)
-
-    def __rmod__(self, other: ExprLike) -> "Expr":
-        return binary("floor_mod", other, self)
-
-    def __pow__(self, other: ExprLike) -> "Expr":
-        return binary("power", self, other)
-
-    def __rpow__(self, other: ExprLike) -> "Expr":
-        return binary("power", other, self)
-
-    def __and__(self, other: ExprLike) -> "Expr":
-        return bitwise("bitwise_and", self, other)
-
-    def __rand__(self, other: ExprLike) -> "Expr":
-        return bitwise("bitwise_and", other, self)
-
-    def __or__(self, other: ExprLike) -> "Expr":
-        return bitwise("bitwise_or", self, other)
-
-    def __ror__(self, other: ExprLike) -> "Expr":
-        return bitwise("bitwise_or", other, self)
-
-    def __xor__(self, other: ExprLike) -> "Expr":
-        return bitwise("bitwise_xor", self, other)
-
-    def __rxor__(self, other: ExprLike) -> "Expr":
-        return bitwise("bitwise_xor", other, self)
-
-    def __lshift__(self, other: ExprLike) -> "Expr":
-        return bitwise("left_shift", self, other)
-
-    def __rlshift__(self, other: ExprLike) -> "Expr":
-        return bitwise("left_shift", other, self)
-
-    def __rshift__(self, other: ExprLike) -> "Expr":
-        return bitwise("right_shift", self, other)
-
-    def __rrshift__(self, other: ExprLike) -> "Expr":
-        return bitwise("right_shift", other, self)
-
-    def __neg__(self) -> "Expr":
-        return negative(self)
-
-    def __pos__(self) -> "Expr":
-        return self
-
-    def __abs__(self) -> "Expr":
-        return unary("abs", self)
-
-    def __invert__(self) -> "Expr":
-        return negated(self) if self.dtype == "bool" else unary("bitwise_not", self)
-
-    def __eq__(self, other: object) -> "Expr":  # type: ignore[override] # a comparison is an expression
-        return compare("eq", self, other)
-
-    def __ne__(self, other: object) -> "Expr":  # type: ignore[override] # a comparison is an expression
-        return compare("ne", self, other)
-
-    def __lt__(self, other: ExprLike) -> "Expr":
-        return compare("lt", self, other)
-
-    def __le__(self, other: ExprLike) -> "Expr":
-        return compare("le", self, other)
-
-    def __gt__(self, other: ExprLike) -> "Expr":
-        return compare("gt", self, other)
-
-    def __ge__(self, other: ExprLike) -> "Expr":
-        return compare("ge", self, other)
-
-    __hash__ = object.__hash__
+    def _unary(self, name: str) -> "Expr":
+        if name == "bitwise_not" and self.dtype == "bool":
+            return negated(self)
+        return negative(self) if name == "negative" else unary(name, self)
 
     def __bool__(self) -> bool:
         raise RelayError("expected a condition that is known while the script is read, found one of its values (T.if_then_else, T.And)")

@@ -1,0 +1,239 @@
+"""What the compiler makes of programs, recorded: the IR of each stage as a digest, and the schedule of each kernel, target by target.
+
+    .venv/bin/python test/python/golden.py            # what differs from the record
+    .venv/bin/python test/python/golden.py --update   # writes the record anew: its diff shows which kernels a change reaches
+
+Results of programs are the business of other tests. This record holds what results cannot show: a schedule that is chosen for other sizes,
+a loop that is no longer parallel, a plan that takes more memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from oracle import values
+from support import Const
+from symbolic_ops import symbolic_program, tensor
+
+import relayc
+from relayc.dialects.functions import symbols_of
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
+from relayc.dialects.relay import build as b
+from relayc.pipelines.instruments import PassInfo, PassInstrument, ir_text
+from relayc.symbolic import FAR, Range
+
+MODELS = Path(__file__).parents[1] / "models"
+FOLDER = Path(__file__).parents[1] / "golden"
+STAGES = {"GraphPipeline": "relay", "LowerToTe": "te", "TeToTir": "tir", "TirToLlvm": "llvm"}
+"""The pass after which each stage is complete."""
+TARGETS: dict[str, tuple[str, str]] = {
+    "v3": ("cpu -mcpu=x86-64-v3 -num-threads=2", "f32"),
+    "v4": ("cpu -mcpu=x86-64-v4 -num-threads=2", "f32"),
+    "amx": ("cpu -mcpu=sapphirerapids -num-threads=2", "bf16"),
+    "ampere": ("cuda -arch=sm_80", "f32"),
+    "hopper": ("cuda -arch=sm_90a", "f16"),
+}
+"""By name, a target that no machine has a say in, and a precision."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of operators.
+
+    Attributes:
+      operands: types, as `float32[n, 64]`; those that begin with "const " are constants.
+      body: builds operators of the operands.
+      lows, highs: bounds of symbols, 1 and none where nothing is said.
+      targets: names out of TARGETS.
+    """
+
+    operands: Sequence[str]
+    body: Callable[..., Any]
+    highs: Mapping[str, int] = field(default_factory=dict)
+    targets: Sequence[str] = tuple(TARGETS)
+
+    def module(self) -> IRModule:
+        types = [
+            Const(values(tensor(o[6:]).static_shape, tensor(o[6:]).dtype)) if o.startswith("const ") else tensor(o) for o in self.operands
+        ]
+        names = {name for t in types if not isinstance(t, Const) for name in t.symbols}
+
+        def body(*given: ir.Value) -> Sequence[ir.Value]:
+            result = self.body(*given)
+            return result if isinstance(result, tuple) else [result]
+
+        return symbolic_program(body, types, {name: Range(1, self.highs.get(name, FAR)) for name in sorted(names)})
+
+
+def _linear(x: ir.Value, w: ir.Value, bias: ir.Value) -> ir.Value:
+    return b("nn.relu", b("nn.bias_add", b("nn.dense", x, w), bias, axis=-1))
+
+
+def _residual(x: ir.Value, w: ir.Value, other: ir.Value, **attrs: Any) -> ir.Value:
+    return b("nn.relu", b("add", b("nn.conv2d", x, w, **attrs), other))
+
+
+def _attention(q: ir.Value, k: ir.Value, v: ir.Value) -> ir.Value:
+    return b("nn.batch_matmul", b("nn.softmax", b("nn.batch_matmul", q, k, transpose_b=True)), v, transpose_b=False)
+
+
+def _norm(x: ir.Value) -> ir.Value:
+    centred = b("subtract", x, b("mean", x, axis=(-1,), keepdims=True))
+    variance = b("mean", b("multiply", centred, centred), axis=(-1,), keepdims=True)
+    return b("divide", centred, b("sqrt", variance))
+
+
+def _dense(rows: int | str, columns: int, depth: int) -> Program:
+    return Program([f"float32[{rows}, {depth}]", f"const float32[{columns}, {depth}]", f"const float32[{columns}]"], _linear)
+
+
+def _conv(shape: str, weight: str, **attrs: Any) -> Program:
+    return Program([f"float32[{shape}]", f"const float32[{weight}]"], lambda x, w: b("nn.relu", b("nn.conv2d", x, w, **attrs)))
+
+
+def _unary(name: str, *operands: str, **attrs: Any) -> Program:
+    return Program(operands, partial(b, name, **attrs))
+
+
+_PAD = {"padding": (1, 1, 1, 1)}
+PROGRAMS: dict[str, Program] = {
+    **{f"dense {m} x {n} x {k}": _dense(m, n, k) for m, n, k in [(512, 3072, 768), (1, 1000, 2048), (7, 130, 77), (1500, 384, 1536)]},
+    **{f"dense {m} x {n} x {k}": _dense(m, n, k) for m, n, k in [("n", 768, 768), ("n", 10, 64), (129, 17, 1025)]},
+    "matmul of many": Program(["float32[12, 197, 64]", "float32[12, 64, 197]"], partial(b, "nn.batch_matmul", transpose_b=False)),
+    "matmul of symbols": Program(["float32[h, n, k]", "float32[h, k, m]"], partial(b, "nn.batch_matmul", transpose_b=False)),
+    "matmul, one column": Program(["float32[32, 1376, 256]", "float32[32, 256, 1]"], partial(b, "nn.batch_matmul", transpose_b=False)),
+    "matmul, few columns": Program(
+        ["float32[8, 256, 256]", "float32[8, 256, n]"], partial(b, "nn.batch_matmul", transpose_b=False), {"n": 16}
+    ),
+    "conv 1x1": _conv("1, 64, 56, 56", "256, 64, 1, 1"),
+    "conv 1x1 of symbols": _conv("n, 64, h, w", "96, 64, 1, 1"),
+    "conv 3x3": _conv("1, 64, 56, 56", "64, 64, 3, 3", **_PAD),
+    "conv 3x3, small": _conv("1, 512, 7, 7", "512, 512, 3, 3", **_PAD),
+    "conv 3x3 of symbols": _conv("1, 32, h, w", "48, 32, 3, 3", **_PAD),
+    "conv 3x3 by 2": _conv("2, 48, 31, 33", "40, 48, 3, 3", strides=(2, 2), padding=(0, 1, 1, 1)),
+    "conv 7x7 by 2": _conv("1, 3, 224, 224", "64, 3, 7, 7", strides=(2, 2), padding=(3, 3, 3, 3)),
+    "conv depthwise": _conv("1, 96, 28, 28", "96, 1, 3, 3", groups=96, **_PAD),
+    "conv depthwise of symbols": _conv("1, 32, h, w", "32, 1, 5, 5", groups=32, strides=(2, 2), padding=(2, 2, 2, 2)),
+    "conv of groups": _conv("1, 64, 20, 20", "64, 8, 3, 3", groups=8, dilation=(2, 2), padding=(2, 2, 2, 2)),
+    "conv with a residual": Program(
+        ["float32[1, 64, 28, 28]", "const float32[64, 64, 3, 3]", "float32[1, 64, 28, 28]"], partial(_residual, **_PAD)
+    ),
+    "conv transposed": _unary(
+        "nn.conv2d_transpose", "float32[1, 16, 9, 9]", "const float32[16, 24, 4, 4]", strides=(2, 2), padding=(1, 1, 1, 1)
+    ),
+    "conv 1d": _unary("nn.conv1d", "float32[1, 80, n]", "const float32[384, 80, 3]", padding=(1, 1)),
+    "max pool": _unary("nn.max_pool2d", "float32[1, 64, 112, 112]", pool_size=(3, 3), strides=(2, 2), **_PAD),
+    "max pool of symbols": _unary("nn.max_pool2d", "float32[1, 16, h, w]", pool_size=(3, 3), strides=(2, 2), **_PAD),
+    "average pool": _unary("nn.avg_pool2d", "float32[1, 64, 14, 14]", pool_size=(2, 2), strides=(2, 2)),
+    "global pool": _unary("mean", "float32[2, 96, 7, 7]", axis=(2, 3)),
+    "softmax": _unary("nn.softmax", "float32[197, 1000]"),
+    "softmax of symbols": _unary("nn.softmax", "float32[n, m]"),
+    "softmax of columns": _unary("nn.softmax", "float32[4, 33, 50]", axis=1),
+    "norm": Program(["float32[128, 768]"], _norm),
+    "norm of symbols": Program(["float32[n, m]"], _norm),
+    "sum of rows": _unary("sum", "float32[1000, 65]", axis=(0,)),
+    "maximum of symbols": _unary("max", "float32[n, 20, m]", axis=(1,)),
+    "argmax": _unary("argmax", "float32[33, 1000]", axis=(1,)),
+    "running sum": _unary("cumsum", "float32[16, n]", axis=1),
+    "sort": _unary("sort", "float32[9, 300]"),
+    "the largest": _unary("topk", "float32[n, 1000]", k=5),
+    "transpose": _unary("transpose", "float32[8, 197, 64]", axes=(1, 0, 2)),
+    "transpose of columns": _unary("transpose", "float32[63, 129]", axes=(1, 0)),
+    "transpose of symbols": _unary("transpose", "float32[n, 3, m]", axes=(2, 1, 0)),
+    "joined": Program(
+        ["float32[4, 17, 9]", "float32[4, 30, 9]", "float32[4, 1, 9]"], lambda *x: b("nn.relu", b("concatenate", *x, axis=1))
+    ),
+    "gathered": _unary("take", "float32[1000, 64]", "int64[n]", axis=0),
+    "resized": _unary("image.resize2d", "float32[1, 8, 20, 20]", size=(40, 40)),
+    "elementwise": Program(["float32[n, 3, m]", "float32[3, 1]"], lambda x, y: b("tanh", b("multiply", b("add", x, y), x))),
+    "bytes": Program(["uint8[n, 65]", "uint8[65]"], lambda x, y: b("maximum", b("add", x, y), x)),
+    "attention": Program(["float32[12, 197, 64]"] * 3, _attention),
+    "attention, long": Program(["float32[6, 1500, 64]"] * 3, _attention),
+    "attention of symbols": Program(["float32[h, n, 32]", "float32[h, m, 32]", "float32[h, m, 32]"], _attention),
+    "scattered": Program(["float32[9, n]", "int64[5, n]", "float32[5, n]"], partial(b, "scatter_elements", axis=0, reduction="add")),
+}
+"""By name; sizes are some that real models have, some just beyond limits of vectors and tiles, and symbols."""
+NETWORKS: dict[str, Sequence[str]] = {
+    **{path.stem: ("v4",) for path in sorted(MODELS.glob("*.onnx"))},
+    **{f"dynamic/{path.stem}": ("v4",) for path in sorted((MODELS / "dynamic").glob("*.onnx"))},
+    **{name: tuple(TARGETS) for name in ("resnet18", "gpt2", "dynamic/bert")},
+}
+"""By name of the file, the targets that models are compiled for."""
+
+
+class _Stages(PassInstrument):
+    """Keeps the text of each stage, and of each kernel in tir."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if info.name not in STAGES:
+            return
+        self.lines.append(f"  {STAGES[info.name]} {_digest(ir_text(mod.module.operation))}")
+        if info.name == "TeToTir":
+            functions = symbols_of(mod.module)
+            for kernel in mod.kernels:  # type: ignore[attr-defined] # a TirModule
+                self.lines.append(f"    {kernel.name} {_digest(ir_text(functions[kernel.name].operation))} {kernel.schedule}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def cases() -> Iterator[tuple[str, str]]:
+    """(target, program) by name."""
+    for target in TARGETS:
+        yield from ((target, name) for name, program in PROGRAMS.items() if target in program.targets)
+        yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
+
+
+def made(target: str, name: str) -> list[str]:
+    """What the compiler makes of a program, as lines of the record."""
+    text, precision = TARGETS[target]
+    model: Any = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
+    stages = _Stages()
+    with relayc.PassContext(instruments=[stages]):
+        relayc.compile(model, target=text, precision=precision, stop_after="llvm", cache=False)
+    return [name, *stages.lines]
+
+
+def recorded(target: str) -> dict[str, list[str]]:
+    """The lines of the record of a target, by program."""
+    found: dict[str, list[str]] = {}
+    path = FOLDER / f"{target}.txt"
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if not line.startswith(" "):
+            lines = found[line] = []
+        lines.append(line)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--update", action="store_true", help="write the record anew")
+    options = parser.parse_args()
+    differ = 0
+    for target in TARGETS:
+        known, found = recorded(target), {name: made(target, name) for of, name in cases() if of == target}
+        for name in {**known, **found}:
+            if known.get(name) != found.get(name):
+                differ += 1
+                print(target, *found.get(name, [f"{name}: no such program"]), sep="\n  ")
+        if options.update:
+            FOLDER.mkdir(exist_ok=True)
+            (FOLDER / f"{target}.txt").write_text("\n".join(line for lines in found.values() for line in lines) + "\n")
+    print(f"{differ} of {sum(1 for _ in cases())} programs differ from the record")
+    return 0 if options.update else int(differ > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""The compiler makes of programs what test/golden records (see golden.py)."""
+
+import difflib
+
+import golden
+import pytest
+
+
+@pytest.mark.parametrize(("target", "name"), golden.cases())
+def test_golden(target: str, name: str) -> None:
+    known, found = golden.recorded(target).get(name, []), golden.made(target, name)
+    changes = "\n".join(difflib.unified_diff(known, found, "recorded", "made", lineterm="", n=0))
+    assert known == found, f"{target}:\n{changes}\nmeant? .venv/bin/python test/python/golden.py --update"

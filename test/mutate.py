@@ -5,9 +5,9 @@
     python test/mutate.py run --package symbolic --package pipelines/te
     python test/mutate.py run --changed main..HEAD     # in lines that a range of revisions changed
 
-Of each fault only the tests that execute its lines run, the fastest first, until one fails. Survivors are printed as diffs, then a score
-for each package. OUT/faults.json keeps what has been found out: the same command goes on where it was ended. Faults that change no
-behaviour are listed with the reason in equivalent_faults.json.
+Of each fault only the tests that execute its lines run until one fails: those first that are fast, and like those that found others.
+Survivors are printed as diffs, then a score for each package. OUT/faults.json keeps what has been found out: the same command goes on
+where it was ended. Faults that change no behaviour are listed with the reason in equivalent_faults.json.
 
 A driver of its own, as neither mutmut nor cosmic-ray chooses tests by the lines that they execute, or takes a package that is the root of
 its checkout. Needs Python 3.12 or newer.
@@ -28,8 +28,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -220,10 +220,16 @@ class Checkout:
             return code, out.read()
 
 
-def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int) -> dict[str, float]:
-    """The fastest tests of a fault, for half of the seconds, and some of the others for the rest, so that all kinds of tests are among
-    them; with their seconds."""
-    tests, first = executed.tests_of(fault.path, fault.lines), {}
+def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, found: Counter[str]) -> dict[str, float]:
+    """The tests of a fault that are most likely to find it in a short time, for half of the seconds, and some of the others for the rest,
+    so that all kinds of tests are among them; with their seconds.
+
+    Args:
+      found: how many faults the tests of each file have found so far.
+    """
+    tests = executed.tests_of(fault.path, fault.lines)
+    tests.sort(key=lambda test: executed.seconds(test) / (1 + found[_file_of_test(test)]))
+    first: dict[str, float] = {}
     while tests and sum(first.values()) + executed.seconds(tests[0]) <= limit / 2:
         test = tests.pop(0)
         first[test] = executed.seconds(test)
@@ -238,6 +244,10 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int) -> d
     return first | others
 
 
+def _file_of_test(test: str) -> str:
+    return test.partition("::")[0]
+
+
 class Outcomes:
     """What has become of faults, kept in a file and printed."""
 
@@ -250,6 +260,10 @@ class Outcomes:
 
     def _keep(self, outcome: Outcome) -> None:
         self.of[outcome.fault] = outcome
+
+    def found_by(self) -> Counter[str]:
+        """How many faults the tests of each file have found."""
+        return Counter(_file_of_test(outcome.by) for outcome in self.of.values() if outcome.status == "found")
 
     def add(self, trial: Trial, failed: str) -> None:
         """Keeps what became of a fault: the test that fails is "" where none does."""
@@ -266,8 +280,18 @@ def run(options: argparse.Namespace, console: Console) -> int:
     began = time.monotonic()
     faults = chosen(candidates(options), options.count, options.seed)
     executed, outcomes = Executed(options.out), Outcomes(options.out / "faults.json", console)
-    trials = [Trial(fault, chosen_tests(executed, fault, options.limit, options.seed)) for fault in faults if fault not in outcomes.of]
     in_copy: list[Trial] = []
+
+    def trials() -> Iterator[Trial]:
+        """Those that tests execute, each chosen tests for when its turn comes."""
+        for fault in faults:
+            if fault in outcomes.of:
+                continue
+            trial = Trial(fault, chosen_tests(executed, fault, options.limit, options.seed, outcomes.found_by()))
+            if trial.tests:
+                yield trial
+            else:
+                outcomes.add(trial, "")
 
     def report(trial: Trial, failed: str | None) -> None:
         if failed is None:
@@ -275,10 +299,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         else:
             outcomes.add(trial, failed)
 
-    for trial in trials:
-        if not trial.tests:
-            outcomes.add(trial, "")
-    try_all((trial for trial in trials if trial.tests), report, options.jobs)
+    try_all(trials(), report, options.jobs)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         free: SimpleQueue[Checkout] = SimpleQueue()
         for number in range(options.jobs):

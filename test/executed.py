@@ -156,10 +156,11 @@ class Executed:
         return self._seconds[test]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    folder = config.getoption("executed", None)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    # Before the first conftest.py, which imports the compiler.
+    folder = early_config.known_args_namespace.executed
     if folder:
-        config.pluginmanager.register(Recorder(Path(folder)), "executed-lines")
+        early_config.pluginmanager.register(Recorder(Path(folder)), "executed-lines")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

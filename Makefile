@@ -30,7 +30,7 @@ rules: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m relayc.tools.operators --check README.md
+	$(BIN)/python -m relayc.tools.operators --check docs/operators.md
 	$(BIN)/python -m relayc.tools.strategies --check pipelines/schedule/README.md
 	$(BIN)/python -m relayc.tools.fusion_rules --check docs/fusion.md
 	$(BIN)/python -m relayc.tools.levels --check docs/targets.md

@@ -1,4 +1,4 @@
-"""The table of supported operators in README.md: `python -m relayc.tools.operators [--check] README.md` writes it, or checks it."""
+"""The table of supported operators in docs/operators.md: `python -m relayc.tools.operators [--check] FILE` writes it, or checks it."""
 
 import sys
 from collections import Counter, defaultdict

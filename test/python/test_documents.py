@@ -1,4 +1,4 @@
-"""README.md, CONTRIBUTING.md and docs/: the programs in them run, the files they name exist, the table is that of the code."""
+"""The pages for people: the programs in them run, the files and headings they link to exist, the tables are those of the code."""
 
 import re
 import subprocess
@@ -15,22 +15,8 @@ from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "test" / "fork_server.py"
-DOCUMENTS = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/patterns.md",
-    "docs/fusion.md",
-    "docs/programs.md",
-    "docs/shapes.md",
-    "docs/targets.md",
-    "docs/kernels.md",
-    "docs/te.md",
-    "docs/export.md",
-    "docs/schedules.md",
-    "docs/debugging.md",
-    "docs/gpu.md",
-    "pipelines/schedule/README.md",
-)
+PAGES = ("*.md", "docs/*.md", "pipelines/README.md", "pipelines/schedule/README.md", "bench/README.md", "test/zoo/README.md")
+DOCUMENTS = sorted(str(path.relative_to(ROOT)) for pattern in PAGES for path in ROOT.glob(pattern))
 BEGIN, END = marks("operators")
 
 PROGRAMS = [(name, code) for name in DOCUMENTS for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(), re.M | re.S)]
@@ -57,14 +43,22 @@ def test_a_program_in_a_document_runs(name, code, tmp_path, run_program):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_files_a_document_names_exist(name):
-    text = re.sub(r"^```python\n.*?^```$", "", (ROOT / name).read_text(), flags=re.M | re.S)
-    links = re.findall(r"\]\(([\w./-]+)\)", re.sub("`[^`]*`", "", text))
+def test_the_files_and_headings_a_document_names_exist(name):
+    text = re.sub(r"^```\w+\n.*?^```$", "", (ROOT / name).read_text(), flags=re.M | re.S)
+    links = re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", re.sub("`[^`]*`", "", text))
     paths = [path for path in re.findall(r"`((?:\w+/)+[\w.-]*)`", text) if "FAMILY" not in path]
     # The table of the house names a path from its folder on, a page beside the code from its own.
     folders = ("", "dialects", "frontend", "pipelines", "test", Path(name).parent)
-    assert links + paths
-    assert [path for path in links + paths if not any((ROOT / folder / path).exists() for folder in folders)] == []
+    assert [path for path in paths if not any((ROOT / folder / path).exists() for folder in folders)] == []
+    page = ROOT / name
+    targets = [(page.parent / link if link else page, heading) for link, heading in links]
+    assert [str(target) for target, _ in targets if not target.exists()] == []
+    assert [f"{target}#{heading}" for target, heading in targets if heading and heading not in headings(target)] == []
+
+
+def headings(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
 
 
 def test_the_table_of_operators_is_written_between_its_marks(tmp_path):

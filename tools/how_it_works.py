@@ -48,67 +48,69 @@ TARGET = "cpu -mcpu=x86-64-v3 -num-threads=1"
 
 PARAGRAPHS = {
     "SimplifyInference": """
-        Batch normalisation is arithmetic with four constants when nothing is trained. It becomes what it is: a factor and a summand for
-        each channel, computed from the constants by operators of their own.""",
+        At inference batch normalisation is arithmetic with four constants. The pass replaces it by a factor and an offset for each
+        channel, which ordinary operators compute from the constants.""",
     "CanonicalizeOps": """
-        Several operators say the same. From here on each thing is said in one way: adding a bias is `relay.add`, and new axes are a
-        `relay.reshape`, so that the passes behind have fewer operators to know.""",
+        Several operators have the same meaning. The pass leaves one form of each: adding a bias becomes `relay.add`, and new axes become
+        a `relay.reshape`, so later passes handle fewer operators.""",
     "FoldConstant": """
-        What depends on constants alone is computed now. The square root and the quotient of the normalisation are gone; a factor and a
-        summand are left. Large constants stand in a table beside the program, and the program holds their keys.""",
+        The pass computes everything that depends on constants alone. The square root and the quotient of the normalisation disappear; a
+        factor and an offset remain. A table beside the program holds large constants, and the program holds their keys.""",
     "FoldScaleAxis": """
-        A convolution whose result is multiplied by a factor for each channel is a convolution with multiplied filters. The multiplication
-        moves from the data, where it would be done in every call, to the filters.""",
+        A convolution followed by a factor for each channel equals a convolution with scaled filters. The multiplication moves from the
+        data, where every call would do it, to the filters.""",
     "SinkReshapes": """
-        A reshape moves behind (or before) what does not mind the shape, where it meets others or a constant, and goes away there. Here
+        A reshape moves past operators that do not depend on the shape. There it meets other reshapes or a constant, and disappears. Here
         the factor takes the shape of the filters.""",
-    "SimplifyExpr": """Algebra: neutral elements, chains of reshapes and transposes, casts there and back.""",
-    "EliminateCommonSubexpr": """What is computed twice from the same operands is computed once.""",
-    "RecognizePatterns": """Several operators that together are a larger one (a normalisation, an activation) become that one.""",
+    "SimplifyExpr": """Algebra: neutral elements, chains of reshapes and transposes, casts back and forth.""",
+    "EliminateCommonSubexpr": """Equal operations on equal operands are computed once.""",
+    "RecognizePatterns": """Operators that together form a larger one (a normalisation, an activation) become that operator.""",
     "RecognizeAttention": """Products around a softmax become one operator, attention.""",
-    "ConvTransposeToConv": """A transposed convolution becomes ordinary ones.""",
-    "AlterOpLayout": """Convolutions take the layout in which the channels of a block lie side by side in memory.""",
+    "ConvTransposeToConv": """A transposed convolution becomes ordinary convolutions.""",
+    "AlterOpLayout": """Convolutions get the layout in which the channels of a block are adjacent in memory.""",
     "Winograd": """3x3 convolutions are computed with fewer multiplications, between two transforms.""",
-    "WinogradBySize": """Where only a call knows whether that pays, there is a branch with both.""",
+    "WinogradBySize": """If the benefit depends on the sizes of a call, a branch selects between both forms.""",
     "CombineParallelDense": """Products of one tensor with several matrices become one product.""",
     "CombineParallelConv2D": """Convolutions of one tensor with several filters become one convolution.""",
-    "DeadCodeElimination": """What nothing uses goes away.""",
-    "LoopInvariantCodeMotion": """What is the same in every iteration of a loop is computed before it.""",
-    "Inline": """Calls of functions become what the functions do.""",
-    "InferType": """The types of all values are computed anew by the type relations of the operators, and checked.""",
+    "DeadCodeElimination": """Unused operations are removed.""",
+    "LoopInvariantCodeMotion": """A computation with the same result in every iteration of a loop moves before the loop.""",
+    "Inline": """A copy of the callee replaces the call.""",
+    "InferType": """The type relations of the operators compute and check the types of all values.""",
     "FuseOps": """
-        Operators are gathered into groups, each of which will be one kernel: the convolution takes the summand and the rectifier behind
-        it, the product takes its bias. No intermediate tensor of a group goes through memory. The rules are in [fusion.md](fusion.md).""",
-    "ToMixedPrecision": """Where bf16 is asked for, products read operands rounded to bf16.""",
-    "OutlineGroups": """Each group becomes a function of its own, and the program calls it. Equal groups share one function.""",
+        The pass gathers operators into groups, each of which will be one kernel: the convolution takes the addition and the rectifier
+        after it, and the product takes its bias. No intermediate tensor of a group goes through memory. [fusion.md](fusion.md) has the
+        rules.""",
+    "ToMixedPrecision": """If bf16 is requested, products read operands rounded to bf16.""",
+    "OutlineGroups": """Each group becomes a function, and the program calls it. Equal groups share one function.""",
     "RelayToTe": """
-        The kernels say what they compute in MLIR's own words: `linalg` operations on tensors, with an index map for each operand and the
-        arithmetic of one element inside. Nothing says yet in which order. `main` is left with calls, and a reshape is a change of view.""",
+        The compute rules replace relay operators by MLIR's own: `linalg` operations on tensors, with an index map for each operand and
+        the arithmetic of one element inside. The order of computation is still open. `main` only has calls, and a reshape is a change of
+        view.""",
     "MaterializeResults": """
-        A program owns what it gives. Where it would give an input or a parameter, or one tensor twice, there is a copy now.""",
-    "ConcatenateInPlace": """Kernels whose results are only joined write straight into the place that they have in the joined tensor.""",
+        A program owns its results. If a result is an input, a parameter, or a tensor that is returned twice, the pass inserts a copy.""",
+    "ConcatenateInPlace": """Kernels whose results are only joined write straight to their place in the joined tensor.""",
     "ScheduleKernels": """
-        A strategy is chosen for each kernel by its structure, and makes loops of it: tiles whose accumulators stay in registers, vectors
-        of the width of the target, threads. `relay.packing` says in which layout the loops read a parameter. `main` still passes tensors:
-        it calls each kernel by a declaration, `NAME.te`.""",
+        For each kernel the pass chooses a strategy by the kernel's structure, and the strategy makes loops: tiles whose accumulators stay
+        in registers, vectors of the target's width, threads. `relay.packing` gives the layout in which the loops read a parameter. `main`
+        still passes tensors: it calls each kernel by a declaration, `NAME.te`.""",
     "BufferizePrograms": """
-        The programs too have buffers in the place of tensors: each call of a kernel is given the memory that it writes. A reshape is
-        another view of the same bytes. Parameters are globals, packed as the kernels want them once the program is compiled.""",
+        The programs get buffers in place of tensors: each call of a kernel receives the memory that it writes. A reshape is another view
+        of the same bytes. Parameters are globals, which are packed for the kernels once the program is compiled.""",
     "PlanMemory": """
-        Buffers that are not in use at the same time share their bytes. All of them are pieces of one arena, whose size is known, and the
-        parameters are pieces of another blob: the offsets stand here.""",
+        Buffers with disjoint live ranges share their bytes. All buffers are parts of one arena of known size, and the parameters are parts
+        of one blob; the IR has the offsets.""",
     "EmitCalls": """
-        Branches and loops of a program become blocks, and a call that can fail is checked. This program has neither: all that is left to do
-        is to forget the globals, whose places are known by now.""",
+        Branches and loops of a program become blocks, and a call that can fail is checked. This program has neither, so the pass only
+        removes the globals, whose offsets are known by now.""",
     "TirToLlvm": """
-        Loops become branches, buffers become pointers, vectors stay what they are. This is LLVM's own language, which LLVM turns into the
-        machine code that `module.assembly()` shows.""",
+        Loops become branches, buffers become pointers, vectors stay vectors. From this dialect LLVM generates the machine code that
+        `module.assembly()` shows.""",
 }
 """What each pass does, in the words of the page, by the name of the pass."""
 
 STAGES = {
-    "relay": "The graph: what the model says, an operation for each operator.",
-    "te": "Kernels as expressions on tensors, and the program that calls them.",
+    "relay": "The graph of the model: one operation for each operator.",
+    "te": "Kernels as computations on tensors, and the program that calls them.",
     "tir": "Kernels as loops on buffers.",
     "llvm": "Code for the machine.",
 }
@@ -171,7 +173,7 @@ def page() -> str:
             f"expected a paragraph in PARAGRAPHS of relayc.tools.how_it_works for each pass, found none for {', '.join(missing)}"
         )
     lines = ["The model, in ONNX's own text:", "", "```text", *MODEL.splitlines(), "```", "", f"The target is `{TARGET}`.", ""]
-    lines += ["## relay", "", f"{STAGES['relay']} The frontend makes:", "", *_block(found[0].before, "")]
+    lines += ["## relay", "", f"{STAGES['relay']} The frontend builds:", "", *_block(found[0].before, "")]
     stage, told, idle = "relay", set[str](), list[str]()
     for step in found:
         info = step.info
@@ -197,7 +199,7 @@ def _wrapped(paragraph: str) -> list[str]:
 
 def _idle(names: Sequence[str]) -> list[str]:
     """The line about passes that found nothing to do."""
-    return [*_wrapped(f"Nothing to do for {', '.join(dict.fromkeys(names))}."), ""] if names else []
+    return [*_wrapped(f"No change by {', '.join(dict.fromkeys(names))}."), ""] if names else []
 
 
 def _block(text: str, before: str) -> list[str]:

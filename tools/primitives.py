@@ -22,8 +22,8 @@ def methods() -> Iterator[Callable[..., Any]]:
 
 
 def primitive_table() -> str:
-    """The primitives as Markdown: arguments, what each does, what it asks for (the words of its docstring)."""
-    lines = ["| primitive | what it does | what it asks for |", "|---|---|---|"]
+    """The primitives as Markdown: arguments, effect, and conditions (the text of the docstring)."""
+    lines = ["| primitive | effect | conditions and details |", "|---|---|---|"]
     for method in methods():
         arguments = [
             f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name if p.default is p.empty else f"{p.name}={p.default!r}"
@@ -38,7 +38,7 @@ def primitive_table() -> str:
 
 
 def _later(sections: list[str]) -> Iterator[str]:
-    """Paragraphs behind the arguments that are no section."""
+    """Paragraphs after the arguments that are not a section."""
     for section in sections:
         yield from (f"\n\n{p}" for p in section.split("\n\n")[1:])
 

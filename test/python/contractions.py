@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from accuracy import UNIT, bound_of
 from oracle import values
 from support import Const, program
 
@@ -13,11 +14,6 @@ from relayc.dialects.relay import build
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import PassContext
 from relayc.runtime import Module, num_threads, set_num_threads
-
-UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-"""Unit roundoff: the largest relative error of rounding to a type."""
-SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149, "float16": 2.0**-24, "bfloat16": 2.0**-133}
-"""The least positive number of a type: the largest error of rounding a number below its normal range."""
 
 
 @dataclass(frozen=True)
@@ -45,23 +41,6 @@ class Case:
         bound = self.bound + UNIT["float32"] * (np.abs(expected) + self.bound)
         body = lambda *v: build("add", self.body(*v[:-1]), v[-1])  # noqa: E731 (an argument, not a definition)
         return replace(self, name=f"{self.name} add", body=body, arrays=[*self.arrays, other], expected=expected, bound=bound)
-
-
-def bound_of(terms: int, expected: np.ndarray, magnitude: np.ndarray, dtype: str) -> np.ndarray:
-    """How far a sum of products may be off: N. Higham, Accuracy and Stability of Numerical Algorithms, section 3.1 (any order of the sum).
-
-    Args:
-      terms: products that are summed.
-      magnitude: the sum of their absolute values.
-      dtype: of the result; the 16-bit types are summed in float32 and rounded once.
-    """
-    if dtype not in UNIT:
-        return np.zeros(expected.shape)
-    wide = UNIT["float64" if dtype == "float64" else "float32"]
-    bound = terms * wide / (1 - terms * wide) * magnitude
-    if dtype in ("float16", "bfloat16"):
-        bound = bound + UNIT[dtype] * (np.abs(expected) + bound) + SMALLEST[dtype]
-    return bound
 
 
 def matrix_product(

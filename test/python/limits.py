@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import UNIT
+from accuracy import UNIT
 from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 

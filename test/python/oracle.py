@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from accuracy import check_sums
 from onnx import helper
 
 from relayc.runtime.cpu.features import host_features
@@ -34,20 +35,23 @@ def onnx_run(op_type: str, *arrays: np.ndarray | None, outputs: int = 1, opset: 
     return found if outputs > 1 else found[0]
 
 
-def values(shape: Sequence[int], dtype: str = "float32", seed: int = 0) -> np.ndarray:
-    """Seeded test values: normal floats, small integers (negative ones too where the dtype has them)."""
+def values(shape: Sequence[int], dtype: str = "float32", seed: int = 0, limit: int | None = 8) -> np.ndarray:
+    """Seeded inputs of both signs: normal floats, bools, and integers up to `limit` in magnitude, or all of the type for None."""
     rng = np.random.default_rng([seed, *shape])
-    if np.dtype(dtype).kind in "iu":
-        return rng.integers(-8 if np.dtype(dtype).kind == "i" else 0, 9, shape).astype(dtype)
-    return rng.standard_normal(shape).astype(dtype)
-
-
-def many_values(shape: Sequence[int], dtype: str, seed: int = 0) -> np.ndarray:
-    """Seeded test values: as `values`, but integers of 8 bits and more, as far as f32 tells them apart."""
+    if np.dtype(dtype).kind == "b":
+        return rng.integers(2, size=shape).astype(bool)
     if np.dtype(dtype).kind not in "iu":
-        return values(shape, dtype, seed)
-    limits = np.iinfo(dtype)
-    return np.random.default_rng([seed, *shape]).integers(max(limits.min, -1000), min(limits.max, 1000), shape, dtype, endpoint=True)
+        return rng.standard_normal(shape).astype(dtype)
+    info = np.iinfo(dtype)
+    low, high = (info.min, info.max) if limit is None else (max(info.min, -limit), min(info.max, limit))
+    return rng.integers(low, high, shape, dtype, endpoint=True)
+
+
+def check_convolution(found: np.ndarray, op_type: str, x: np.ndarray, w: np.ndarray, **attrs: Any) -> None:
+    """Asserts that a convolution of `values` in float32 is that of ONNX Runtime's Conv or ConvTranspose, up to rounding."""
+    expected, magnitude = onnx_run(op_type, x, w, **attrs), onnx_run(op_type, np.abs(x), np.abs(w), **attrs)
+    terms = w.size // w.shape[0] if op_type == "Conv" else w.size // w.shape[1] // attrs.get("group", 1)
+    check_sums(found, expected, magnitude, terms)
 
 
 def assert_cut_off(found: np.ndarray, expected: np.ndarray) -> None:

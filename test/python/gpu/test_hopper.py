@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import UNIT, Case, batch_product, bound_of, check, convolution, matrix_product
+from accuracy import UNIT, bound_of
+from contractions import Case, batch_product, check, convolution, matrix_product
 from oracle import values
 from support import program
 

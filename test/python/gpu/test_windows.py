@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from contractions import bound_of, convolve
+from accuracy import bound_of
+from contractions import convolve
 from device_kernels import code_of
 from oracle import values
 from support import Const, program

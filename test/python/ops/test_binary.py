@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from oracle import values
 from support import Const, run, run_each
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -36,25 +37,25 @@ def test_floats(dtype):
     b[1] *= -1
     table = ARITHMETIC | COMPARISONS | DIVISION | {"divide": np.divide}
     wide = a.astype("float64"), b.astype("float64")
-    for name, values in zip(table, run_each(_calls(table), a, b), strict=True):
+    for name, results in zip(table, run_each(_calls(table), a, b), strict=True):
         expected = table[name](*wide)
-        assert values.dtype == (np.bool_ if name in COMPARISONS else a.dtype), name
+        assert results.dtype == (np.bool_ if name in COMPARISONS else a.dtype), name
         if name == "floor_divide":
             # A quotient that a rounding carries over an integer is one off.
             quotient = wide[0] / wide[1]
             is_whole = np.abs(quotient - np.round(quotient)) <= RTOL[dtype] * np.abs(quotient)
-            assert (np.abs(values.astype("float64") - expected) <= is_whole).all() and is_whole.mean() < 0.1
+            assert (np.abs(results.astype("float64") - expected) <= is_whole).all() and is_whole.mean() < 0.1
             continue
-        np.testing.assert_allclose(values.astype("float64"), expected, rtol=RTOL[dtype], atol=RTOL[dtype] * 10, err_msg=name)
+        np.testing.assert_allclose(results.astype("float64"), expected, rtol=RTOL[dtype], atol=RTOL[dtype] * 10, err_msg=name)
 
 
 def test_floats_at_special_values():
     x = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], np.float32)
     a, b = (v.ravel().copy() for v in np.meshgrid(x, x))
     table = ARITHMETIC | COMPARISONS | {"divide": np.divide, "power": np.power, "mod": np.fmod}
-    for name, values in zip(table, run_each(_calls(table), a, b), strict=True):
+    for name, results in zip(table, run_each(_calls(table), a, b), strict=True):
         with np.errstate(all="ignore"):
-            np.testing.assert_array_equal(values, table[name](a, b), err_msg=name)
+            np.testing.assert_array_equal(results, table[name](a, b), err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -85,8 +86,8 @@ def test_integers_wrap_and_compare(dtype):
     a, b = _integer_pairs(dtype)
     table = ARITHMETIC | COMPARISONS | {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
     with np.errstate(over="ignore"):
-        for name, values in zip(table, run_each(_calls(table), a, b), strict=True):
-            np.testing.assert_array_equal(values, table[name](a, b), err_msg=name)
+        for name, results in zip(table, run_each(_calls(table), a, b), strict=True):
+            np.testing.assert_array_equal(results, table[name](a, b), err_msg=name)
 
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -112,7 +113,10 @@ def test_integer_division(dtype):
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
 def test_an_integer_divided_by_zero_is_itself_and_leaves_nothing(name, dtype):
     x = np.concatenate([np.arange(9), [np.iinfo(dtype).min, np.iinfo(dtype).max]]).astype(dtype)
-    np.testing.assert_array_equal(run(name, x, np.zeros(11, dtype)), 0 if name.endswith("mod") else x)
+    divisor = np.where(np.arange(11) % 3 == 1, 3, 0).astype(dtype)
+    remainder = (np.mod if "floor" in name else np.fmod)(x, 3)
+    expected = np.where(divisor == 3, *((remainder, 0) if name.endswith("mod") else ((x - remainder) // 3, x)))
+    np.testing.assert_array_equal(run(name, x, divisor), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "int64"])
@@ -146,9 +150,9 @@ def test_bools():
     table = {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}
     table |= {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
     table |= {"maximum": np.logical_or, "minimum": np.logical_and, **COMPARISONS}
-    for name, values in zip(table, run_each(_calls(table), a, b), strict=True):
-        assert values.dtype == np.bool_
-        np.testing.assert_array_equal(values, table[name](a, b), err_msg=name)
+    for name, results in zip(table, run_each(_calls(table), a, b), strict=True):
+        assert results.dtype == np.bool_
+        np.testing.assert_array_equal(results, table[name](a, b), err_msg=name)
 
 
 @given(shapes=arrays.mutually_broadcastable_shapes(num_shapes=2, max_dims=5, max_side=4), seed=st.integers(0, 99))
@@ -169,8 +173,7 @@ def test_where_broadcasts_three(shapes, seed):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "int8", "uint64", "bool"])
 def test_where_of_any_dtype(dtype):
-    a, b = np.array([0, 1, 2, 3]).astype(dtype), np.array([1, 0, 5, 7]).astype(dtype)
-    condition = np.array([True, False, False, True])
+    a, b, condition = values((3, 17), dtype, limit=None), values((3, 17), dtype, seed=1, limit=None), values((3, 17), "bool")
     found = run("where", condition, a, b)
     assert found.dtype == np.dtype(dtype)
     np.testing.assert_array_equal(found, np.where(condition, a, b))

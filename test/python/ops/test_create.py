@@ -13,7 +13,8 @@ def test_full_zeros_ones(dtype):
         found = run(name, shape=(2, 3), dtype=dtype)
         assert found.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(found, np.full((2, 3), value).astype(dtype))
-    np.testing.assert_array_equal(run("full", np.array(1).astype(dtype), shape=(3, 1, 2)), np.full((3, 1, 2), 1).astype(dtype))
+    value = np.array(2.5).astype(dtype)
+    np.testing.assert_array_equal(run("full", value, shape=(3, 1, 2)), np.full((3, 1, 2), value))
 
 
 @pytest.mark.parametrize("wrap", [Const, lambda x: x])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracle import assert_cut_off, many_values, onnx_run, values
+from oracle import assert_cut_off, onnx_run, values
 from support import run, run_each
 
 MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
@@ -99,7 +99,7 @@ def test_layouts_give_the_same_image():
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint8"])
 def test_types(dtype):
-    x = many_values((1, 2, 5, 6), "float16" if dtype == "float64" else dtype).astype(dtype)  # exact in f32
+    x = values((1, 2, 5, 6), "float16" if dtype == "float64" else dtype, limit=1000).astype(dtype)  # exact in f32
     linear, nearest = run_each([("image.resize2d", {"size": (9, 11), "method": m}) for m in ("linear", "nearest_neighbor")], x)
     expected = onnx_resize(x.astype("float32"), sizes=(9, 11), mode="linear")
     assert linear.dtype == nearest.dtype == x.dtype

@@ -3,7 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from oracle import onnx_run
+from accuracy import check_sums
+from oracle import check_convolution, onnx_run
 from support import Const, program
 
 import relayc
@@ -31,12 +32,6 @@ def run(body, arrays):
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def check_product(found, expected):
-    """Products of rounded numbers are exact in f32: what is left are the roundings of the sum, 2**-24 of its size for each of a few hundred
-    terms at worst."""
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5 * np.abs(expected).max())
-
-
 PRODUCTS = [
     ("nn.dense", (5, 33), (7, 33), {}, lambda a, b: a @ b.T),
     ("nn.dense", (2, 3, 64), (48, 64), {}, lambda a, b: a @ b.T),
@@ -53,7 +48,8 @@ PRODUCTS = [
 def test_products_multiply_bf16_and_add_f32(name, a, b, attrs, reference, constant):
     x, w = values(*a), values(*b)
     (found,) = run(lambda x, w: [build(name, x, w, **attrs)], [x, Const(w) if constant else w])
-    check_product(found, reference(rounded(x).astype(np.float64), rounded(w).astype(np.float64)))
+    wide = [rounded(v).astype(np.float64) for v in (x, w)]
+    check_sums(found, reference(*wide), reference(*map(np.abs, wide)), x.shape[-2 if attrs.get("transpose_a") else -1])
 
 
 CONVOLUTIONS = [
@@ -74,7 +70,7 @@ def test_convolutions_multiply_bf16_and_add_f32(name, data, weight, attrs):
     (found,) = run(lambda x, w: [build(name, x, w, **attrs)], [x, Const(w)])
     onnx_name = "ConvTranspose" if "transpose" in name else "Conv"
     names = {"padding": "pads", "strides": "strides", "groups": "group", "dilation": "dilations"}
-    check_product(found, onnx_run(onnx_name, rounded(x), rounded(w), **{names[key]: value for key, value in attrs.items()}))
+    check_convolution(found, onnx_name, rounded(x), rounded(w), **{names[key]: value for key, value in attrs.items()})
 
 
 def test_blocked_layouts_hold_the_lanes_of_bf16():
@@ -118,8 +114,8 @@ def test_other_types_than_f32_are_left_alone():
 def test_a_result_that_a_product_reads_too_is_f32():
     x, w = values(4, 8), values(8, 8)
     first, second = run(lambda x, w: [y := build("nn.dense", x, w), build("nn.dense", y, w)], [x, Const(w)])
-    check_product(first, rounded(x) @ rounded(w).T)
-    check_product(second, rounded(first) @ rounded(w).T)
+    for left, found in ((rounded(x), first), (rounded(first), second)):
+        check_sums(found, left @ rounded(w).T, np.abs(left) @ np.abs(rounded(w)).T, 8)
 
 
 def test_attention_reads_bf16_and_sees_its_mask_in_f32():

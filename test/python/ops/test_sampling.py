@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from oracle import assert_cut_off, many_values, onnx_run, values
+from oracle import assert_cut_off, onnx_run, values
 from support import run, run_each
 
 NAMES = {"nearest_neighbor": "nearest", "bilinear": "linear", "bicubic": "cubic"}
@@ -57,7 +57,7 @@ def test_lines_by_pixels():
     ("dtype", "grid_dtype"), [("float16", "float16"), ("float64", "float64"), ("int32", "float32"), ("uint8", "float16")]
 )
 def test_dtypes(dtype, grid_dtype):
-    x, grid = many_values((1, 2, 5, 6), dtype), grid_of((1, 2, 4, 7), dtype=grid_dtype)
+    x, grid = values((1, 2, 5, 6), dtype, limit=1000), grid_of((1, 2, 4, 7), dtype=grid_dtype)
     found = run("image.grid_sample", x, grid, align_corners=False)
     assert found.dtype == x.dtype
     expected = onnx_run("GridSample", x.astype("float64"), last(grid).astype("float64"), opset=20, mode="linear")

@@ -68,8 +68,9 @@ def test_coupled_probabilities(classes):
 @pytest.mark.parametrize("right", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
 def test_searches(right, dtype):
-    sequence = np.sort(np.random.default_rng(4).integers(0, 20, 13)).astype(dtype)
-    values = np.arange(-1 if dtype != "uint8" else 0, 23).astype(dtype).reshape(-1, 2 if dtype != "uint8" else 1)
+    least = 0 if dtype == "uint8" else -10
+    sequence = np.sort(np.random.default_rng(4).integers(least, 20, 13)).astype(dtype)
+    values = np.arange(least, 22).astype(dtype).reshape(-1, 2)
     found = run("searchsorted", sequence, values, right=right, dtype="int64")
     np.testing.assert_array_equal(found, np.searchsorted(sequence, values, "right" if right else "left"))
 

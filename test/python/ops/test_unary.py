@@ -171,7 +171,7 @@ def test_clip_of_floats_passes_nan(bounds):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16"])
 def test_clip_bounds_beyond_the_type_are_its_limits(dtype):
-    x = np.array([0, 3, 100, 127], dtype)
+    x = np.array([0, 3, 100, 127] + ([] if dtype == "uint8" else [-1, -100, -128]), dtype)
     np.testing.assert_array_equal(run("clip", x, a_min=-1e30, a_max=1e30), x)
     np.testing.assert_array_equal(run("clip", x, a_min=2, a_max=101.0), np.clip(x, 2, 101).astype(dtype))
 

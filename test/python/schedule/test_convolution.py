@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from contractions import Case, bound_of, check, convolution, convolve
+from accuracy import bound_of
+from contractions import Case, check, convolution, convolve
 from oracle import values
 from support import Const, program
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from contractions import bound_of, convolve
+from accuracy import bound_of
+from contractions import convolve
 from limits import Case, cases_of, check, wide
 from support import Const
 

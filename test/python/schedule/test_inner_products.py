@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from contractions import batch_product, bound_of, check, matrix_product
+from accuracy import bound_of
+from contractions import batch_product, check, matrix_product
 from oracle import values
 from support import Const
 from symbolic_kernels import SymbolicKernel

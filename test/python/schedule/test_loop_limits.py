@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contractions import UNIT, bound_of
+from accuracy import UNIT, bound_of
 from limits import Case, cases_of, check, rounded
 
 from relayc.dialects.relay import build

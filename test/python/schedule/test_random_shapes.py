@@ -3,7 +3,8 @@
 from math import prod
 
 import numpy as np
-from contractions import UNIT, Case, batch_product, check, convolution, matrix_product
+from accuracy import UNIT
+from contractions import Case, batch_product, check, convolution, matrix_product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import values

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from contractions import Case, bound_of, check
+from accuracy import bound_of
+from contractions import Case, check
 from oracle import values
 
 from relayc.dialects.relay import build

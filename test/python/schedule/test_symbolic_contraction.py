@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
-from contractions import bound_of, convolve
+from accuracy import bound_of
+from contractions import convolve
 from symbolic_kernels import SymbolicKernel
 
 from relayc.pipelines.cpu.schedule.bf16.plan import Plan

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from contractions import bound_of
+from accuracy import bound_of
 from limits import Case, cases_of, check
 
 from relayc.dialects.relay import build

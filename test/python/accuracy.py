@@ -46,7 +46,7 @@ def check(got, expected, limit):
     np.testing.assert_array_equal(got[others], rounded[others])
 
 
-def bound_of(terms: float, expected: np.ndarray, magnitude: np.ndarray, dtype: str) -> np.ndarray:
+def bound_of(terms: float, expected: np.ndarray, magnitude: np.ndarray | float, dtype: str) -> np.ndarray:
     """How far a sum of products may be off: N. Higham, Accuracy and Stability of Numerical Algorithms, section 3.1 (any order of the sum).
 
     Args:
@@ -63,7 +63,7 @@ def bound_of(terms: float, expected: np.ndarray, magnitude: np.ndarray, dtype: s
     return bound
 
 
-def check_sums(found: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, terms: int, name: str = "") -> None:
+def check_sums(found: np.ndarray, expected: np.ndarray, magnitude: np.ndarray | float, terms: int, name: str = "") -> None:
     """Asserts that sums of seeded products of both signs are right: within (4 + sqrt(terms) / 8) u of the sum of absolute values.
 
     Rounding errors of such sums add up as a random walk (N. Higham and T. Mary, A New Approach to Probabilistic Rounding Error Analysis):
@@ -75,8 +75,10 @@ def check_sums(found: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, t
       magnitude, terms: as in `bound_of`, from which the roundings to 16-bit types are.
     """
     assert found.shape == expected.shape, name
-    bound = bound_of(4 + terms**0.5 / 8, expected, magnitude, found.dtype.name)
-    error = np.abs(found.astype(np.float64) - expected)
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite].astype(np.float64), expected[~finite], err_msg=name)
+    error = np.abs(np.subtract(found.astype(np.float64), expected, where=finite, out=np.zeros(found.shape)))
+    bound = np.broadcast_to(bound_of(4 + terms**0.5 / 8, np.where(finite, expected, 0), magnitude, found.dtype.name), error.shape)
     if not (error <= bound).all():  # also where there is a NaN
         worst = np.unravel_index(np.argmax(error - bound), error.shape)
         raise AssertionError(f"{name}: at {worst} found {found[worst]}, expected {expected[worst]} +- {bound[worst]}")

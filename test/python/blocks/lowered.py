@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from accuracy import check_sums
 
 import relayc
 from relayc import te
@@ -44,6 +45,14 @@ def product(rows: Any, depth: int, columns: int) -> Any:
     zero = te.const(0, "float32")
     d = te.compute((rows, columns), lambda i, j: te.if_then_else(c[i, j] + bias[j] > zero, c[i, j] + bias[j], zero), name="D")
     return te.create_prim_func([a, b, bias, d])
+
+
+def check_product(found: Any, a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> None:
+    """Asserts that the first result is A B, or max(A B + bias, 0)."""
+    exact, magnitude = a.astype("f8") @ b.astype("f8"), np.abs(a.astype("f8")) @ np.abs(b.astype("f8"))
+    if bias is not None:
+        exact, magnitude = np.maximum(exact + bias, 0), magnitude + np.abs(bias)
+    check_sums(first(found), exact, magnitude, len(b) + 1)
 
 
 def arrays(*shapes: Sequence[int]) -> list[np.ndarray]:

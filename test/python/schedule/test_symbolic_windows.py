@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from accuracy import check_sums
 from oracle import values
 from symbolic_kernels import SymbolicKernel
 
@@ -19,8 +20,6 @@ from relayc.symbolic import ceil_div, parse
 
 Shape = Sequence[int | str]
 
-TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
-"""Up to 49 products, added in two orders."""
 SIZES = [
     (0, 5, 5),
     (1, 1, 1),
@@ -110,6 +109,7 @@ class Case:
         return all(p >= s for p, s in zip(padded, spans, strict=True))
 
     def expected(self, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The result, which for absolute values is the magnitude of its sums."""
         top, left, bottom, right = self.pads
         outside = {"conv": 0.0, "max": -np.inf, "avg": np.nan}[self.op]
         padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=outside)
@@ -134,7 +134,8 @@ def check(case: Case, target: Target | None = None, strategy: str | None = None,
         x = values((at["b"], case.channels, at["h"], at["w"]), "float32")
         arrays = [case.ordered(x), weight][: len(kernel.kernel.args)]
         expected = case.ordered(case.expected(x, weight))
-        np.testing.assert_allclose(kernel(at, arrays)[0], expected, **TOLERANCE, err_msg=f"{case} at {at}")
+        magnitude = 0 if case.op == "max" else case.ordered(case.expected(np.abs(x), np.abs(weight)))
+        check_sums(kernel(at, arrays)[0], expected, magnitude, case.taps[0] * case.taps[1], f"{case} at {at}")
 
 
 LAYOUTS = [("NCHW16c", 32), ("NCHW8c", 8), ("NHWC", 40), ("NHWC", 19)]
@@ -240,11 +241,11 @@ def test_winograd_input_transform(mcpu: str, padding: int) -> None:
             continue
         x = values((b, 32, h, w), "float32")
         blocked = x.reshape(b, 2, 16, h, w).transpose(0, 1, 3, 4, 2)
-        tiles = np.einsum("pi,qj,nctuij->npqctu", DATA, DATA, tiles_of(x, padding).astype(np.float64))
-        rows, columns = tiles.shape[-2:]
-        expected = tiles.reshape(b, 72, 16, rows, columns).transpose(0, 1, 3, 4, 2)
-        # Sums of 36 elements with factors of up to 25.
-        np.testing.assert_allclose(kernel({"b": b, "h": h, "w": w}, [blocked])[0], expected, rtol=1e-4, atol=1e-4)
+        arrays = DATA, DATA, tiles_of(x, padding).astype(np.float64)
+        tiles = [np.einsum("pi,qj,nctuij->npqctu", *a) for a in (arrays, [*map(np.abs, arrays)])]
+        shape = b, 72, 16, *tiles[0].shape[-2:]
+        expected, magnitude = (t.reshape(shape).transpose(0, 1, 3, 4, 2) for t in tiles)
+        check_sums(kernel({"b": b, "h": h, "w": w}, [blocked])[0], expected, magnitude, 36)
 
 
 @pytest.mark.parametrize("mcpu", ["native", "x86-64-v3"])
@@ -256,10 +257,10 @@ def test_winograd_output_transform(mcpu: str) -> None:
     for b, h, w in [*SIZES, (1, 8, 16), (1, 4, 4)]:
         rows, columns = ceil_div(h, TILE), ceil_div(w, TILE)
         x = values((b, 72, rows, columns, 16), "float32")
-        tiles = np.einsum("pi,qj,nijctuk->nctpuqk", RESULT, RESULT, x.reshape(b, 6, 6, 2, rows, columns, 16).astype(np.float64))
-        expected = np.maximum(tiles.reshape(b, 2, rows * TILE, columns * TILE, 16)[:, :, :h, :w], 0)
-        # Sums of 36 elements with factors of up to 64.
-        np.testing.assert_allclose(kernel({"b": b, "h": h, "w": w}, [x])[0], expected, rtol=1e-4, atol=1e-3)
+        arrays = RESULT, RESULT, x.reshape(b, 6, 6, 2, rows, columns, 16).astype(np.float64)
+        tiles = [np.einsum("pi,qj,nijctuk->nctpuqk", *a) for a in (arrays, [*map(np.abs, arrays)])]
+        expected, magnitude = (t.reshape(b, 2, rows * TILE, columns * TILE, 16)[:, :, :h, :w] for t in tiles)
+        check_sums(kernel({"b": b, "h": h, "w": w}, [x])[0], np.maximum(expected, 0), magnitude, 36)
 
 
 def test_winograd_convolutions_of_any_size() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from accuracy import check_sums
 from oracle import values
 from tekernels import Program
 
@@ -58,8 +59,10 @@ class Case:
 
         padded = np.pad(self.x, [(0, 0), (0, 0), *self.pads])
         dims = "xyz"[: len(self.taps)]
-        expected = np.einsum(f"ncxyz{dims},c{dims}->ncxyz".replace("xyz", "hij"[: len(self.taps)]), self._windows(padded), self.w)
-        return body, (self.x, self.w), expected
+        sums = f"ncxyz{dims},c{dims}->ncxyz".replace("xyz", "hij"[: len(self.taps)])
+        wide = [v.astype(np.int64 if np.dtype(self.dtype).kind in "iu" else np.float64) for v in (self._windows(padded), self.w)]
+        expected = np.einsum(sums, *wide).astype(self.w.dtype if wide[0].dtype == np.int64 else np.float64)
+        return body, (self.x, self.w), expected, np.einsum(sums, *map(np.abs, wide)), self.w[0].size
 
     def pooling(self):
         lowest = -np.inf if self.dtype.startswith("float") else int(np.iinfo(self.dtype).min)
@@ -68,19 +71,17 @@ class Case:
             return [self.found(x, None, lowest, lowest, lambda a, _, acc: scalar.maximum(acc, a, self.dtype))]
 
         padded = np.pad(self.x, [(0, 0), (0, 0), *self.pads], constant_values=lowest)
-        return body, (self.x,), self._windows(padded).max(tuple(range(-len(self.taps), 0)))
+        return body, (self.x,), self._windows(padded).max(tuple(range(-len(self.taps), 0))), 0, 0
 
     def _windows(self, padded: np.ndarray) -> np.ndarray:
         return windows(padded, self.taps, self.strides, self.dilations)
 
 
 def check(cases: Sequence[tuple], expect_window: bool = True, **options) -> None:
-    program = Program(*[(body, arrays) for body, arrays, _ in cases], **options)
+    program = Program(*[(body, arrays) for body, arrays, *_ in cases], **options)
     assert not expect_window or program.text.count("memref.alloca") >= len(cases), "another schedule took a case"
-    for result, (_, arrays, expected) in zip(program.run(), cases, strict=True):
-        # Up to 49 products, multiplied and added in two orders.
-        tolerance = {"rtol": 1e-4, "atol": 1e-5} if result.dtype.kind == "f" else {"rtol": 0, "atol": 0}
-        np.testing.assert_allclose(result, expected, **tolerance, err_msg=f"inputs {[a.shape for a in arrays]}")
+    for result, (_, arrays, expected, magnitude, terms) in zip(program.run(), cases, strict=True):
+        check_sums(result, expected, magnitude, terms, f"inputs {[a.shape for a in arrays]}")
 
 
 MAPS = [(4, 4), (5, 4), (7, 7), (9, 14), (14, 14), (13, 17), (1, 19), (31, 8), (28, 33), (70, 150)]
@@ -130,7 +131,7 @@ def test_many_taps():
 def test_what_follows_is_computed_in_the_same_kernel(size):
     """A bias of the channel, another tensor, and indices."""
     case = Case(3, size, (3, 3), 1, 1, 1)
-    body, (x, w), expected = case.convolution()
+    body, (x, w), expected, magnitude, terms = case.convolution()
     bias, other = values((3, 1, 1), seed=2), values((1, 3, *size), seed=3)
 
     def whole(x: ir.Value, w: ir.Value, bias: ir.Value, other: ir.Value) -> list[ir.Value]:
@@ -154,7 +155,8 @@ def test_what_follows_is_computed_in_the_same_kernel(size):
         return [parallel(TensorType((1, 3, *size), "float32"), [body(x, w)[0]], element)]
 
     where = np.add.outer(np.arange(size[0]), np.arange(size[1])).astype(np.float32)
-    check([(whole, (x, w, bias, other), expected + bias + other), (by_column, (x, w), expected * where)])
+    biased = (whole, (x, w, bias, other), expected + bias + other, magnitude + np.abs(bias) + np.abs(other), terms + 2)
+    check([biased, (by_column, (x, w), expected * where, magnitude * where, terms + 1)])
 
 
 @pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3", "x86-64-v4"])
@@ -169,7 +171,7 @@ def test_vectors_of_every_width(mcpu):
 def test_runs_give_the_same_bits_with_any_number_of_threads():
     """Also where tasks overlap."""
     case = Case(70, (100, 113), (3, 3), 1, 1, 1)
-    body, arrays, _ = case.convolution()
+    body, arrays, *_ = case.convolution()
     program = Program((body, arrays))
     first = program.run_with_threads(1)[0]
     for threads in (2, 1, 2, 3):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from accuracy import check_sums
 from tensor_expressions import compiled, ir_of
 
 import relayc
@@ -82,11 +83,12 @@ def test_reductions():
     assert product.info.schedule.startswith("contraction")
     for shape in ((1, 1), (3, 5), (17, 33), (40, 64)):
         a, b = values(*shape), values(shape[1], 16)
-        # Sums of at most 64 terms below about 12 (5 in the sums, which may begin with another term).
-        np.testing.assert_allclose(product(a, b), a @ b, rtol=0, atol=64 * 12 * 2**-23)
-        wanted = [a.max(1), a.sum(0), (a[:, 1:] - a[:, :1]).sum(1), np.trace(a)]
-        for found, expected in zip(sums(a), wanted, strict=True):
-            np.testing.assert_allclose(found, expected, rtol=0, atol=64 * 10 * 2**-23)
+        check_sums(product(a, b), a.astype(np.float64) @ b, np.abs(a) @ np.abs(b), shape[1])
+        difference, diagonal = a[:, 1:] - a[:, :1], a.diagonal()
+        largest, *found = sums(a)
+        np.testing.assert_array_equal(largest, a.max(1))
+        for one, (terms, axis) in zip(found, ((a, 0), (difference, 1), (diagonal, 0)), strict=True):
+            check_sums(one, terms.sum(axis, dtype=np.float64), np.abs(terms).sum(axis), terms.shape[axis])
 
 
 def test_a_convolution_over_any_image():
@@ -104,8 +106,8 @@ def test_a_convolution_over_any_image():
     for size in ((1, 1), (4, 7), (13, 20)):
         x, weights = values(1, 2, *size), values(16, 2, 3, 3)
         windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3))
-        # 18 products below about 10.
-        np.testing.assert_allclose(kernel(x, weights), np.einsum("ncyxrs,ocrs->noyx", windows, weights), rtol=0, atol=18 * 10 * 2**-23)
+        expected, magnitude = (np.einsum("ncyxrs,ocrs->noyx", of(windows), of(weights)) for of in (np.float64, np.abs))
+        check_sums(kernel(x, weights), expected, magnitude, 18)
 
 
 def test_a_size_that_no_argument_tells_is_an_error():

@@ -18,8 +18,8 @@ from relayc.pipelines.cpu.export import library
 # Tests compile what they test: the on-disk cache is off but for its own tests.
 os.environ["RELAYC_CACHE"] = "0"
 
-# What takes long on a busy machine is no fault: speed is measured in bench/.
-hypothesis.settings.register_profile("suite", deadline=None)
+# What takes long on a busy machine is no fault: speed is measured in bench/. A failure prints what reproduces it.
+hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
 SHARE = 3

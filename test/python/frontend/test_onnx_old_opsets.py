@@ -133,12 +133,12 @@ def test_batches_are_normalised_by_themselves_in_training():
 
 
 def test_elements_are_dropped_in_training():
-    x = np.ones((100, 100), np.float32)
+    x = np.random.default_rng(0).standard_normal((100, 100)).astype(np.float32)
     found, mask = run("Dropout", [x], 6, 2, ratio=0.25)
     assert mask.dtype == np.float32
     assert set(np.unique(mask)) == {0, 1}
     assert abs(mask.mean() - 0.75) < 0.02  # four and a half standard deviations of 10,000 draws
-    np.testing.assert_allclose(found, mask / 0.75, 1e-6)
+    np.testing.assert_allclose(found, x * mask / 0.75, 1e-6)
 
 
 def test_tile_repeats_one_axis():

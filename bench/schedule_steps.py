@@ -42,20 +42,19 @@ def product(m: int, n: int, k: int) -> IRModule:
 
 
 def naive(s: Schedule, tile: RegisterTile) -> None:
-    """Nothing is said
+    """The naive loops
 
-    Three loops around a multiplication and an addition, then two around bias and relu, as the tensor expressions say. All additions to an
-    element of `C` follow each other (the lowering keeps the sum in a register while `k` runs), so that each waits for the one before it,
-    four cycles. `B` is read down its columns: each of its elements comes from another line of the cache, of which the other 15 are not
-    used.
+    Three loops around a multiplication and an addition, then two around bias and relu, as in the tensor expressions. The additions to an
+    element of `C` form a chain (the lowering keeps the sum in a register while `k` runs), so each addition waits four cycles for the one
+    before it. `B` is read down its columns: each element comes from another cache line, whose other 15 elements are not used.
     """
 
 
 def split(s: Schedule, tile: RegisterTile) -> None:
     """split: loops for a tile
 
-    Rows in groups of 8 and columns in groups of 32. The order in which elements are computed is the same, and so is the time. But there
-    are loops now for what is to become a tile.
+    Rows are split into groups of 8 and columns into groups of 32. The order of computation is the same, and so is the time, but the tile
+    has loops now.
     """
     s.split("i", [None, tile.rows])
     s.split("j", [None, tile.columns])
@@ -64,9 +63,9 @@ def split(s: Schedule, tile: RegisterTile) -> None:
 def reorder(s: Schedule, tile: RegisterTile) -> None:
     """reorder: the sums of a tile together
 
-    `k` runs outside of the tile: a step of it adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The
-    row lies together in memory, and the sums of a tile do not wait for each other. They are in memory meanwhile, though in the nearest
-    cache: two loads and a store for each multiplication.
+    `k` runs outside of the tile: each step adds a column of 8 elements of `A` times a row of 32 of `B` to a tile of 8 x 32 sums. The row
+    is contiguous in memory, and the sums of a tile do not depend on each other. The sums are in memory, though in the first-level cache:
+    two loads and a store for each multiplication.
     """
     s.reorder("i_0", "j_0", "k", "i_1", "j_1")
 
@@ -74,7 +73,7 @@ def reorder(s: Schedule, tile: RegisterTile) -> None:
 def vectorize(s: Schedule, tile: RegisterTile) -> None:
     """vectorize: a row of the tile as vectors
 
-    The 32 columns are lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to
+    The 32 columns become lanes: on AVX-512 two vectors of 16. One instruction multiplies and adds 16 elements; `A[vi, vk]` is broadcast to
     all lanes. A row of sums still goes to memory and back in each step of `k`.
     """
     s.vectorize("j_1")
@@ -83,9 +82,9 @@ def vectorize(s: Schedule, tile: RegisterTile) -> None:
 def unroll(s: Schedule, tile: RegisterTile) -> None:
     """unroll: the sums in registers
 
-    The 8 rows are written out: 16 multiply-adds on vectors, between which there is no branch. All that a step of `k` adds to is at fixed
-    places now, so that the lowering keeps these sums in registers while `k` runs: 16 of the 32 vector registers. 16 independent sums are
-    more than the 8 that two units with a latency of four cycles need, and a step loads 2 vectors and 8 scalars for 16 multiply-adds.
+    The 8 rows are unrolled: 16 multiply-adds on vectors, without a branch between them. The sums of a step of `k` now have constant
+    indices, so the lowering keeps them in registers while `k` runs: 16 of the 32 vector registers. 16 independent sums are more than the
+    8 that two units with a latency of four cycles need, and a step loads 2 vectors and 8 scalars for 16 multiply-adds.
     """
     s.unroll("i_1")
 
@@ -93,8 +92,8 @@ def unroll(s: Schedule, tile: RegisterTile) -> None:
 def epilogue(s: Schedule, tile: RegisterTile) -> None:
     """reverse_compute_at: the epilogue in the tile
 
-    Bias and relu are computed for a tile as soon as its sums are done, in the iteration of `j_0` that computes them, while they are in the
-    nearest cache. `C` was written and read as a whole before, 1 MiB each way. The new loops over the tile run as those of the product do.
+    Bias and relu are computed for a tile right after its sums, in the same iteration of `j_0`, while the sums are in the first-level
+    cache. Before this step `C` was written and read as a whole, 1 MiB each way. The new loops over the tile run like those of the product.
     """
     rows, columns = s.reverse_compute_at("D", "j_0")
     s.unroll(rows)
@@ -104,9 +103,8 @@ def epilogue(s: Schedule, tile: RegisterTile) -> None:
 def registers(s: Schedule, tile: RegisterTile) -> None:
     """set_scope: no memory for the sums
 
-    Only a tile of `C` is alive at once: it is a buffer of one thread. All accesses to it are at constant indices within the tile, so that
-    it lies in registers and nowhere else: the sums of a tile go from the last multiply-add to bias and relu, and `D` is the first that is
-    written.
+    Only one tile of `C` is alive at a time, so `C` becomes a buffer of one thread. All accesses are at constant indices within the tile,
+    so the tile is in registers only: the sums go from the last multiply-add to bias and relu, and only `D` is written.
     """
     s.set_scope("C", 0, "local")
 
@@ -115,9 +113,9 @@ def pack(s: Schedule, tile: RegisterTile) -> None:
     """transform_layout: packed weights
 
     A row of a tile is 128 bytes of `B`, and the next step of `k` reads 2 KiB further on: 512 places on 256 pages, which share a few sets
-    of the first cache. In another layout the 32 columns of a tile are a panel that lies together and is read from its beginning to its
-    end, which the hardware foresees. `B` is a parameter: it is packed once, when the kernel is compiled. (Of another argument `cache_read`
-    makes a copy first, in every call.)
+    of the first-level cache. In the packed layout the 32 columns of a tile are a contiguous panel, which is read sequentially, so the
+    hardware prefetches it. `B` is a parameter: it is packed once, when the kernel is compiled. (For another argument `cache_read` makes a
+    copy first, in every call.)
     """
     s.transform_layout("C", ("read", "B"), lambda k, j: [j // tile.columns, k, j % tile.columns])
 
@@ -125,9 +123,9 @@ def pack(s: Schedule, tile: RegisterTile) -> None:
 def block(s: Schedule, tile: RegisterTile) -> None:
     """split and reorder: blocks for the caches
 
-    For each 8 rows all of `B` is read, from the second cache at best. Now 64 rows pass by a panel of `B` before it is the turn of the next
-    panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` lies in
-    the second cache anyway, and little changes; at 1024 and more a good part of the time goes.
+    Before this step, every 8 rows read all of `B`, from the second-level cache at best. Now 64 rows use a panel of `B` before the next
+    panel: the panel is read from memory or an outer cache once for 64 rows instead of once for 8. At 512 x 512 x 512 all of `B` fits in
+    the second-level cache, and little changes; at 1024 and more the step saves a good part of the time.
     """
     s.split("i_0", [None, 64 // tile.rows])
     s.reorder("i_0_0", "j_0", "i_0_1")
@@ -136,8 +134,8 @@ def block(s: Schedule, tile: RegisterTile) -> None:
 def parallel(s: Schedule, tile: RegisterTile) -> None:
     """parallel: threads
 
-    Blocks of rows are shared among the threads. They write different rows of `D`, and each thread has a tile of `C` of its own. On one
-    thread nothing changes.
+    The threads share the blocks of rows. The blocks write different rows of `D`, and each thread has its own tile of `C`. On one thread
+    nothing changes.
     """
     s.parallel("i_0_0")
 
@@ -145,9 +143,9 @@ def parallel(s: Schedule, tile: RegisterTile) -> None:
 def sampled(s: Schedule, tile: RegisterTile) -> None:
     """sample_perfect_tile: numbers that can be searched
 
-    The whole schedule, with numbers that are knobs: how rows are blocked and how many are a tile, and how long a part of the sums is. The
-    sums of a block of rows are in memory between the parts of `k`, so that a part of a panel (16 KiB where it is 128 long) stays in the
-    first cache for all tiles of a block. Numbers that nobody decides are drawn at random.
+    The whole schedule, with numbers as knobs: the blocks of rows, the rows of a tile, and the length of a part of `k`. The sums of a block
+    of rows are in memory between the parts of `k`, so a part of a panel (16 KiB for a length of 128) stays in the first-level cache for
+    all tiles of a block. Numbers without a decision are drawn at random.
     """
     s.transform_layout("C", ("read", "B"), lambda k, j: [j // tile.columns, k, j % tile.columns])
     i, j = s.get_loops("D")

@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from itertools import chain
 from math import prod
 from pathlib import Path
@@ -129,8 +130,10 @@ def compile_and_run(data: bytes, number: int) -> tuple[str, str]:
         return compared(data, feeds, found[0], found[1], quiet.fileno())
 
 
-Judge = Callable[[bytes, int], tuple[str, str]]
+Judge = Callable[[Any, int], tuple[str, str]]
 """What says what comes of a model, given with its number."""
+Maker = Callable[[int], tuple[str, Any, str]]
+"""What makes the model of a number, as `make` does."""
 
 
 def _num_bytes(spec: Any) -> Any:
@@ -259,11 +262,8 @@ def names_a_place(text: str, data: bytes) -> bool:
 # ---- many mutants ---------------------------------------------------------------------------------------------------------------------
 
 
-def outcomes(
-    numbers: Sequence[int], seed: int, models: dict[str, ModelProto], deadline: float | None = None, judge: Judge = compile_and_run
-) -> Iterator[Outcome]:
-    """What comes of mutants, in order; each in a process of limited time and memory, which is made anew where it dies."""
-    names = sorted(models)
+def outcomes(numbers: Sequence[int], maker: Maker, deadline: float | None = None, judge: Judge = compile_and_run) -> Iterator[Outcome]:
+    """What comes of models, in order; each in a process of limited time and memory, which is made anew where it dies."""
     left = list(numbers)
     while left and (deadline is None or time.monotonic() < deadline):
         read, write = os.pipe()
@@ -271,7 +271,7 @@ def outcomes(
         child = os.fork()
         if child == 0:
             os.close(read)
-            _serve(left, seed, models, names, write, judge)
+            _serve(left, maker, write, judge)
         os.close(write)
         done, phase = 0, ""
         for line in _lines(read, child, deadline):
@@ -288,7 +288,7 @@ def outcomes(
             if done == 0:
                 break
             continue
-        name, _, change = make(left[done], seed, models, names)
+        name, _, change = maker(left[done])
         yield Outcome(left[done], name, change, f"FAILED {_death(status)}", phase)
         left = left[done + 1 :]
 
@@ -297,14 +297,14 @@ _BATCH = 200
 """Mutants of one process: what one of them leaves behind does not add up."""
 
 
-def _serve(numbers: Sequence[int], seed: int, models: dict[str, ModelProto], names: Sequence[str], write: int, judge: Judge) -> None:
-    """The child: says what comes of the first mutants of a list, and ends."""
+def _serve(numbers: Sequence[int], maker: Maker, write: int, judge: Judge) -> None:
+    """The child: says what comes of the first models of a list, and ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryFile() as noise, os.fdopen(write, "w") as out:
         os.dup2(noise.fileno(), 2)
         for number in numbers[:_BATCH]:
-            name, data, change = make(number, seed, models, names)
+            name, data, change = maker(number)
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             os.lseek(2, 0, os.SEEK_END)
             start = os.fstat(2).st_size
@@ -375,14 +375,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"expected a case that matches {arguments.cases!r}, found none")
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     middle = arguments.first + arguments.models
-    compiled = outcomes(range(arguments.first, middle), arguments.seed, models, deadline)
-    imported = outcomes(range(middle, middle + arguments.imports), arguments.seed, models, deadline, import_only)
+    maker = partial(make, seed=arguments.seed, models=models, names=sorted(models))
+    compiled = outcomes(range(arguments.first, middle), maker, deadline)
+    imported = outcomes(range(middle, middle + arguments.imports), maker, deadline, import_only)
     found = []
     for outcome in chain(compiled, imported):
         found.append(outcome)
         if outcome.failed:
             arguments.folder.mkdir(parents=True, exist_ok=True)
-            _, data, _ = make(outcome.number, arguments.seed, models, sorted(models))
+            _, data, _ = maker(outcome.number)
             stem = arguments.folder / f"{arguments.seed}-{outcome.number}"
             stem.with_suffix(".onnx").write_bytes(data)
             stem.with_suffix(".txt").write_text(f"{outcome.case}: {outcome.change}\n{outcome.kind}\n{outcome.detail}\n")

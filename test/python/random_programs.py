@@ -1,0 +1,298 @@
+"""Compiles random programs in several ways and compares the results: `python test/python/random_programs.py --programs 10000 --seed 1`.
+
+A program of random_rules is compiled for two to four configurations, drawn with it: levels, passes left out, processors, an emulated GPU,
+exported libraries, numbers of threads. A symbolic program is compiled once for each and called at several sizes. Its results are compared
+with those of plain loops without fusion, at each size by itself. What comes of a program has a class:
+
+  same        results that agree
+  unstable    results that differ where rounding alone makes the reference differ as much, or that differ with these data only
+  refused     a program that no configuration takes, or a ValueError of the call in all of them
+  FAILED ...  everything else; with --reduce the program is cut down while it stays
+
+All of it follows from the seed and the number of the program: `--seed 1 --first 17 --programs 1` repeats one.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fuzz import Outcome, outcomes, table
+from random_graphs import Graph, Sizes, build, smaller
+from random_rules import SIZES, draw, undrawn
+
+import relayc.pipelines.graph  # enters the passes
+from relayc.pipelines.passes import PASSES
+
+NOISE = 8.0
+"""How many times what rounding makes of the reference a difference may be, beyond UNITS of the last place of the narrowest type."""
+UNITS = 16
+DRAWS = 2
+"""Times that the noise is measured with inputs and constants off by a unit in the last place; once more in float64."""
+PRECISION = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+LEVELS = ("", " -mcpu=x86-64-v2", " -mcpu=x86-64-v3", " -mcpu=x86-64-v4", " -mcpu=sapphirerapids -emulate=true")
+CACHES = ("", "", " -l1-bytes=4096 -l2-bytes=16384")
+"""With small caches small programs have several blocks."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A way to compile and to call.
+
+    Attributes:
+      way: "call", or "library" where the module is exported and loaded.
+    """
+
+    target: str = "cpu"
+    level: int = 3
+    disabled: tuple[str, ...] = ()
+    threads: int = 1
+    way: str = "call"
+
+
+def configurations(seed: int, number: int) -> list[Config]:
+    rng = np.random.default_rng([seed, number, 1])
+    passes = [name for name, p in PASSES.items() if p.info.opt_level >= 1 or name in ("fold-constant", "dead-code-elimination")]
+
+    def config() -> Config:
+        target = "cuda -emulate=true" if rng.random() < 0.15 else "cpu" + str(rng.choice(LEVELS)) + str(rng.choice(CACHES))
+        disabled = rng.choice(passes, int(rng.integers(1, 4)), replace=False) if rng.random() < 0.4 else ()
+        way = "library" if rng.random() < 0.1 and not target.startswith("cuda") else "call"
+        return Config(target, int(rng.choice((0, 1, 2, 3, 3, 3, 4))), tuple(map(str, disabled)), int(rng.integers(1, 3)), way)
+
+    # The one that is used most is always there.
+    return [Config(threads=1 + number % 2), *(config() for _ in range(int(rng.integers(1, 4))))]
+
+
+def compiled(program: Any, config: Config) -> Any:
+    import relayc
+
+    with relayc.PassContext(opt_level=config.level, disabled_pass=config.disabled):
+        module = relayc.compile(program, target=config.target, cache=False)
+    if config.way == "library":
+        with tempfile.TemporaryDirectory() as folder:
+            module.export_library(Path(folder) / "program.so")
+            module = relayc.load_module(Path(folder) / "program.so")
+    module.num_threads = config.threads
+    return module
+
+
+def called(module: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    found = module["main"](*[np.array(a, copy=True) for a in arrays])
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+# ---- references -----------------------------------------------------------------------------------------------------------------------
+
+
+def reference(graph: Graph, sizes: Sizes, wide: bool = False) -> list[np.ndarray]:
+    """Results of loops without fusion, schedules or vectors, at sizes that are known. Raises RelayError, or ValueError of the call."""
+    module = compiled(build(graph, sizes, wide), Config("plain -mcpu=x86-64 -num-threads=1", 0))
+    return called(module, [np.asarray(a).astype(spec.dtype) if wide else a for a, spec in zip(graph.arrays(sizes), module.inputs, strict=True)])
+
+
+def register_plain_loops() -> None:
+    import relayc
+    from relayc.pipelines.cpu.backend import CpuBackend
+
+    class PlainLoops(CpuBackend):
+        kind = "plain"
+
+        def strategies(self) -> Any:
+            return [entry for entry in super().strategies() if entry.name == "loops"]
+
+    relayc.register_backend(PlainLoops())
+
+
+def distance(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
+    """Largest difference of floats, relative to an element and the median of its array; infinite where others are not the same."""
+    if len(found) != len(wanted):
+        return np.inf
+    worst = 0.0
+    for a, b in zip(found, wanted, strict=True):
+        if a.shape != b.shape:
+            return np.inf
+        if a.dtype.kind in "biu":
+            worst = worst if np.array_equal(a, b) else np.inf
+            continue
+        with np.errstate(all="ignore"):
+            a, b = a.astype(np.float64), b.astype(np.float64)
+            finite = np.isfinite(b)
+            if not np.array_equal(np.isfinite(a), finite) or not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+                return np.inf
+            a, b = a[finite], b[finite]
+            scale = np.abs(b) + (np.median(np.abs(b)) if b.size else 0.0) + np.finfo(np.float32).tiny
+            worst = max(worst, float(np.max(np.abs(a - b) / scale, initial=0.0)))
+    return worst
+
+
+def tolerance(graph: Graph, sizes: Sizes, wanted: Sequence[np.ndarray]) -> float:
+    """The distance that rounding explains: what the narrowest type allows, and what changes of a unit in the last place make."""
+    from relayc.dialects.relay import RelayError
+
+    noise = 0.0
+    variants = [(graph, True), *((replace(graph, wobble=i + 1), False) for i in range(DRAWS))]
+    for variant, wide in variants:
+        try:
+            noise = max(noise, distance(reference(variant, sizes, wide), wanted))
+        except (RelayError, ValueError):
+            continue
+    return least(graph) + NOISE * noise
+
+
+def least(graph: Graph) -> float:
+    return UNITS * max(PRECISION.get(t.dtype, 0.0) for t in graph.types.values())
+
+
+# ---- one program ----------------------------------------------------------------------------------------------------------------------
+
+
+def samples(graph: Graph) -> list[dict[str, int]]:
+    """Sizes to call a program at."""
+    if not graph.symbols:
+        return [{}]
+    rng = np.random.default_rng([graph.seed, 2])
+
+    def within(name: str) -> int:
+        low, high = graph.ranges.get(name, (1, 140))
+        return int(rng.choice([n for n in (0, *SIZES, low, high) if low <= n <= min(high, 140)]))
+
+    return [{name: within(name) for name in graph.symbols} for _ in range(3)]
+
+
+def judged(program: tuple[Graph, Sequence[Config]], number: int) -> tuple[str, str]:
+    """The class of what comes of a program, and its detail."""
+    graph, configs = program
+    kind, detail = _judged(graph, configs)
+    if kind == "FAILED other results":
+        again, _ = _judged(replace(graph, seed=graph.seed + 1), configs)
+        if again != kind:
+            return "unstable", f"with these data only: {detail}"
+    return kind, detail
+
+
+def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
+    from relayc.dialects.relay import RelayError
+
+    wanted: list[Any] = []
+    for sizes in samples(graph):
+        try:
+            wanted.append((sizes, reference(graph, sizes)))
+        except RelayError as error:
+            wanted.append((sizes, error))
+        except Exception as error:
+            wanted.append((sizes, error if isinstance(error, ValueError) else traceback.format_exc()))
+    kind = "same"
+    for config in configs:
+        try:
+            module = compiled(build(graph), config)
+        except Exception as error:
+            if all(isinstance(found, Exception) for _, found in wanted) and isinstance(error, ValueError):
+                return "refused", str(error)
+            return f"FAILED {type(error).__name__}", f"{config}\n{traceback.format_exc()}"
+        for sizes, expected in wanted:
+            if isinstance(expected, str):
+                return "FAILED reference", f"{sizes}\n{expected}"
+            try:
+                found = called(module, graph.arrays(sizes))
+            except ValueError as error:
+                if isinstance(expected, Exception):
+                    continue
+                return "FAILED call", f"{config}, {sizes}: {error}"
+            if isinstance(expected, Exception):
+                return "FAILED accepts", f"{config}, {sizes}, the reference: {expected}"
+            far = distance(found, expected)
+            if far > least(graph):
+                if far > tolerance(graph, sizes, expected):
+                    return "FAILED other results", f"{config}, {sizes}: {explained(found, expected)}"
+                kind = "unstable" if far > 0.01 else kind
+    return kind, ""
+
+
+def explained(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
+    """Which result differs most, where first, and what was found there."""
+    if len(found) != len(wanted):
+        return f"{len(found)} results, expected {len(wanted)}"
+    worst = max(range(len(wanted)), key=lambda i: distance([found[i]], [wanted[i]]))
+    a, b = found[worst], wanted[worst]
+    if a.shape != b.shape:
+        return f"result {worst}: expected {list(b.shape)}, found {list(a.shape)}"
+    wide = [v if v.dtype.kind in "biu" else v.astype(np.float64) for v in (a, b)]
+    unequal = ~np.isclose(*wide, 1e-3, 1e-4, equal_nan=True) if wide[0].dtype.kind == "f" else a != b
+    at = tuple(int(i) for i in np.argwhere(unequal)[0]) if unequal.any() else ()
+    return f"result {worst}: {int(unequal.sum())} of {unequal.size} elements, first at {list(at)}: expected {b[at]}, found {a[at]}"
+
+
+# ---- many ---------------------------------------------------------------------------------------------------------------------------
+
+
+def make(number: int, seed: int) -> tuple[str, tuple[Graph, list[Config]], str]:
+    """Program `number` of a seed and its configurations, with its operators as a text."""
+    graph = draw(seed, number)
+    return "program", (graph, configurations(seed, number)), " ".join(node.op for node in graph.all_nodes())
+
+
+def command(seed: int, number: int) -> str:
+    return f"python test/python/random_programs.py --seed {seed} --first {number} --programs 1 --reduce"
+
+
+def reduced(graph: Graph, configs: Sequence[Config], kind: str) -> tuple[Graph, Sequence[Config]]:
+    """The least program found, and one configuration if that is enough, of which the same comes."""
+
+    def fails(graph: Graph, configs: Sequence[Config]) -> bool:
+        return next(outcomes([0], lambda _: ("", (graph, configs), ""), None, judged)).kind == kind
+
+    configs = next(([config] for config in configs if fails(graph, [config])), configs)
+    for config in configs:
+        for simple in (replace(config, way="call"), replace(config, disabled=()), replace(config, threads=1)):
+            if simple != config and fails(graph, [simple]):
+                configs = [config := simple]
+    while True:
+        found = next((g for g in smaller(graph) if g.main.results and fails(g, configs)), None)
+        if found is None:
+            return graph, configs
+        graph = found
+
+
+def run(numbers: Sequence[int], seed: int, deadline: float | None = None) -> Iterator[Outcome]:
+    """What comes of programs by their numbers."""
+    register_plain_loops()
+    return outcomes(numbers, partial(make, seed=seed), deadline, judged)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Compile random programs in several ways; the exit code is 1 where one fails.")
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, help="stop after so long")
+    parser.add_argument("--reduce", action="store_true", help="cut down the programs that fail")
+    parser.add_argument("--text", action="store_true", help="print the programs that fail")
+    arguments = parser.parse_args(argv)
+    deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
+    found, drawn = [], Counter[str]()
+    for outcome in run(range(arguments.first, arguments.first + arguments.programs), arguments.seed, deadline):
+        found.append(outcome)
+        drawn.update(outcome.change.split())
+        if outcome.failed:
+            print(f"{outcome.number}: {outcome.kind}: {outcome.detail}\n  {command(arguments.seed, outcome.number)}", flush=True)
+            graph, configs = make(outcome.number, arguments.seed)[1]
+            if arguments.reduce:
+                graph, configs = reduced(graph, configs, outcome.kind)
+            if arguments.reduce or arguments.text:
+                print(f"{graph.text()}\n{configs}", flush=True)
+    print(f"{len(found)} programs, seed {arguments.seed}\n{table(found)}")
+    print(f"{len(drawn)} operators drawn; without a rule: {', '.join(undrawn())}")
+    return int(any(outcome.failed for outcome in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ from relayc import TensorType
 from relayc.dialects.relay.registration import OPS
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.relay.builder import Program
-from relayc.symbolic import Dim, Size, evaluate, symbols_of
+from relayc.symbolic import Dim, Size, evaluate
 
 Sizes = Mapping[str, int]
 
@@ -39,7 +39,7 @@ class Leaf:
         rng = np.random.default_rng([seed, number, *shape])
         dtype = DTYPES[self.type.dtype]
         if self.type.dtype == "bool":
-            return rng.random(shape) < 0.4
+            return np.asarray(rng.random(shape) < 0.4)
         if self.domain in ("few", "one"):
             return rng.integers(*((0, 4) if self.domain == "few" else (1, 2)), shape).astype(dtype)
         if not isinstance(self.domain, str):
@@ -117,12 +117,9 @@ class Graph:
 
     @property
     def inputs(self) -> list[int]:
+        """Leaves that are arguments: those that are used, and those that give symbols a value."""
         used = self.main.uses()
-        return [v for v, leaf in self.leaves.items() if v in used and not leaf.constant]
-
-    @property
-    def symbols(self) -> list[str]:
-        return sorted({name for v in self.inputs for d in self.leaves[v].type.sizes for name in symbols_of(d)})
+        return [v for v, leaf in self.leaves.items() if not leaf.constant and (v in used or not leaf.type.is_static)]
 
     def all_nodes(self) -> Iterator[Node]:
         for body in (*self.functions, self.main):
@@ -280,8 +277,5 @@ def _renamed(body: Body, names: Mapping[int, int]) -> Body:
             v = names[v]
         return v
 
-    nodes = (
-        replace(n, operands=tuple(map(name, n.operands)), bodies=tuple(_renamed(b, names) for b in n.bodies))
-        for n in body.nodes
-    )
+    nodes = (replace(n, operands=tuple(map(name, n.operands)), bodies=tuple(_renamed(b, names) for b in n.bodies)) for n in body.nodes)
     return Body(body.arguments, tuple(nodes), tuple(map(name, body.results)))

@@ -13,6 +13,7 @@ All of it follows from the seed and the number of the program: `--seed 1 --first
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -21,15 +22,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from fuzz import Outcome, outcomes, table
-from random_graphs import Graph, Sizes, build, smaller
-from random_rules import SIZES, draw, undrawn
+os.environ.setdefault("KMP_BLOCKTIME", "0")
 
+import numpy as np
+import onnxruntime
+from fuzz import Outcome, outcomes, table
+from random_graphs import Graph, Sizes, at, build, smaller
+from random_onnx import Unwritable, model_of
+from random_rules import MOST_ELEMENTS, SIZES, draw, undrawn
+
+import relayc
 import relayc.pipelines.graph  # enters the passes
+from relayc.dialects.relay import RelayError
+from relayc.pipelines.cpu.backend import CpuBackend
 from relayc.pipelines.passes import PASSES
 
 NOISE = 8.0
@@ -48,7 +57,7 @@ class Config:
     """A way to compile and to call.
 
     Attributes:
-      way: "call", or "library" where the module is exported and loaded.
+      way: "call"; "library" where the module is exported and loaded; "onnx" where the program comes as an ONNX model, at known sizes.
     """
 
     target: str = "cpu"
@@ -65,7 +74,7 @@ def configurations(seed: int, number: int) -> list[Config]:
     def config() -> Config:
         target = "cuda -emulate=true" if rng.random() < 0.15 else "cpu" + str(rng.choice(LEVELS)) + str(rng.choice(CACHES))
         disabled = rng.choice(passes, int(rng.integers(1, 4)), replace=False) if rng.random() < 0.4 else ()
-        way = "library" if rng.random() < 0.1 and not target.startswith("cuda") else "call"
+        way = str(rng.choice(("call", "call", "call", "onnx", "library") if target.startswith("cpu") else ("call", "onnx")))
         return Config(target, int(rng.choice((0, 1, 2, 3, 3, 3, 4))), tuple(map(str, disabled)), int(rng.integers(1, 3)), way)
 
     # The one that is used most is always there.
@@ -73,8 +82,6 @@ def configurations(seed: int, number: int) -> list[Config]:
 
 
 def compiled(program: Any, config: Config) -> Any:
-    import relayc
-
     with relayc.PassContext(opt_level=config.level, disabled_pass=config.disabled):
         module = relayc.compile(program, target=config.target, cache=False)
     if config.way == "library":
@@ -96,20 +103,32 @@ def called(module: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 def reference(graph: Graph, sizes: Sizes, wide: bool = False) -> list[np.ndarray]:
     """Results of loops without fusion, schedules or vectors, at sizes that are known. Raises RelayError, or ValueError of the call."""
     module = compiled(build(graph, sizes, wide), Config("plain -mcpu=x86-64 -num-threads=1", 0))
-    return called(module, [np.asarray(a).astype(spec.dtype) if wide else a for a, spec in zip(graph.arrays(sizes), module.inputs, strict=True)])
+    return called(
+        module, [np.asarray(a).astype(spec.dtype) if wide else a for a, spec in zip(graph.arrays(sizes), module.inputs, strict=True)]
+    )
 
 
-def register_plain_loops() -> None:
-    import relayc
-    from relayc.pipelines.cpu.backend import CpuBackend
+def of_onnx_runtime(graph: Graph, sizes: Sizes) -> dict[int, np.ndarray]:
+    """Results by their positions, of those that ONNX has operators for, and of none where ONNX Runtime has not."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        model, written = model_of(graph, sizes)
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        arrays = dict(zip((f"v{v}" for v in graph.inputs), graph.arrays(sizes), strict=True))
+        return dict(zip(written, session.run(None, {value.name: arrays[value.name] for value in session.get_inputs()}), strict=True))
+    except Exception:  # its own kinds of them, for what it has not
+        return {}
 
-    class PlainLoops(CpuBackend):
-        kind = "plain"
 
-        def strategies(self) -> Any:
-            return [entry for entry in super().strategies() if entry.name == "loops"]
+class PlainLoops(CpuBackend):
+    """A CPU without schedules of its own."""
 
-    relayc.register_backend(PlainLoops())
+    kind = "plain"
+
+    def strategies(self) -> Any:
+        return [entry for entry in super().strategies() if entry.name == "loops"]
 
 
 def distance(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
@@ -134,22 +153,25 @@ def distance(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float
     return worst
 
 
-def tolerance(graph: Graph, sizes: Sizes, wanted: Sequence[np.ndarray]) -> float:
-    """The distance that rounding explains: what the narrowest type allows, and what changes of a unit in the last place make."""
-    from relayc.dialects.relay import RelayError
-
-    noise = 0.0
-    variants = [(graph, True), *((replace(graph, wobble=i + 1), False) for i in range(DRAWS))]
-    for variant, wide in variants:
+def noise(graph: Graph, sizes: Sizes) -> float:
+    """How far rounding moves the reference: in float64, and with inputs and constants a unit in the last place off."""
+    wanted, worst = reference(graph, sizes), 0.0
+    for variant, wide in [(graph, True), *((replace(graph, wobble=i + 1), False) for i in range(DRAWS))]:
         try:
-            noise = max(noise, distance(reference(variant, sizes, wide), wanted))
-        except (RelayError, ValueError):
-            continue
-    return least(graph) + NOISE * noise
+            found = reference(variant, sizes, wide)
+        except ValueError:
+            continue  # of bits that are read as another type
+        worst = max(worst, distance(found, wanted))
+    return worst
+
+
+def least_of(dtype: str) -> float:
+    return UNITS * PRECISION.get(dtype, 0.0)
 
 
 def least(graph: Graph) -> float:
-    return UNITS * max(PRECISION.get(t.dtype, 0.0) for t in graph.types.values())
+    """The distance that the narrowest type that is computed in explains by itself."""
+    return max(least_of(t.dtype) for t in graph.types.values())
 
 
 # ---- one program ----------------------------------------------------------------------------------------------------------------------
@@ -157,22 +179,26 @@ def least(graph: Graph) -> float:
 
 def samples(graph: Graph) -> list[dict[str, int]]:
     """Sizes to call a program at."""
-    if not graph.symbols:
+    if all(t.is_static for t in graph.types.values()):
         return [{}]
     rng = np.random.default_rng([graph.seed, 2])
 
-    def within(name: str) -> int:
-        low, high = graph.ranges.get(name, (1, 140))
-        return int(rng.choice([n for n in (0, *SIZES, low, high) if low <= n <= min(high, 140)]))
+    def within(name: str, most: int) -> int:
+        low, high = graph.ranges.get(name, (1, most))
+        return int(rng.choice([n for n in (0, *SIZES, low, high) if low <= n <= min(high, max(most, low))]))
 
-    return [{name: within(name) for name in graph.symbols} for _ in range(3)]
+    def fits(sizes: Sizes) -> bool:
+        return all(prod(at(t.sizes, sizes)) <= 2 * MOST_ELEMENTS for t in graph.types.values())
+
+    drawn = [{name: within(name, most) for name in ("n", "m")} for most in (140, 70, 33, 9, 3) for _ in range(3)]
+    return [sizes for sizes in drawn if fits(sizes)][:3] or drawn[-1:]
 
 
 def judged(program: tuple[Graph, Sequence[Config]], number: int) -> tuple[str, str]:
     """The class of what comes of a program, and its detail."""
     graph, configs = program
     kind, detail = _judged(graph, configs)
-    if kind == "FAILED other results":
+    if kind in ("FAILED other results", "FAILED reference"):
         again, _ = _judged(replace(graph, seed=graph.seed + 1), configs)
         if again != kind:
             return "unstable", f"with these data only: {detail}"
@@ -180,40 +206,55 @@ def judged(program: tuple[Graph, Sequence[Config]], number: int) -> tuple[str, s
 
 
 def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
-    from relayc.dialects.relay import RelayError
+    kind = "same"
 
-    wanted: list[Any] = []
+    def differs(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sizes: Sizes, lowest: float) -> bool:
+        nonlocal kind
+        far = distance(found, wanted)
+        if far <= lowest:
+            return False
+        if far > lowest + NOISE * noise(graph, sizes):
+            return True
+        kind = "unstable" if far > 0.01 else kind
+        return False
+
+    expected: list[tuple[Sizes, list[np.ndarray] | Exception]] = []
     for sizes in samples(graph):
         try:
-            wanted.append((sizes, reference(graph, sizes)))
-        except RelayError as error:
-            wanted.append((sizes, error))
-        except Exception as error:
-            wanted.append((sizes, error if isinstance(error, ValueError) else traceback.format_exc()))
-    kind = "same"
+            expected.append((sizes, reference(graph, sizes)))
+        except ValueError as error:  # sizes that do not fit
+            expected.append((sizes, error))
+            continue
+        other = of_onnx_runtime(graph, sizes)
+        ours = [expected[-1][1][i] for i in other]
+        if differs(ours, list(other.values()), sizes, max(least(graph), least_of("float32"))):
+            return "FAILED reference", f"{sizes}: {explained(ours, list(other.values()))}"
     for config in configs:
+        written: Sequence[int] = range(len(graph.main.results))
         try:
-            module = compiled(build(graph), config)
+            if config.way == "onnx":
+                model, written = model_of(graph, expected[0][0])
+                module = compiled(model, config)
+            else:
+                module = compiled(build(graph), config)
+        except Unwritable:
+            continue
         except Exception as error:
-            if all(isinstance(found, Exception) for _, found in wanted) and isinstance(error, ValueError):
+            if isinstance(error, ValueError) and all(isinstance(wanted, Exception) for _, wanted in expected):
                 return "refused", str(error)
             return f"FAILED {type(error).__name__}", f"{config}\n{traceback.format_exc()}"
-        for sizes, expected in wanted:
-            if isinstance(expected, str):
-                return "FAILED reference", f"{sizes}\n{expected}"
+        for sizes, wanted in expected[:1] if config.way == "onnx" else expected:
+            arrays = dict(zip((f"v{v}" for v in graph.inputs), graph.arrays(sizes), strict=True))
             try:
-                found = called(module, graph.arrays(sizes))
+                found = called(module, [arrays[spec.name] for spec in module.inputs])
             except ValueError as error:
-                if isinstance(expected, Exception):
+                if isinstance(wanted, Exception):
                     continue
                 return "FAILED call", f"{config}, {sizes}: {error}"
-            if isinstance(expected, Exception):
-                return "FAILED accepts", f"{config}, {sizes}, the reference: {expected}"
-            far = distance(found, expected)
-            if far > least(graph):
-                if far > tolerance(graph, sizes, expected):
-                    return "FAILED other results", f"{config}, {sizes}: {explained(found, expected)}"
-                kind = "unstable" if far > 0.01 else kind
+            if isinstance(wanted, Exception):
+                return "FAILED accepts", f"{config}, {sizes}, the reference: {wanted}"
+            if differs(found, [wanted[i] for i in written], sizes, least(graph)):
+                return "FAILED other results", f"{config}, {sizes}: {explained(found, [wanted[i] for i in written])}"
     return kind, ""
 
 
@@ -225,9 +266,9 @@ def explained(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
     a, b = found[worst], wanted[worst]
     if a.shape != b.shape:
         return f"result {worst}: expected {list(b.shape)}, found {list(a.shape)}"
-    wide = [v if v.dtype.kind in "biu" else v.astype(np.float64) for v in (a, b)]
-    unequal = ~np.isclose(*wide, 1e-3, 1e-4, equal_nan=True) if wide[0].dtype.kind == "f" else a != b
-    at = tuple(int(i) for i in np.argwhere(unequal)[0]) if unequal.any() else ()
+    wide = [v.astype(np.float64) for v in (a, b)]
+    unequal = ~np.isclose(*wide, 1e-3, 1e-4, equal_nan=True) | ((a != b) if a.dtype.kind in "biu" else False)
+    at = tuple(map(int, np.unravel_index(np.argmax(unequal), a.shape)))
     return f"result {worst}: {int(unequal.sum())} of {unequal.size} elements, first at {list(at)}: expected {b[at]}, found {a[at]}"
 
 
@@ -264,7 +305,7 @@ def reduced(graph: Graph, configs: Sequence[Config], kind: str) -> tuple[Graph, 
 
 def run(numbers: Sequence[int], seed: int, deadline: float | None = None) -> Iterator[Outcome]:
     """What comes of programs by their numbers."""
-    register_plain_loops()
+    relayc.register_backend(PlainLoops())
     return outcomes(numbers, partial(make, seed=seed), deadline, judged)
 
 

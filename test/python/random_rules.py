@@ -41,13 +41,16 @@ class Drawing:
         self.functions: list[Body] = []
         self.nodes: list[Node] = []
         self.scope: list[int] = []
-        self.depth, self.in_function = 0, False
+        self.depth, self.in_function, self.symbols = 0, False, list[Size]()
         self.dtype = self.choice(("float32",) * 7 + FLOATS)
         names = ("n", "m")[: self.integer(1, 2)] if self.chance(0.3) else ()
-        self.symbols = [symbol(name) for name in names]
         self.bounds = {name: (self.integer(1, 3), self.choice((8, 40, 1100))) for name in names if self.chance(0.5)}
-        self.sample = dict.fromkeys(names, 7)
+        self.sample = {"n": 7, "m": 5}
         self.ranges = Ranges({name: Range(*limits) for name, limits in self.bounds.items()})
+
+        for name in names:
+            self.symbols.append(symbol(name))
+            self.scope.append(self.leaf((symbol(name), *self.shape(self.integer(0, 3))), self.dtype))
 
     # ---- numbers
 
@@ -69,7 +72,9 @@ class Drawing:
         for _ in range(rank):
             n = self.size(min(left, self.choice((4, 40, 300, 5000))))
             left //= n
-            found.append(self.choice((*self.symbols, self.symbols[0] + 1, 2 * self.symbols[-1])) if self.symbols and self.chance(0.4) else n)
+            found.append(
+                self.choice((*self.symbols, self.symbols[0] + 1, 2 * self.symbols[-1])) if self.symbols and self.chance(0.4) else n
+            )
         return tuple(found[i] for i in self.rng.permutation(rank))
 
     def rank(self) -> int:
@@ -139,7 +144,9 @@ class Drawing:
                 raise RelayError(f"{name} is no {spec.kind.expected}")
         return self.append(op, operands, attrs, types)
 
-    def append(self, op: str, operands: Sequence[int], attrs: dict[str, Any], types: Sequence[TensorType], bodies: Sequence[Body] = ()) -> Any:
+    def append(
+        self, op: str, operands: Sequence[int], attrs: dict[str, Any], types: Sequence[TensorType], bodies: Sequence[Body] = ()
+    ) -> Any:
         results = tuple(map(self.value, types))
         self.nodes.append(Node(op, tuple(operands), attrs, results, tuple(bodies)))
         self.scope += results
@@ -150,14 +157,16 @@ class Drawing:
     @contextmanager
     def inside(self, arguments: Sequence[int], function: bool = False) -> Iterator[list[Node]]:
         """Collects operators of a region or a function."""
-        before = self.scope, self.nodes, self.in_function
+        before = self.scope, self.nodes, self.in_function, self.symbols
         self.scope, self.nodes = [] if function else list(self.scope), []
         self.scope += arguments
+        if function:
+            self.symbols = sorted({symbol(name) for v in arguments for name in self.types[v].symbols}, key=str)
         self.in_function, self.depth = function or self.in_function, self.depth + 1
         try:
             yield self.nodes
         finally:
-            self.scope, self.nodes, self.in_function = before
+            self.scope, self.nodes, self.in_function, self.symbols = before
             self.depth -= 1
 
     def body(self, types: Sequence[TensorType], finish: Callable[[list[int]], Sequence[int]], function: bool = False) -> Body:
@@ -285,7 +294,9 @@ def _other(d: Drawing, v: int, dtype: str | None = None, domain: str = "any") ->
 @rule(*BINARY, *("add", "subtract", "multiply", "divide", "maximum") * 4, weight=8)
 def binary(d: Drawing, op: str) -> Any:
     kinds = {"logical": ("bool",), "bitwise": ("bool", *INTEGERS), "left": INTEGERS, "right": INTEGERS}.get(op.split("_")[0])
-    v = d.pick(lambda t: not t.is_narrow and (kinds is None or t.dtype in kinds), lambda: d.leaf(d.shape(d.rank()), (kinds or FLOATS)[-1], "all"))
+    v = d.pick(
+        lambda t: not t.is_narrow and (kinds is None or t.dtype in kinds), lambda: d.leaf(d.shape(d.rank()), (kinds or FLOATS)[-1], "all")
+    )
     is_float = d.types[v].is_float
     if op == "power" and is_float:
         return d.emit(op, _within(d, v, 0.25, 4.0), d.leaf((), d.types[v].dtype))
@@ -403,7 +414,10 @@ def batch_product(d: Drawing, op: str) -> Any:
     depth, columns = t.shape[1 if a else 2], d.size(130)
     _bounded(d, t, columns)
     shape = (1 if d.chance(0.2) else batch, *((columns, depth) if b else (depth, columns)))
-    other = d.pick(lambda u: u.dtype == t.dtype and u.rank == 3 and u.shape[0] == batch and u.shape[2 if b else 1] == depth, lambda: d.leaf(shape, t.dtype))
+    other = d.pick(
+        lambda u: u.dtype == t.dtype and u.rank == 3 and u.shape[0] == batch and u.shape[2 if b else 1] == depth,
+        lambda: d.leaf(shape, t.dtype),
+    )
     return d.emit(op, v, other, transpose_a=a, transpose_b=b)
 
 
@@ -411,7 +425,10 @@ def batch_product(d: Drawing, op: str) -> Any:
 def dense_blocks(d: Drawing, op: str) -> Any:
     bits, block, blocks, units = d.choice((2, 4, 8)), d.choice((16, 32)), d.integer(1, 4), d.size(100)
     depth, strips = block * blocks, -(-units // 16)
-    v = d.pick(lambda t: t.dtype == "float32" and t.rank > 0 and t.shape[-1] == depth, lambda: d.leaf((*d.shape(d.integer(0, 2)), depth), "float32"))
+    v = d.pick(
+        lambda t: t.dtype == "float32" and t.rank > 0 and t.shape[-1] == depth,
+        lambda: d.leaf((*d.shape(d.integer(0, 2)), depth), "float32"),
+    )
     zeros = d.leaf((blocks, strips * 16) if d.chance(0.5) else (1, 1), d.choice(("float32", "uint8")))
     weight = d.leaf((strips, depth * bits // 32, 16), "uint32", "all")
     return d.emit(op, v, weight, d.leaf((blocks, strips * 16), "float32"), zeros, units=units, bits=bits, block_size=block)
@@ -433,7 +450,9 @@ def attention(d: Drawing, op: str) -> Any:
         q, key, value = (d.emit("transpose", x, axes=(0, 2, 1, 3)) for x in (q, key, value))
     names = {f"{name}_layout": order for name in ("query", "key", "value", "out")}
     more = {"softcap": d.choice((0.0, 0.0, 5.0)), "is_causal": d.chance(0.3), "empty_to_zero": True}
-    return d.emit(op, q, key, value, *mask, scale=d.choice((0.125, 1.0)), mask_value=-3e4 if d.chance(0.5) else -float("inf"), **names, **more)
+    return d.emit(
+        op, q, key, value, *mask, scale=d.choice((0.125, 1.0)), mask_value=-3e4 if d.chance(0.5) else -float("inf"), **names, **more
+    )
 
 
 # ---- images
@@ -466,7 +485,9 @@ def convolution(d: Drawing, op: str) -> Any:
     out = (1 if groups == channels and d.chance(0.7) else d.size(70)) * groups
     kernel, attrs = _window(d, v, order, n)
     letters = "DHW"[3 - n :]
-    sizes = dict(zip(letters, kernel, strict=True)) | ({"I": channels, "O": out // groups} if transposed else {"O": out, "I": channels // groups})
+    sizes = dict(zip(letters, kernel, strict=True)) | (
+        {"I": channels, "O": out // groups} if transposed else {"O": out, "I": channels // groups}
+    )
     kernel_layout = d.choice((("IO" if transposed else "OI") + letters, letters + ("OI" if transposed else "IO")))
     if transposed:
         attrs["output_padding"] = tuple(d.integer(0, s - 1) for s in attrs["strides"])
@@ -680,7 +701,9 @@ def join(d: Drawing, op: str) -> Any:
     def joins(u: TensorType) -> bool:
         if op == "stack":
             return u == t
-        return u.dtype == t.dtype and u.rank == t.rank and all(a == b or k == i for k, (a, b) in enumerate(zip(u.shape, t.shape, strict=True)))
+        return (
+            u.dtype == t.dtype and u.rank == t.rank and all(a == b or k == i for k, (a, b) in enumerate(zip(u.shape, t.shape, strict=True)))
+        )
 
     def fresh() -> int:
         return d.leaf([d.size(40) if k == i and op == "concatenate" else n for k, n in enumerate(t.shape)], t.dtype)
@@ -722,7 +745,9 @@ def made(d: Drawing, op: str) -> Any:
         return d.emit(op, d.leaf((), d.dtype), shape=shape)
     if op == "arange":
         n = d.choice((*d.symbols, d.size(300)))
-        return d.emit(op, start=1.0, stop=n + 1 if isinstance(n, Dim) else float(n + 1), step=1.0, dtype="int64" if isinstance(n, Dim) else d.dtype)
+        return d.emit(
+            op, start=1.0, stop=n + 1 if isinstance(n, Dim) else float(n + 1), step=1.0, dtype="int64" if isinstance(n, Dim) else d.dtype
+        )
     if op == "shape_of":
         return d.emit(op, d.pick(), dtype="int64")
     if op == "sizes":

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import check_scopes
 from relayc.frontend.registry import Progress
 from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.dims import bind_dims
@@ -22,11 +23,12 @@ def from_relay(
 
     Raises:
       ValueError: `shapes` has any: the types of a program's inputs stand in it; `dims` names no symbol of a function's arguments.
-      RelayError, MLIRError: a Program is not a right one.
+      RelayError, MLIRError: a Program is not a right one, or a symbol is used where it has no value.
     """
     if shapes:
         raise ValueError(f"shapes: expected none for a program of the relay stage, whose inputs have types, found {', '.join(shapes)}")
     mod = model.module() if isinstance(model, Program) else model
+    check_scopes(mod.module)
     if dims:
         bind_dims(mod, dims)
     return mod

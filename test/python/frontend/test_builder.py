@@ -365,6 +365,21 @@ def test_a_value_used_outside_of_its_branch_is_an_error():
         program.module()
 
 
+def test_a_symbol_that_no_argument_has_is_an_error():
+    program = Program()
+
+    @program.function(private=True, x=VECTOR)
+    def made(x):
+        return program.op.zeros(shape=("n",))
+
+    @program.function(x=VECTOR, y=TensorType(("n",), "float32"))
+    def main(x, y):
+        return program.call("made", x), y
+
+    with pytest.raises(RelayError, match=r'relay\.zeros at "made": expected symbols that have a value there, found n'):
+        relayc.compile(program.module())
+
+
 def test_a_program_grows_after_it_was_compiled():
     program = Program()
 

@@ -29,7 +29,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import partial
 from itertools import chain
 from math import prod
 from pathlib import Path
@@ -367,15 +366,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, help="stop after so long")
     parser.add_argument("--imports", type=int, default=0, help="how many more mutants are imported alone, which is ten times as fast")
+    parser.add_argument("--models-of", type=Path, metavar="FOLDER", help="compile the ONNX files of a folder as they are")
     parser.add_argument("--cases", default="*", metavar="PATTERN", help="make mutants of these cases only (as in test_attention_*)")
     parser.add_argument("--folder", type=Path, default=Path("fuzz-failures"), help="where models that fail are written to")
     arguments = parser.parse_args(argv)
-    models = {name: model for name, model in seeds().items() if fnmatch(name, arguments.cases)}
-    if not models:
+    files = sorted(arguments.models_of.glob("*.onnx")) if arguments.models_of else []
+    models = {} if files else {name: model for name, model in seeds().items() if fnmatch(name, arguments.cases)}
+    if not models and not files:
         parser.error(f"expected a case that matches {arguments.cases!r}, found none")
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     middle = arguments.first + arguments.models
-    maker = partial(make, seed=arguments.seed, models=models, names=sorted(models))
+    if files:
+        arguments.models = min(arguments.models, len(files) - arguments.first)
+
+    def maker(number: int) -> tuple[str, bytes, str]:
+        if files:
+            return files[number].name, files[number].read_bytes(), "as it is"
+        return make(number, arguments.seed, models, sorted(models))
+
     compiled = outcomes(range(arguments.first, middle), maker, deadline)
     imported = outcomes(range(middle, middle + arguments.imports), maker, deadline, import_only)
     found = []

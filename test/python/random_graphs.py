@@ -1,4 +1,4 @@
-"""Graphs of Relay operators as plain data: drawn by random_rules, built as programs at any sizes, cut down where one fails.
+"""Graphs of Relay operators as plain data: drawn by random_drawing, built as programs at any sizes, cut down where one fails.
 
 Values are numbers. A leaf is an input or a constant whose elements follow from the seed, its number and its shape.
 """

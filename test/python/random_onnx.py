@@ -11,7 +11,7 @@ from random_graphs import Body, Graph, Node, Sizes, at
 
 from relayc import TensorType
 from relayc.dialects.relay.registration import OPS
-from relayc.dialects.relay.types import DTYPES
+from relayc.frontend.onnx import binary, unary
 
 OPSET = 21
 
@@ -159,15 +159,13 @@ def _require(condition: bool, what: str) -> None:
         raise Unwritable(what)
 
 
-_UNARY = "abs acos acosh asin asinh atan atanh ceil cos cosh erf exp floor log round sigmoid sign sin sinh sqrt tan tanh".split()
-_BINARY = {"subtract": "Sub", "multiply": "Mul", "divide": "Div", "power": "Pow", "maximum": "Max", "minimum": "Min"}
-_COMPARE = {"less": "Less", "less_equal": "LessOrEqual", "greater": "Greater", "greater_equal": "GreaterOrEqual"}
-_BITS = {f"{kind}_{name}": f"{kind.capitalize()}{name.capitalize()}" for kind in ("bitwise",) for name in ("and", "or", "xor", "not")}
-_LOGIC = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not", "isnan": "IsNaN", "isinf": "IsInf"}
-_OTHER = {"add": "Add", "negative": "Neg", "nn_relu": "Relu", "where": "Where", "copy": "Identity", "equal": "Equal", "det": "Det"}
+_NAMES = {
+    **{relay: op for table in (unary._SAME_AS_RELAY, binary._SAME_AS_RELAY) for op, relay in table.items()},
+    **{"power": "Pow", "maximum": "Max", "minimum": "Min", "isnan": "IsNaN", "isinf": "IsInf", "nn_relu": "Relu", "where": "Where"},
+    **{"copy": "Identity", "det": "Det"},
+}
 WRITERS: dict[str, Callable[..., Any]] = {
-    **{name: _named(name.capitalize()) for name in _UNARY},
-    **{name: _named(op) for name, op in (_BINARY | _COMPARE | _BITS | _LOGIC | _OTHER).items()},
+    **{name: _named(op) for name, op in _NAMES.items()},
     "mod": _named("Mod", fmod=1),
     "not_equal": lambda w, a, x, y: w.add("Not", w.add("Equal", x, y)),
     "rsqrt": lambda w, a, x: w.add("Reciprocal", w.add("Sqrt", x)),

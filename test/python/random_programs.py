@@ -1,6 +1,6 @@
 """Compiles random programs in several ways and compares the results: `python test/python/random_programs.py --programs 10000 --seed 1`.
 
-A program of random_rules is compiled for two to four configurations, drawn with it: levels, passes left out, processors, an emulated GPU,
+A program of random_drawing is compiled for two to four configurations, drawn with it: levels, passes left out, processors, an emulated GPU,
 exported libraries, numbers of threads. A symbolic program is compiled once for each and called at several sizes. Its results are compared
 with those of plain loops without fusion, at each size by itself. What comes of a program has a class:
 
@@ -31,13 +31,13 @@ os.environ.setdefault("KMP_BLOCKTIME", "0")
 import numpy as np
 import onnxruntime
 from fuzz import Outcome, outcomes, table
+from random_drawing import MOST_ELEMENTS, SIZES, draw
 from random_graphs import Graph, Sizes, at, build, smaller
 from random_onnx import Unwritable, model_of
-from random_rules import MOST_ELEMENTS, SIZES, draw, undrawn
+from random_rules import undrawn
 
 import relayc
 import relayc.pipelines.graph  # enters the passes
-from relayc.dialects.relay import RelayError
 from relayc.pipelines.cpu.backend import CpuBackend
 from relayc.pipelines.passes import PASSES
 

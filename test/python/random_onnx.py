@@ -48,7 +48,9 @@ class Writer:
 
     def constant(self, value: Any, dtype: str = "int64") -> str:
         name = self.name()
-        self.initializers[name] = numpy_helper.from_array(np.asarray(value, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype), name)
+        self.initializers[name] = numpy_helper.from_array(
+            np.asarray(list(value) if isinstance(value, range) else value, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype), name
+        )
         return name
 
     def reshape(self, x: str, shape: Sequence[int]) -> str:
@@ -150,13 +152,119 @@ def model_of(graph: Graph, sizes: Sizes) -> tuple[ModelProto, list[int]]:
 # ---- operators ------------------------------------------------------------------------------------------------------------------------
 
 
-def _named(op: str, **attrs: Any) -> Callable[..., Any]:
+Write = Callable[..., Any]
+
+
+def _named(op: str, **attrs: Any) -> Write:
     return lambda w, a, *x: w.add(op, *x, **attrs)
 
 
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise Unwritable(what)
+def _if(holds: Callable[[Any], Any], write: Write) -> Write:
+    """What writes an operator whose attributes ONNX has a form for."""
+
+    def written(w: Writer, a: Any, *x: str) -> Any:
+        if not holds(a):
+            raise Unwritable(a.op)
+        return write(w, a, *x)
+
+    return written
+
+
+def _reduction(op: str) -> Write:
+    def write(w: Writer, a: Any, x: str) -> Any:
+        axes = list(range(a.type.rank)) if a.axis is None else [i % a.type.rank for i in a.axis]
+        axes = [i for i in range(a.type.rank) if i not in axes] if a.exclude else axes
+        if not op.startswith("Arg"):
+            return w.add(op, x, w.constant(axes), keepdims=int(a.keepdims), noop_with_empty_axes=1)
+        if len(axes) != 1:
+            raise Unwritable(a.op)
+        found = w.add(op, x, axis=axes[0], keepdims=int(a.keepdims), select_last_index=int(a.select_last_index))
+        return w.add("Cast", found, to=onnx_type("int32"))
+
+    return write
+
+
+def _with_vector(op: str) -> Write:
+    def write(w: Writer, a: Any, x: str, vector: str) -> Any:
+        return w.add(op, x, w.reshape(vector, [n if i == a.axis % a.type.rank else 1 for i, n in enumerate(a.type.static_shape)]))
+
+    return write
+
+
+def _matmul(w: Writer, a: Any, *x: str) -> Any:
+    flags = (getattr(a, "transpose_a", False), getattr(a, "transpose_b", True))
+    ranks = [t.rank for t in a.types]
+    turned = [w.add("Transpose", v, perm=[*range(r - 2), r - 1, r - 2]) if f else v for v, f, r in zip(x, flags, ranks, strict=True)]
+    return w.add("MatMul", *turned)
+
+
+def _conv(w: Writer, a: Any, x: str, weight: str) -> Any:
+    letters = "DHW"[5 - a.type.rank :]
+    attrs = {"strides": a.strides, "pads": a.padding, "dilations": a.dilation, "group": a.groups}
+    more = {"output_padding": a.output_padding} if hasattr(a, "output_padding") else {}
+    weight = w.transpose(weight, a.kernel_layout, ("IO" if more else "OI") + letters)
+    found = w.add("ConvTranspose" if more else "Conv", w.transpose(x, a.data_layout, f"NC{letters}"), weight, **attrs, **more)
+    return w.transpose(found, f"NC{letters}", a.data_layout)
+
+
+def _image(op: str, *names: str, **attrs: Any) -> Write:
+    """An operator of images in the order of ONNX, with attributes of the same names."""
+
+    def write(w: Writer, a: Any, x: str) -> Any:
+        letters = f"NC{'DHW'[5 - a.type.rank :]}"
+        values = {name: getattr(a, attrs.get(name, name)) for name in (*names, *attrs)}
+        values = {name: int(v) if isinstance(v, bool) else v for name, v in values.items()}
+        return w.transpose(w.add(op, w.transpose(x, a.layout, letters), **values), letters, a.layout)
+
+    return write
+
+
+def _grid_sample(w: Writer, a: Any, x: str, grid: str) -> Any:
+    grid = w.add("Transpose", grid, perm=[0, *range(2, a.type.rank), 1])
+    mode = {"bilinear": "linear", "bicubic": "cubic"}[a.method]
+    return w.add("GridSample", x, grid, mode=mode, padding_mode=a.padding_mode, align_corners=int(a.align_corners))
+
+
+def _topk(w: Writer, a: Any, x: str) -> Any:
+    k = getattr(a, "k", a.type.static_shape[a.axis])
+    values, indices = w.add("TopK", x, w.constant([k]), outputs=2, axis=a.axis, largest=int(not a.is_ascend))
+    if a.op == "sort":
+        return values
+    indices = w.add("Cast", indices, to=onnx_type(a.dtype))
+    return {"both": [values, indices], "values": values, "indices": indices}[a.ret_type]
+
+
+def _columns_last(w: Writer, a: Any, indices: str) -> str:
+    return str(w.add("Transpose", indices, perm=[*range(1, a.types[1].rank), 0]))
+
+
+def _reduce_with(reduction: str) -> str:
+    return "none" if reduction == "update" else reduction
+
+
+def _one_hot(w: Writer, a: Any, indices: str, on: str, off: str) -> Any:
+    both = w.add("Concat", w.reshape(off, [1]), w.reshape(on, [1]), axis=0)
+    return w.add("OneHot", indices, w.constant(a.depth), both, axis=a.axis)
+
+
+def _slice(w: Writer, a: Any, x: str) -> Any:
+    strides = [*a.strides, *[1] * (len(a.begin) - len(a.strides))]
+    return w.add("Slice", x, *map(w.constant, (a.begin, a.end, range(len(a.begin)) if a.axes is None else a.axes, strides)))
+
+
+def _split(w: Writer, a: Any, x: str) -> Any:
+    sizes = [t.static_shape[a.axis] for t in a.outs]
+    found = w.add("Split", x, w.constant(sizes), outputs=len(sizes), axis=a.axis)
+    return found if isinstance(found, list) else [found]
+
+
+def _pad(w: Writer, a: Any, x: str, *value: str) -> Any:
+    mode = a.pad_mode if value else a.mode.lower()
+    return w.add("Pad", x, w.constant([*a.pad_width[::2], *a.pad_width[1::2]]), *(value if mode == "constant" else ()), mode=mode)
+
+
+def _by_channels(a: Any) -> bool:
+    return bool(a.center and a.scale and a.axis % a.type.rank == 1)
 
 
 _NAMES = {
@@ -164,18 +272,73 @@ _NAMES = {
     **{"power": "Pow", "maximum": "Max", "minimum": "Min", "isnan": "IsNaN", "isinf": "IsInf", "nn_relu": "Relu", "where": "Where"},
     **{"copy": "Identity", "det": "Det"},
 }
-WRITERS: dict[str, Callable[..., Any]] = {
+_WINDOW = {"kernel_shape": "pool_size", "pads": "padding", "dilations": "dilation"}
+WRITERS: dict[str, Write] = {
     **{name: _named(op) for name, op in _NAMES.items()},
+    **{name: _reduction(f"Reduce{name.capitalize()}") for name in ("sum", "max", "min", "prod")},
+    "mean": _if(lambda a: a.type.is_float, _reduction("ReduceMean")),
+    "argmax": _reduction("ArgMax"),
+    "argmin": _reduction("ArgMin"),
     "mod": _named("Mod", fmod=1),
     "not_equal": lambda w, a, x, y: w.add("Not", w.add("Equal", x, y)),
     "rsqrt": lambda w, a, x: w.add("Reciprocal", w.add("Sqrt", x)),
+    "clip": _if(
+        lambda a: a.type.is_float,
+        lambda w, a, x: w.add("Clip", x, *("" if v is None else w.constant(v, a.type.dtype) for v in (a.a_min, a.a_max))),
+    ),
     "nn_leaky_relu": lambda w, a, x: w.add("LeakyRelu", x, alpha=a.alpha),
+    "nn_bias_add": _with_vector("Add"),
+    "nn_prelu": _with_vector("PRelu"),
     "nn_softmax": lambda w, a, x: w.add("Softmax", x, axis=a.axis),
     "nn_log_softmax": lambda w, a, x: w.add("LogSoftmax", x, axis=a.axis),
+    "nn_batch_norm": _if(_by_channels, lambda w, a, *x: [w.add("BatchNormalization", *x, epsilon=a.epsilon), *x[-2:]]),
+    "nn_instance_norm": _if(_by_channels, lambda w, a, *x: w.add("InstanceNormalization", *x, epsilon=a.epsilon)),
+    "nn_group_norm": _if(_by_channels, lambda w, a, *x: w.add("GroupNormalization", *x, epsilon=a.epsilon, num_groups=a.num_groups)),
+    "nn_layer_norm": _if(
+        lambda a: a.center and a.scale and a.axis in (-1, a.type.rank - 1),
+        lambda w, a, *x: w.add("LayerNormalization", *x, epsilon=a.epsilon, axis=-1),
+    ),
+    "nn_lrn": _if(
+        lambda a: a.type.rank == 4 and a.axis % 4 == 1,
+        lambda w, a, x: w.add("LRN", x, size=a.size, bias=a.bias, alpha=a.alpha, beta=a.beta),
+    ),
+    "variance": lambda w, a, x, mean: w.add(
+        "ReduceMean", w.add("Pow", w.add("Sub", x, mean), w.constant(2, a.type.dtype)), w.constant(a.axis), keepdims=int(a.keepdims)
+    ),
+    **dict.fromkeys(("nn_dense", "nn_matmul", "nn_batch_matmul"), _matmul),
+    **dict.fromkeys((f"nn_conv{n}d{end}" for n in (1, 2, 3) for end in ("", "_transpose")), _conv),
+    # In ceil_mode ONNX Runtime is not at one with the standard.
+    **{f"nn_max_pool{n}d": _if(lambda a: not a.ceil_mode, _image("MaxPool", "strides", **_WINDOW)) for n in (1, 2, 3)},
+    **{
+        f"nn_avg_pool{n}d": _if(lambda a: not a.ceil_mode, _image("AveragePool", "strides", "count_include_pad", **_WINDOW))
+        for n in (1, 2, 3)
+    },
+    "nn_global_max_pool2d": _image("GlobalMaxPool"),
+    "nn_global_avg_pool2d": _image("GlobalAveragePool"),
+    "nn_depth_to_space": _image("DepthToSpace", "mode", blocksize="block_size"),
+    "nn_space_to_depth": _image("SpaceToDepth", blocksize="block_size"),
+    "image_grid_sample": _if(lambda a: a.type.rank < 5 or a.method == "bilinear", _grid_sample),
+    "cumsum": lambda w, a, x: w.add(
+        "CumSum", w.reshape(x, [-1]) if a.axis is None else x, w.constant(a.axis or 0), exclusive=int(a.exclusive)
+    ),
+    "sort": _topk,
+    "topk": _topk,
+    "take": _if(lambda a: a.mode == "raise" and a.axis is not None, lambda w, a, x, i: w.add("Gather", x, i, axis=a.axis)),
+    "gather": lambda w, a, x, i: w.add("GatherElements", x, i, axis=a.axis),
+    "gather_nd": lambda w, a, x, i: w.add("GatherND", x, _columns_last(w, a, i)),
+    "scatter_nd": lambda w, a, x, i, u: w.add("ScatterND", x, _columns_last(w, a, i), u, reduction=_reduce_with(a.mode)),
+    "scatter_elements": lambda w, a, *x: w.add("ScatterElements", *x, axis=a.axis, reduction=_reduce_with(a.reduction)),
+    "one_hot": _one_hot,
     "cast": lambda w, a, x: w.add("Cast", x, to=onnx_type(a.dtype)),
+    **dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn_batch_flatten"), lambda w, a, x: w.reshape(x, a.outs[0].shape)),
     "transpose": lambda w, a, x: w.add("Transpose", x, perm=a.axes),
+    "reverse": lambda w, a, x: w.add("Slice", x, *(w.constant([v]) for v in (-1, -(1 << 31), a.axis, -1))),
+    "strided_slice": _slice,
+    "split": _split,
     "concatenate": lambda w, a, *x: w.add("Concat", *x, axis=a.axis),
     "stack": lambda w, a, *x: w.add("Concat", *(w.add("Unsqueeze", v, w.constant([a.axis])) for v in x), axis=a.axis),
+    "nn_pad": _pad,
+    "nn_mirror_pad": _if(lambda a: a.mode == "REFLECT", _pad),
     "broadcast_to": lambda w, a, x: w.add("Expand", x, w.constant(a.shape)),
     "tile": lambda w, a, x: w.add("Tile", x, w.constant(a.reps)),
     "trilu": lambda w, a, x, k: w.add("Trilu", x, k, upper=int(a.upper)),
@@ -185,219 +348,4 @@ WRITERS: dict[str, Callable[..., Any]] = {
     "ones": lambda w, a: w.constant(np.ones(a.shape), a.dtype),
     "sizes": lambda w, a: w.constant(a.values, a.dtype),
     "shape_of": lambda w, a, x: w.constant(a.type.shape, a.dtype),
-    "gather": lambda w, a, x, i: w.add("GatherElements", x, i, axis=a.axis),
-    **dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn_batch_flatten"), lambda w, a, x: w.reshape(x, a.outs[0].shape)),
 }
-
-
-def writer(*ops: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        WRITERS.update(dict.fromkeys(ops, function))
-        return function
-
-    return enter
-
-
-def _reduction(op: str) -> Callable[..., Any]:
-    def write(w: Writer, a: Any, x: str) -> Any:
-        axes = list(range(a.type.rank)) if a.axis is None else [i % a.type.rank for i in a.axis]
-        axes = [i for i in range(a.type.rank) if i not in axes] if a.exclude else axes
-        if op.startswith("Arg"):
-            _require(len(axes) == 1, "axes")
-            found = w.add(op, x, axis=axes[0], keepdims=int(a.keepdims), select_last_index=int(a.select_last_index))
-            return w.add("Cast", found, to=onnx_type("int32"))
-        _require(bool(axes) and (op != "ReduceMean" or a.type.is_float), "axes")
-        return w.add(op, x, w.constant(axes), keepdims=int(a.keepdims))
-
-    return write
-
-
-_REDUCTIONS = {name: f"Reduce{name.capitalize()}" for name in ("sum", "mean", "max", "min", "prod")} | {
-    "argmax": "ArgMax",
-    "argmin": "ArgMin",
-}
-WRITERS.update({name: _reduction(op) for name, op in _REDUCTIONS.items()})
-
-
-@writer("clip")
-def _clip(w: Writer, a: Any, x: str) -> Any:
-    _require(a.type.is_float, "integers")
-    return w.add("Clip", x, *("" if v is None else w.constant(v, a.type.dtype) for v in (a.a_min, a.a_max)))
-
-
-def _along(w: Writer, a: Any, vector: str, axis: int) -> str:
-    return w.reshape(vector, [a.type.static_shape[i] if i == axis % a.type.rank else 1 for i in range(a.type.rank)])
-
-
-@writer("nn_bias_add", "nn_prelu")
-def _with_vector(w: Writer, a: Any, x: str, vector: str) -> Any:
-    return w.add("PRelu" if a.op == "nn_prelu" else "Add", x, _along(w, a, vector, a.axis))
-
-
-@writer("nn_batch_norm")
-def _batch_norm(w: Writer, a: Any, x: str, gamma: str, beta: str, mean: str, var: str) -> Any:
-    _require(a.center and a.scale and a.axis % a.type.rank == 1, "axis")
-    return [w.add("BatchNormalization", x, gamma, beta, mean, var, epsilon=a.epsilon), mean, var]
-
-
-@writer("nn_layer_norm")
-def _layer_norm(w: Writer, a: Any, x: str, gamma: str, beta: str) -> Any:
-    _require(a.center and a.scale and a.axis % a.type.rank == a.type.rank - 1, "axis")
-    return w.add("LayerNormalization", x, gamma, beta, epsilon=a.epsilon, axis=-1)
-
-
-@writer("nn_instance_norm", "nn_group_norm")
-def _group_norm(w: Writer, a: Any, x: str, gamma: str, beta: str) -> Any:
-    _require(a.center and a.scale and a.axis % a.type.rank == 1, "axis")
-    if hasattr(a, "num_groups"):
-        return w.add("GroupNormalization", x, gamma, beta, num_groups=a.num_groups, epsilon=a.epsilon)
-    return w.add("InstanceNormalization", x, gamma, beta, epsilon=a.epsilon)
-
-
-@writer("nn_lrn")
-def _lrn(w: Writer, a: Any, x: str) -> Any:
-    _require(a.axis % a.type.rank == 1 and a.type.rank == 4, "axis")
-    return w.add("LRN", x, size=a.size, bias=a.bias, alpha=a.alpha, beta=a.beta)
-
-
-def _swapped(w: Writer, x: str, t: TensorType) -> str:
-    return w.add("Transpose", x, perm=[*range(t.rank - 2), t.rank - 1, t.rank - 2])
-
-
-@writer("nn_dense", "nn_matmul", "nn_batch_matmul")
-def _matmul(w: Writer, a: Any, x: str, y: str) -> Any:
-    _require(not a.out_dtype, "out_dtype")
-    x = _swapped(w, x, a.types[0]) if getattr(a, "transpose_a", False) else x
-    y = _swapped(w, y, a.types[1]) if getattr(a, "transpose_b", True) else y
-    return w.add("MatMul", x, y)
-
-
-@writer(*(f"nn_conv{n}d{end}" for n in (1, 2, 3) for end in ("", "_transpose")))
-def _conv(w: Writer, a: Any, x: str, weight: str) -> Any:
-    n = a.type.rank - 2
-    letters = "DHW"[3 - n :]
-    _require(len(a.padding) == 2 * n and not a.out_dtype and not a.out_layout, "short forms")
-    attrs = {"strides": a.strides, "pads": a.padding, "dilations": a.dilation, "group": a.groups}
-    transposed = hasattr(a, "output_padding")
-    weight = w.transpose(weight, a.kernel_layout, ("IO" if transposed else "OI") + letters)
-    x = w.transpose(x, a.data_layout, f"NC{letters}")
-    more = {"output_padding": a.output_padding} if transposed else {}
-    return w.transpose(w.add("ConvTranspose" if transposed else "Conv", x, weight, **attrs, **more), f"NC{letters}", a.data_layout)
-
-
-@writer(*(f"nn_{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)))
-def _pool(w: Writer, a: Any, x: str) -> Any:
-    letters = "DHW"[5 - a.type.rank :]
-    attrs = {"kernel_shape": a.pool_size, "strides": a.strides, "pads": a.padding, "dilations": a.dilation}
-    average = hasattr(a, "count_include_pad")
-    more = {"count_include_pad": int(a.count_include_pad)} if average else {}
-    _require(not a.ceil_mode, "ceil_mode")  # in which ONNX Runtime is not at one with the standard
-    x = w.transpose(x, a.layout, f"NC{letters}")
-    return w.transpose(w.add("AveragePool" if average else "MaxPool", x, **attrs, **more), f"NC{letters}", a.layout)
-
-
-@writer("nn_depth_to_space", "nn_space_to_depth")
-def _blocks(w: Writer, a: Any, x: str) -> Any:
-    x = w.transpose(x, a.layout, "NCHW")
-    found = (
-        w.add("DepthToSpace", x, blocksize=a.block_size, mode=a.mode)
-        if hasattr(a, "mode")
-        else w.add("SpaceToDepth", x, blocksize=a.block_size)
-    )
-    return w.transpose(found, "NCHW", a.layout)
-
-
-@writer("image_grid_sample")
-def _grid_sample(w: Writer, a: Any, x: str, grid: str) -> Any:
-    rank = a.type.rank
-    grid = w.add("Transpose", grid, perm=[0, *range(2, rank), 1])
-    mode = {"bilinear": "linear", "bicubic": "cubic"}[a.method]
-    _require(rank < 5 or mode == "linear", "cubic of volumes")
-    return w.add("GridSample", x, grid, mode=mode, padding_mode=a.padding_mode, align_corners=int(a.align_corners))
-
-
-@writer("cumsum")
-def _cumsum(w: Writer, a: Any, x: str) -> Any:
-    x = w.reshape(x, [-1]) if a.axis is None else x
-    return w.add("CumSum", x, w.constant(a.axis or 0), exclusive=int(a.exclusive))
-
-
-@writer("topk", "sort")
-def _topk(w: Writer, a: Any, x: str) -> Any:
-    k = getattr(a, "k", a.type.static_shape[a.axis])
-    values, indices = w.add("TopK", x, w.constant([k]), outputs=2, axis=a.axis, largest=int(not a.is_ascend))
-    if not hasattr(a, "k"):
-        return values
-    indices = w.add("Cast", indices, to=onnx_type(a.dtype))
-    return {"both": [values, indices], "values": values, "indices": indices}[a.ret_type]
-
-
-@writer("take")
-def _take(w: Writer, a: Any, x: str, indices: str) -> Any:
-    _require(a.mode == "raise" and a.axis is not None and not a.batch_dims, "mode")
-    return w.add("Gather", x, indices, axis=a.axis)
-
-
-def _columns_last(w: Writer, indices: str, rank: int) -> str:
-    return w.add("Transpose", indices, perm=[*range(1, rank), 0])
-
-
-@writer("gather_nd")
-def _gather_nd(w: Writer, a: Any, x: str, indices: str) -> Any:
-    return w.add("GatherND", x, _columns_last(w, indices, a.types[1].rank))
-
-
-@writer("scatter_elements", "scatter_nd")
-def _scatter(w: Writer, a: Any, x: str, indices: str, updates: str) -> Any:
-    reduction = getattr(a, "reduction", None) or a.mode
-    reduction = "none" if reduction == "update" else reduction
-    if hasattr(a, "mode"):
-        return w.add("ScatterND", x, _columns_last(w, indices, a.types[1].rank), updates, reduction=reduction)
-    return w.add("ScatterElements", x, indices, updates, axis=a.axis, reduction=reduction)
-
-
-@writer("one_hot")
-def _one_hot(w: Writer, a: Any, indices: str, on: str, off: str) -> Any:
-    both = w.add("Concat", w.reshape(off, [1]), w.reshape(on, [1]), axis=0)
-    return w.add("OneHot", indices, w.constant(a.depth), both, axis=a.axis)
-
-
-@writer("reverse", "strided_slice")
-def _slice(w: Writer, a: Any, x: str) -> Any:
-    if not hasattr(a, "begin"):
-        return w.add("Slice", x, *(w.constant([v]) for v in (-1, -(1 << 31), a.axis, -1)))
-    _require(a.slice_mode == "end", "sizes")
-    strides = [*a.strides, *[1] * (len(a.begin) - len(a.strides))]
-    axes = range(len(a.begin)) if a.axes is None else a.axes
-    return w.add("Slice", x, *map(w.constant, (a.begin, a.end, list(axes), strides)))
-
-
-@writer("split")
-def _split(w: Writer, a: Any, x: str) -> Any:
-    sizes = [t.static_shape[a.axis] for t in a.outs]
-    found = w.add("Split", x, w.constant(sizes), outputs=len(sizes), axis=a.axis)
-    return found if isinstance(found, list) else [found]
-
-
-@writer("nn_pad", "nn_mirror_pad")
-def _pad(w: Writer, a: Any, x: str, value: str = "") -> Any:
-    mode = getattr(a, "pad_mode", None) or a.mode.lower()
-    _require(mode != "symmetric", mode)
-    return w.add("Pad", x, w.constant([*a.pad_width[::2], *a.pad_width[1::2]]), value if mode == "constant" else "", mode=mode)
-
-
-@writer("repeat")
-def _repeat(w: Writer, a: Any, x: str) -> Any:
-    axis = 0 if a.axis is None else a.axis % a.type.rank
-    shape = list(a.type.static_shape) if a.axis is not None else [int(np.prod(a.type.static_shape))]
-    expanded = w.add(
-        "Expand", w.reshape(x, [*shape[: axis + 1], 1, *shape[axis + 1 :]]), w.constant([*shape[: axis + 1], a.repeats, *shape[axis + 1 :]])
-    )
-    return w.reshape(expanded, a.outs[0].static_shape)
-
-
-@writer("variance")
-def _variance(w: Writer, a: Any, x: str, mean: str) -> Any:
-    _require(not a.unbiased and not a.exclude, "unbiased")
-    off = w.add("Sub", x, mean)
-    return w.add("ReduceMean", w.add("Mul", off, off), w.constant(a.axis), keepdims=int(a.keepdims))

@@ -377,7 +377,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     middle = arguments.first + arguments.models
     if files:
-        arguments.models = min(arguments.models, len(files) - arguments.first)
+        middle = min(middle, len(files))
 
     def maker(number: int) -> tuple[str, bytes, str]:
         if files:

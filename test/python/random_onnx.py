@@ -238,10 +238,6 @@ def _columns_last(w: Writer, a: Any, indices: str) -> str:
     return str(w.add("Transpose", indices, perm=[*range(1, a.types[1].rank), 0]))
 
 
-def _reduce_with(reduction: str) -> str:
-    return "none" if reduction == "update" else reduction
-
-
 def _one_hot(w: Writer, a: Any, indices: str, on: str, off: str) -> Any:
     both = w.add("Concat", w.reshape(off, [1]), w.reshape(on, [1]), axis=0)
     return w.add("OneHot", indices, w.constant(a.depth), both, axis=a.axis)
@@ -326,12 +322,17 @@ WRITERS: dict[str, Write] = {
     "take": _if(lambda a: a.mode == "raise" and a.axis is not None, lambda w, a, x, i: w.add("Gather", x, i, axis=a.axis)),
     "gather": lambda w, a, x, i: w.add("GatherElements", x, i, axis=a.axis),
     "gather_nd": lambda w, a, x, i: w.add("GatherND", x, _columns_last(w, a, i)),
-    "scatter_nd": lambda w, a, x, i, u: w.add("ScatterND", x, _columns_last(w, a, i), u, reduction=_reduce_with(a.mode)),
-    "scatter_elements": lambda w, a, *x: w.add("ScatterElements", *x, axis=a.axis, reduction=_reduce_with(a.reduction)),
+    # Which of several updates of an element is the last one is not said in ONNX.
+    "scatter_nd": _if(
+        lambda a: a.mode != "update", lambda w, a, x, i, u: w.add("ScatterND", x, _columns_last(w, a, i), u, reduction=a.mode)
+    ),
+    "scatter_elements": _if(
+        lambda a: a.reduction != "update", lambda w, a, *x: w.add("ScatterElements", *x, axis=a.axis, reduction=a.reduction)
+    ),
     "one_hot": _one_hot,
     "cast": lambda w, a, x: w.add("Cast", x, to=onnx_type(a.dtype)),
     **dict.fromkeys(("reshape", "squeeze", "expand_dims", "nn_batch_flatten"), lambda w, a, x: w.reshape(x, a.outs[0].shape)),
-    "transpose": lambda w, a, x: w.add("Transpose", x, perm=a.axes),
+    "transpose": lambda w, a, x: w.add("Transpose", x, perm=a.axes) if a.axes else x,
     "reverse": lambda w, a, x: w.add("Slice", x, *(w.constant([v]) for v in (-1, -(1 << 31), a.axis, -1))),
     "strided_slice": _slice,
     "split": _split,

@@ -170,8 +170,9 @@ def least_of(dtype: str) -> float:
 
 
 def least(graph: Graph) -> float:
-    """The distance that the narrowest type that is computed in explains by itself."""
-    return max(least_of(t.dtype) for t in graph.types.values())
+    """The distance that the narrowest type that is computed in explains by itself; positions of samples are float32."""
+    samples = any(node.op.startswith(("image_", "nn_upsampling")) for node in graph.all_nodes())
+    return max([least_of("float32") if samples else 0.0, *(least_of(t.dtype) for t in graph.types.values())])
 
 
 # ---- one program ----------------------------------------------------------------------------------------------------------------------
@@ -233,6 +234,8 @@ def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
         written: Sequence[int] = range(len(graph.main.results))
         try:
             if config.way == "onnx":
+                if isinstance(expected[0][1], Exception):
+                    continue
                 model, written = model_of(graph, expected[0][0])
                 module = compiled(model, config)
             else:
@@ -252,6 +255,8 @@ def _judged(graph: Graph, configs: Sequence[Config]) -> tuple[str, str]:
                     continue
                 return "FAILED call", f"{config}, {sizes}: {error}"
             if isinstance(wanted, Exception):
+                if graph.functions:
+                    continue  # what does not fit may be an argument that a function does not use
                 return "FAILED accepts", f"{config}, {sizes}, the reference: {wanted}"
             if differs(found, [wanted[i] for i in written], sizes, least(graph)):
                 return "FAILED other results", f"{config}, {sizes}: {explained(found, [wanted[i] for i in written])}"

@@ -65,8 +65,7 @@ def _inline(call: func.CallOp, callee: ir.Operation, mod: IRModule) -> None:
             _replace_result(old, new)
     call.operation.erase()
     copy.erase()
-    for value in operands:
-        _erase_cast(value)
+    _erase_casts(operands)
 
 
 def _replace_result(old: ir.Value, new: ir.Value) -> None:
@@ -83,15 +82,20 @@ def _replace_result(old: ir.Value, new: ir.Value) -> None:
         old.replace_all_uses_with(restated(new, type_of(old)))
 
 
-def _erase_cast(value: ir.Value) -> None:
-    """Erases what wrote an argument in the symbols of a callee that is not called any more."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name not in _CASTS or any(next(iter(r.uses), None) for r in owner.operation.results):
-        return
-    operands = list(owner.operation.operands)
-    owner.operation.erase()
-    for operand in operands:
-        _erase_cast(operand)
+def _erase_casts(values: list[ir.Value]) -> None:
+    """Erases what wrote arguments, of which some may be the same, in the symbols of a callee that is not called any more."""
+    left = list(dict.fromkeys(values))
+    while left:
+        owner = left.pop().owner
+        if (
+            isinstance(owner, ir.Block)
+            or owner.operation.name not in _CASTS
+            or any(next(iter(r.uses), None) for r in owner.operation.results)
+        ):
+            continue
+        results, operands = list(owner.operation.results), list(owner.operation.operands)
+        left = [value for value in left if value not in results] + [value for value in operands if value not in left]
+        owner.operation.erase()
 
 
 _CASTS = ("relay.cast_shape", "builtin.unrealized_conversion_cast", "relay.tuple_get_item")

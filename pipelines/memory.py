@@ -135,6 +135,14 @@ class _Known:
         # What is not so in one of the cases needs no proof.
         return all(x <= y for x, y in zip(self.at(a), self.at(b), strict=True)) and proves(lambda: a <= b)
 
+    def largest(self, sizes: Iterable[Size]) -> Size:
+        """The maximum of some sizes. A size that is proved to be at most another one is left out first: `at_most` remembers the proof."""
+        kept: list[Size] = []
+        for size in sorted(dict.fromkeys(sizes), key=self.at, reverse=True):
+            if not any(self.at_most(size, other) for other in kept):
+                kept.append(size)
+        return maximum(0, *kept)
+
 
 def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size | None:
     """Greedy by the sizes of a case: each tensor at the lowest end of one that is alive with it where it is proved to be free; where it is
@@ -148,7 +156,7 @@ def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size | No
         if is_long(tensor.offset):
             return None
         placed.append((tensor, known.sum(tensor.offset, size)))
-    return _largest(end for _, end in placed)
+    return known.largest(end for _, end in placed)
 
 
 def _free_place(size: Size, others: Sequence[tuple[Size, Size]], known: _Known, case: int) -> Size:
@@ -157,7 +165,7 @@ def _free_place(size: Size, others: Sequence[tuple[Size, Size]], known: _Known, 
         end = known.sum(place, size)
         if all(known.at_most(end, low) or known.at_most(high, place) for low, high in others):
             return place
-    return _largest(ends)
+    return known.largest(ends)
 
 
 def _place_in_slots(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
@@ -178,7 +186,3 @@ def _place_in_slots(tensors: Sequence[Tensor], known: _Known, case: int) -> Size
             tensor.offset = total
         total = total + size
     return total
-
-
-def _largest(sizes: Iterable[Size]) -> Size:
-    return maximum(0, *dict.fromkeys(sizes))

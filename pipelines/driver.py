@@ -145,23 +145,24 @@ def compile(
             return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads, source)
     from relayc.dialects.mlir import live_contexts
     from relayc.pipelines.build import build
-    from relayc.pipelines.release_memory import release_memory
+    from relayc.pipelines.release_memory import paused_collection, release_memory
 
     contexts = live_contexts()
-    built = build(
-        model,
-        target,
-        shapes,
-        opt_level,
-        dump_ir,
-        keep_ir,
-        stop_after,
-        progress,
-        precision,
-        dims=dims,
-        specialize=entries,
-        schedules=schedules or {},
-    )
+    with paused_collection():
+        built = build(
+            model,
+            target,
+            shapes,
+            opt_level,
+            dump_ir,
+            keep_ir,
+            stop_after,
+            progress,
+            precision,
+            dims=dims,
+            specialize=entries,
+            schedules=schedules or {},
+        )
     if not isinstance(built, Artifact):
         return built
     if slot is not None:

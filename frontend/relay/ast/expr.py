@@ -1,0 +1,472 @@
+"""Expressions of Relay programs.
+
+A node that several others hold is one value: programs are graphs. `==` of expressions is identity (see `structural_equal`); other
+comparisons and arithmetic build calls of operators.
+"""
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from relayc.frontend.relay.ast.attrs import Attrs
+from relayc.frontend.relay.ast.base import NDArray, Node, Span, items, ndarray, store
+from relayc.frontend.relay.ast.types import FuncType, TensorType, Type, TypeCall, TypeVar
+
+
+class Expr(Node):
+    """An expression.
+
+    Attributes:
+      span: its place in a source, if it has one.
+      checked_type_: its type, as the last inference found it; None before.
+      virtual_device_: where it is computed, if that is planned.
+    """
+
+    __slots__ = ("checked_type_", "span", "virtual_device_")
+    mutable: ClassVar[frozenset[str]] = frozenset({"checked_type_", "virtual_device_"})
+    span: Span | None
+    checked_type_: Type | None
+    virtual_device_: Any
+
+    def __init__(self, span: Span | None = None, **values: Any) -> None:
+        store(self, checked_type_=None, virtual_device_=None, span=span, **values)
+
+    @property
+    def checked_type(self) -> Type:
+        """Its type. Raises ValueError before inference."""
+        if self.checked_type_ is None:
+            raise ValueError(f"no type of {self} is known: run relay.transform.InferType first")
+        return self.checked_type_
+
+    def replace(self, **values: Any) -> "Expr":
+        """The same expression with some parts replaced; itself where they are the same objects."""
+        old = {name: getattr(self, name) for name in self.parts}
+        if all(_is_same(old[name], value) for name, value in values.items()):
+            return self
+        new = type(self)(**(old | values), span=self.span)
+        new.virtual_device_ = self.virtual_device_
+        return new
+
+    # ---- operators
+
+    def __call__(self, *args: "Expr") -> "Call":
+        return Call(self, args)
+
+    def astype(self, dtype: str) -> "Expr":
+        """The value in another element type."""
+        return Call(Op.get("cast"), [self], Attrs({"dtype": str(dtype)}, "relay.attrs.CastAttrs"))
+
+    def __neg__(self) -> "Expr":
+        return Call(Op.get("negative"), [self])
+
+    def __add__(self, other: "Expr") -> "Expr":
+        return _binary("add", self, other)
+
+    def __radd__(self, other: "Expr") -> "Expr":
+        return _binary("add", other, self)
+
+    def __sub__(self, other: "Expr") -> "Expr":
+        return _binary("subtract", self, other)
+
+    def __rsub__(self, other: "Expr") -> "Expr":
+        return _binary("subtract", other, self)
+
+    def __mul__(self, other: "Expr") -> "Expr":
+        return _binary("multiply", self, other)
+
+    def __rmul__(self, other: "Expr") -> "Expr":
+        return _binary("multiply", other, self)
+
+    def __truediv__(self, other: "Expr") -> "Expr":
+        return _binary("divide", self, other)
+
+    def __rtruediv__(self, other: "Expr") -> "Expr":
+        return _binary("divide", other, self)
+
+    def __lt__(self, other: "Expr") -> "Expr":
+        return _binary("less", self, other)
+
+    def __le__(self, other: "Expr") -> "Expr":
+        return _binary("less_equal", self, other)
+
+    def __gt__(self, other: "Expr") -> "Expr":
+        return _binary("greater", self, other)
+
+    def __ge__(self, other: "Expr") -> "Expr":
+        return _binary("greater_equal", self, other)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+    return a is b
+
+
+def _binary(name: str, lhs: Any, rhs: Any) -> Expr:
+    for value in (lhs, rhs):
+        if isinstance(value, numbers.Number):
+            raise TypeError(f'{name}: expected expressions, found the number {value}: convert it with "relay.const"')
+        if not isinstance(value, Expr):
+            raise TypeError(f"{name}: expected expressions, found {type(value).__name__}")
+    return Call(Op.get(name), [lhs, rhs])
+
+
+class Constant(Expr):
+    """A tensor known when the program is written."""
+
+    __slots__ = ("data",)
+    parts = ("data",)
+    data: NDArray
+
+    def __init__(self, data: Any, span: Span | None = None) -> None:
+        super().__init__(span, data=data if isinstance(data, NDArray) else ndarray(data))
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type."""
+        return self.data.dtype.name
+
+    @property
+    def type(self) -> TensorType:
+        """Shape and element type."""
+        return TensorType(self.data.shape, self.dtype)
+
+
+class Id(Node):
+    """What makes a variable the one that it is: variables with an identity are the same, whatever is known of their types."""
+
+    __slots__ = ("name_hint",)
+    parts = ("name_hint",)
+    name_hint: str
+
+    def __init__(self, name_hint: str) -> None:
+        store(self, name_hint=name_hint)
+
+    def __str__(self) -> str:
+        return self.name_hint
+
+    __repr__ = __str__
+
+
+class Var(Expr):
+    """A local variable: a parameter, or what a let or a pattern binds."""
+
+    __slots__ = ("type_annotation", "vid")
+    parts = ("vid", "type_annotation")
+    vid: Id
+    type_annotation: Type | None
+
+    def __init__(self, vid: str | Id, type_annotation: Type | None = None, span: Span | None = None) -> None:
+        super().__init__(span, vid=Id(vid) if isinstance(vid, str) else vid, type_annotation=type_annotation)
+
+    @property
+    def name_hint(self) -> str:
+        """The name that it is written with, where that is not taken."""
+        return self.vid.name_hint
+
+
+class GlobalVar(Expr):
+    """The name of a function of a module."""
+
+    __slots__ = ("name_hint",)
+    parts = ("name_hint",)
+    name_hint: str
+
+    def __init__(self, name_hint: str, span: Span | None = None) -> None:
+        super().__init__(span, name_hint=name_hint)
+
+
+class Op(Expr):
+    """An operator. There is one object for each name."""
+
+    __slots__ = ("name",)
+    parts = ("name",)
+    name: str
+    _known: ClassVar[dict[str, "Op"]] = {}
+
+    def __new__(cls, name: str) -> "Op":
+        found = cls._known.get(name)
+        if found is None:
+            found = cls._known[name] = super().__new__(cls)
+            Expr.__init__(found, name=name)
+        return found
+
+    def __init__(self, name: str) -> None:
+        """Nothing: `__new__` has made it."""
+
+    @staticmethod
+    def get(name: str) -> "Op":
+        """The operator of a name. Raises RelayError for an operator that is not supported."""
+        if name not in Op._known:
+            from relayc.frontend.relay.op.table import check_name
+
+            check_name(name)
+        return Op(name)
+
+
+class Call(Expr):
+    """A call of an operator, a function or a constructor."""
+
+    __slots__ = ("args", "attrs", "op", "type_args")
+    parts = ("op", "args", "attrs", "type_args")
+    op: Expr
+    args: tuple[Expr, ...]
+    attrs: Attrs | None
+    type_args: tuple[Type, ...]
+
+    def __init__(
+        self,
+        op: Expr,
+        args: Sequence[Expr],
+        attrs: Attrs | None = None,
+        type_args: Sequence[Type] | None = None,
+        span: Span | None = None,
+    ) -> None:
+        super().__init__(span, op=op, args=items(args), attrs=attrs, type_args=items(type_args))
+
+
+class Tuple(Expr):
+    """Several values as one."""
+
+    __slots__ = ("fields",)
+    parts = ("fields",)
+    fields: tuple[Expr, ...]
+
+    def __init__(self, fields: Iterable[Expr], span: Span | None = None) -> None:
+        super().__init__(span, fields=items(fields))
+
+    def __getitem__(self, index: int) -> Expr:
+        return self.fields[index]
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def astype(self, dtype: str) -> Expr:
+        raise TypeError("astype: expected a tensor, found a tuple")
+
+
+class TupleGetItem(Expr):
+    """A field of a tuple."""
+
+    __slots__ = ("index", "tuple_value")
+    parts = ("tuple_value", "index")
+    tuple_value: Expr
+    index: int
+
+    def __init__(self, tuple_value: Expr, index: int, span: Span | None = None) -> None:
+        super().__init__(span, tuple_value=tuple_value, index=int(index))
+
+
+class Let(Expr):
+    """A body in which a variable is a value; a function may name the variable itself."""
+
+    __slots__ = ("body", "value", "var")
+    parts = ("var", "value", "body")
+    var: Var
+    value: Expr
+    body: Expr
+
+    def __init__(self, variable: Var | None = None, value: Any = None, body: Any = None, span: Span | None = None, **parts: Any) -> None:
+        super().__init__(span, var=parts.get("var", variable), value=value, body=body)
+
+
+class If(Expr):
+    """One of two values by a scalar bool."""
+
+    __slots__ = ("cond", "false_branch", "true_branch")
+    parts = ("cond", "true_branch", "false_branch")
+    cond: Expr
+    true_branch: Expr
+    false_branch: Expr
+
+    def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Span | None = None) -> None:
+        super().__init__(span, cond=cond, true_branch=true_branch, false_branch=false_branch)
+
+
+class RefCreate(Expr):
+    """A new reference to a value."""
+
+    __slots__ = ("value",)
+    parts = ("value",)
+    value: Expr
+
+    def __init__(self, value: Expr, span: Span | None = None) -> None:
+        super().__init__(span, value=value)
+
+
+class RefRead(Expr):
+    """What a reference refers to."""
+
+    __slots__ = ("ref",)
+    parts = ("ref",)
+    ref: Expr
+
+    def __init__(self, ref: Expr, span: Span | None = None) -> None:
+        super().__init__(span, ref=ref)
+
+
+class RefWrite(Expr):
+    """Makes a reference refer to another value; it is the empty tuple."""
+
+    __slots__ = ("ref", "value")
+    parts = ("ref", "value")
+    ref: Expr
+    value: Expr
+
+    def __init__(self, ref: Expr, value: Expr, span: Span | None = None) -> None:
+        super().__init__(span, ref=ref, value=value)
+
+
+class Function(Expr):
+    """A function, which may use variables from around it."""
+
+    __slots__ = ("attrs", "body", "params", "ret_type", "type_params")
+    parts = ("params", "body", "ret_type", "type_params", "attrs")
+    params: tuple[Var, ...]
+    body: Expr
+    ret_type: Type | None
+    type_params: tuple[TypeVar, ...]
+    attrs: Attrs
+
+    def __init__(
+        self,
+        params: Sequence[Var],
+        body: Expr,
+        ret_type: Type | None = None,
+        type_params: Sequence[TypeVar] | None = None,
+        attrs: Attrs | Mapping[str, Any] | None = None,
+        span: Span | None = None,
+    ) -> None:
+        given = attrs if isinstance(attrs, Attrs) else Attrs(attrs)
+        super().__init__(span, params=items(params), body=body, ret_type=ret_type, type_params=items(type_params), attrs=given)
+
+    def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> "Function":
+        """The same function with an attribute, or several."""
+        added = {name: value} if isinstance(name, str) else dict(name)
+        return Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, **added}, self.span)
+
+    def without_attr(self, name: str) -> "Function":
+        """The same function without an attribute."""
+        kept = {key: value for key, value in self.attrs.items() if key != name}
+        return Function(self.params, self.body, self.ret_type, self.type_params, kept, self.span)
+
+
+# ---- data types ----------------------------------------------------------------------------------------------------------------------
+
+
+class Constructor(Expr):
+    """A way to make a value of a data type: a function of its fields.
+
+    Attributes:
+      tag: its number among the constructors of the type; -1 until the type is made.
+    """
+
+    __slots__ = ("belong_to", "inputs", "name_hint", "tag")
+    parts = ("name_hint", "inputs", "belong_to")
+    mutable = Expr.mutable | {"tag"}
+    name_hint: str
+    inputs: tuple[Type, ...]
+    belong_to: Type
+    tag: int
+
+    def __init__(self, name_hint: str, inputs: Sequence[Type], belong_to: Type, span: Span | None = None) -> None:
+        super().__init__(span, name_hint=name_hint, inputs=items(inputs), belong_to=belong_to, tag=-1)
+
+
+class TypeData(Type):
+    """The definition of a data type: its parameters and constructors."""
+
+    __slots__ = ("constructors", "header", "type_vars")
+    parts = ("header", "type_vars", "constructors")
+    header: Type
+    type_vars: tuple[TypeVar, ...]
+    constructors: tuple[Constructor, ...]
+
+    def __init__(self, header: Type, type_vars: Sequence[TypeVar], constructors: Sequence[Constructor]) -> None:
+        store(self, header=header, type_vars=items(type_vars), constructors=items(constructors), span=None)
+        for tag, constructor in enumerate(self.constructors):
+            constructor.tag = tag
+
+
+def constructor_type(constructor: Constructor, data: TypeData) -> FuncType:
+    """The type of a constructor as a function."""
+    return FuncType(constructor.inputs, TypeCall(data.header, data.type_vars), data.type_vars)
+
+
+class Pattern(Node):
+    """What a clause matches a value with."""
+
+    __slots__ = ()
+
+
+class PatternWildcard(Pattern):
+    """Matches anything."""
+
+    __slots__ = ()
+
+
+class PatternVar(Pattern):
+    """Matches anything, and binds a variable to it."""
+
+    __slots__ = ("var",)
+    parts = ("var",)
+    var: Var
+
+    def __init__(self, var: Var) -> None:
+        store(self, var=var)
+
+
+class PatternConstructor(Pattern):
+    """Matches what a constructor has made of fields that match."""
+
+    __slots__ = ("constructor", "patterns")
+    parts = ("constructor", "patterns")
+    constructor: Constructor
+    patterns: tuple[Pattern, ...]
+
+    def __init__(self, constructor: Constructor, patterns: Sequence[Pattern] | None = None) -> None:
+        store(self, constructor=constructor, patterns=items(patterns))
+
+
+class PatternTuple(Pattern):
+    """Matches a tuple of fields that match."""
+
+    __slots__ = ("patterns",)
+    parts = ("patterns",)
+    patterns: tuple[Pattern, ...]
+
+    def __init__(self, patterns: Sequence[Pattern] | None = None) -> None:
+        store(self, patterns=items(patterns))
+
+
+class Clause(Node):
+    """A pattern, and what a match gives where it is the first that matches."""
+
+    __slots__ = ("lhs", "rhs")
+    parts = ("lhs", "rhs")
+    lhs: Pattern
+    rhs: Expr
+
+    def __init__(self, lhs: Pattern, rhs: Expr) -> None:
+        store(self, lhs=lhs, rhs=rhs)
+
+
+class Match(Expr):
+    """What the first clause gives whose pattern matches a value; `complete` says that one does for every value."""
+
+    __slots__ = ("clauses", "complete", "data")
+    parts = ("data", "clauses", "complete")
+    data: Expr
+    clauses: tuple[Clause, ...]
+    complete: bool
+
+    def __init__(self, data: Expr, clauses: Sequence[Clause], complete: bool = True, span: Span | None = None) -> None:
+        super().__init__(span, data=data, clauses=items(clauses), complete=bool(complete))
+
+
+def pattern_vars(pattern: Pattern) -> list[Var]:
+    """The variables that a pattern binds, in order."""
+    if isinstance(pattern, PatternVar):
+        return [pattern.var]
+    inner = pattern.patterns if isinstance(pattern, (PatternConstructor, PatternTuple)) else ()
+    return [var for part in inner for var in pattern_vars(part)]

@@ -1,0 +1,139 @@
+"""Modules: functions by global variable, and definitions of data types."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from relayc.frontend.relay.ast.analysis import free_type_vars, free_vars
+from relayc.frontend.relay.ast.attrs import Attrs
+from relayc.frontend.relay.ast.base import Node
+from relayc.frontend.relay.ast.expr import Constructor, Expr, Function, GlobalVar, TypeData
+from relayc.frontend.relay.ast.types import GlobalTypeVar
+
+
+class RelayModule(Node):
+    """A program of the Relay language (Relay's IRModule; `relayc.IRModule` is one of the relay dialect). Functions can be added.
+
+    Attributes:
+      functions: by global variable.
+      type_definitions: by global type variable.
+      attrs: attributes of the module.
+    """
+
+    __slots__ = ("attrs", "functions", "type_definitions")
+    functions: dict[GlobalVar, Function]
+    type_definitions: dict[GlobalTypeVar, TypeData]
+    attrs: Attrs
+
+    mutable = frozenset({"functions", "type_definitions", "attrs"})
+
+    def __init__(
+        self,
+        functions: Mapping[GlobalVar | str, Function] | None = None,
+        type_definitions: Mapping[GlobalTypeVar, TypeData] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.functions, self.type_definitions = {}, dict(type_definitions or {})
+        self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs)
+        for name, function in (functions or {}).items():
+            self[name] = function
+
+    @staticmethod
+    def from_expr(
+        expr: Expr,
+        functions: Mapping[GlobalVar | str, Function] | None = None,
+        type_defs: Mapping[GlobalTypeVar, TypeData] | None = None,
+    ) -> "RelayModule":
+        """A module whose function main is an expression: a function, or else one of its free variables."""
+        if not isinstance(expr, Function):
+            expr = Function(free_vars(expr), expr, None, free_type_vars(expr))
+        module = RelayModule(functions, type_defs)
+        module["main"] = expr
+        return module
+
+    def structural_parts(self) -> list[Any]:
+        """What makes modules equal: how many functions there are, then the names and definitions in the order of their names."""
+        functions = sorted(self.functions.items(), key=lambda item: item[0].name_hint)
+        types = sorted(self.type_definitions.items(), key=lambda item: item[0].name_hint)
+        names = tuple(var.name_hint for var, _ in functions)
+        return [names, *(data for _, data in types), *(function for _, function in functions)]
+
+    # ---- functions and types by name
+
+    def __setitem__(self, var: GlobalVar | GlobalTypeVar | str, value: Any) -> None:
+        """Adds a function or a type, or puts it in the place of one of the name. An expression is made a function. Raises TypeError."""
+        if isinstance(value, TypeData):
+            self.type_definitions[value.header] = value  # type: ignore[index] # the header of a definition is global
+            return
+        if isinstance(value, RelayModule):
+            value = value["main"]
+        if not isinstance(value, Expr):
+            raise TypeError(f"function {var}: expected an expression, found {type(value).__name__}")
+        name = var if isinstance(var, str) else var.name_hint
+        key = self._find(name) or (var if isinstance(var, GlobalVar) else GlobalVar(name))
+        self.functions[key] = value if isinstance(value, Function) else Function(free_vars(value), value, None, free_type_vars(value))
+
+    def __getitem__(self, var: GlobalVar | GlobalTypeVar | str) -> Any:
+        """A function or a type by its variable or name. Raises KeyError."""
+        if isinstance(var, GlobalTypeVar):
+            return self.type_definitions[self.get_global_type_var(var.name_hint)]
+        return self.functions[self.get_global_var(var if isinstance(var, str) else var.name_hint)]
+
+    def __contains__(self, var: GlobalVar | str) -> bool:
+        return self._find(var if isinstance(var, str) else var.name_hint) is not None
+
+    def __iter__(self) -> Iterator[GlobalVar]:
+        return iter(self.functions)
+
+    def _find(self, name: str) -> GlobalVar | None:
+        return next((var for var in self.functions if var.name_hint == name), None)
+
+    def get_global_var(self, name: str) -> GlobalVar:
+        """The variable of a function. Raises KeyError."""
+        found = self._find(name)
+        if found is None:
+            raise KeyError(f"no function @{name}; the module has {', '.join(f'@{v.name_hint}' for v in self.functions) or 'none'}")
+        return found
+
+    def get_global_vars(self) -> list[GlobalVar]:
+        """The variables of all functions."""
+        return list(self.functions)
+
+    def get_global_type_var(self, name: str) -> GlobalTypeVar:
+        """The variable of a type. Raises KeyError."""
+        found = next((var for var in self.type_definitions if var.name_hint == name), None)
+        if found is None:
+            raise KeyError(f"no type {name}; the module has {', '.join(v.name_hint for v in self.type_definitions) or 'none'}")
+        return found
+
+    def get_global_type_vars(self) -> list[GlobalTypeVar]:
+        """The variables of all types."""
+        return list(self.type_definitions)
+
+    def get_type(self, name: str) -> tuple[Any, ...]:
+        """The variable of a type, and its constructors. Raises KeyError."""
+        var = self.get_global_type_var(name)
+        return (var, *self.type_definitions[var].constructors)
+
+    def get_constructor(self, type_name: str, name: str) -> Constructor:
+        """A constructor of a type. Raises KeyError."""
+        for constructor in self.get_type(type_name)[1:]:
+            if constructor.name_hint == name:
+                return constructor
+        raise KeyError(f"type {type_name} has no constructor {name}")
+
+    def update(self, other: "RelayModule | Mapping[GlobalVar | str, Function]") -> None:
+        """Adds what another module has, in the place of what has the same name here."""
+        if isinstance(other, RelayModule):
+            for data in other.type_definitions.values():
+                self[data.header] = data  # type: ignore[index]
+            other = other.functions  # type: ignore[assignment]
+        for var, function in other.items():  # type: ignore[union-attr]
+            self[var] = function
+
+    def update_func(self, var: GlobalVar, function: Function) -> None:
+        """Puts a function in the place of another."""
+        self[var] = function
+
+    def shallow_copy(self) -> "RelayModule":
+        """A module with the same functions."""
+        return RelayModule(self.functions, self.type_definitions, self.attrs)

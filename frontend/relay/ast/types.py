@@ -1,0 +1,203 @@
+"""Types of Relay programs.
+
+A dimension of a tensor is an integer, an expression over symbols (relayc.symbolic) or Any, of which nothing is known.
+"""
+
+import enum
+from collections.abc import Sequence
+from typing import Any as AnyValue
+
+from relayc.frontend.relay.ast.base import Node, Span, items, store
+from relayc.symbolic import Dim, symbol
+
+
+class Kind(enum.IntEnum):
+    """What a type variable stands for."""
+
+    Type = 0
+    ShapeVar = 1
+    BaseType = 2
+    Shape = 3
+    Constraint = 4
+    AdtHandle = 5
+    TypeData = 6
+
+
+class IntImm(int):
+    """A dimension that is a number, under the names of Relay's integer literals."""
+
+    dtype = "int32"
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self)
+
+
+class Any(Node):
+    """A dimension of which nothing is known."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Any)
+
+    def __hash__(self) -> int:
+        return hash(Any)
+
+    def __str__(self) -> str:
+        return "?"
+
+    __repr__ = __str__
+
+
+Size = int | Dim | Any
+"""A dimension."""
+
+
+def size_of(value: AnyValue) -> Size:
+    """A dimension: of a number, an expression, a text that names a symbol, or what has the `name` of one. Raises TypeError."""
+    if isinstance(value, (Any, Dim, IntImm)):
+        return value
+    if isinstance(value, str):
+        return symbol(value)
+    if hasattr(value, "__index__"):
+        return IntImm(value)
+    if isinstance(getattr(value, "name", None), str):
+        return symbol(value.name)
+    raise TypeError(f"shape: expected integers, symbols or Any, found {value!r}")
+
+
+class Type(Node):
+    """A type; two are equal where their structures are."""
+
+    __slots__ = ("span",)
+    span: Span | None
+
+    def __eq__(self, other: object) -> bool:
+        from relayc.frontend.relay.ast.equality import structural_equal
+
+        return isinstance(other, Type) and structural_equal(self, other)
+
+    def __hash__(self) -> int:
+        from relayc.frontend.relay.ast.equality import structural_hash
+
+        return structural_hash(self)
+
+
+class TensorType(Type):
+    """A tensor of a shape and an element type."""
+
+    __slots__ = ("dtype", "shape")
+    parts = ("shape", "dtype")
+    shape: tuple[Size, ...]
+    dtype: str
+
+    def __init__(self, shape: Sequence[AnyValue], dtype: str = "float32") -> None:
+        store(self, shape=tuple(map(size_of, shape)), dtype=_DTYPE_NAMES.get(str(dtype), str(dtype)), span=None)
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The shape, of which every dimension is a number. Raises TypeError."""
+        return tuple(int(d) for d in self.shape)  # type: ignore[arg-type] # what is no number raises
+
+
+_DTYPE_NAMES = {"float": "float32", "int": "int32", "uint": "uint32", "uint1": "bool", "double": "float64"}
+
+
+def scalar_type(dtype: str) -> TensorType:
+    """A tensor without dimensions."""
+    return TensorType((), dtype)
+
+
+class TupleType(Type):
+    """Several values that are one."""
+
+    __slots__ = ("fields",)
+    parts = ("fields",)
+    fields: tuple[Type, ...]
+
+    def __init__(self, fields: Sequence[Type]) -> None:
+        store(self, fields=items(fields), span=None)
+
+
+class TypeVar(Type):
+    """A type that a function or a data type is polymorphic in."""
+
+    __slots__ = ("kind", "name_hint")
+    parts = ("name_hint", "kind")
+    name_hint: str
+    kind: Kind
+
+    def __init__(self, var: str, kind: Kind = Kind.Type) -> None:
+        store(self, name_hint=var, kind=kind, span=None)
+
+
+class GlobalTypeVar(Type):
+    """The name of a data type of a module."""
+
+    __slots__ = ("kind", "name_hint")
+    parts = ("name_hint", "kind")
+    name_hint: str
+    kind: Kind
+
+    def __init__(self, var: str, kind: Kind = Kind.AdtHandle) -> None:
+        store(self, name_hint=var, kind=kind, span=None)
+
+    def __call__(self, *args: Type) -> "TypeCall":
+        return TypeCall(self, args)
+
+
+class FuncType(Type):
+    """A function; it is polymorphic in its type parameters."""
+
+    __slots__ = ("arg_types", "ret_type", "type_constraints", "type_params")
+    parts = ("arg_types", "ret_type", "type_params", "type_constraints")
+    arg_types: tuple[Type, ...]
+    ret_type: Type
+    type_params: tuple[TypeVar, ...]
+    type_constraints: tuple[AnyValue, ...]
+
+    def __init__(
+        self,
+        arg_types: Sequence[Type],
+        ret_type: Type,
+        type_params: Sequence[TypeVar] | None = None,
+        type_constraints: Sequence[AnyValue] | None = None,
+    ) -> None:
+        constraints = items(type_constraints)
+        store(self, arg_types=items(arg_types), ret_type=ret_type, type_params=items(type_params), type_constraints=constraints, span=None)
+
+
+class RefType(Type):
+    """A reference to a value that may change."""
+
+    __slots__ = ("value",)
+    parts = ("value",)
+    value: Type
+
+    def __init__(self, value: Type) -> None:
+        store(self, value=value, span=None)
+
+
+class TypeCall(Type):
+    """A data type with what its parameters stand for."""
+
+    __slots__ = ("args", "func")
+    parts = ("func", "args")
+    func: Type
+    args: tuple[Type, ...]
+
+    def __init__(self, func: Type, args: Sequence[Type]) -> None:
+        store(self, func=func, args=items(args), span=None)
+
+
+class IncompleteType(Type):
+    """A type that inference is to find."""
+
+    __slots__ = ("kind",)
+    parts = ("kind",)
+    kind: Kind
+
+    def __init__(self, kind: Kind = Kind.Type) -> None:
+        store(self, kind=kind, span=None)

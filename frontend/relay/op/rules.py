@@ -1,0 +1,152 @@
+"""How calls of Relay's operators are computed by operators of the relay dialect.
+
+A rule builds operators through an `Emitter`. There are two: one builds operations, the other only finds their types, so that what inference
+says of a call and what it is lowered to have one source.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.types import RelayType, TensorType
+from relayc.frontend.relay.ast.expr import Constant, Expr
+from relayc.frontend.relay.op.table import RENAMED, Signature, plain, signature
+from relayc.symbolic import Size
+
+Value = Any
+"""A value of an emitter: of the IR, or its type."""
+
+
+class Emitter(Protocol):
+    """What rules build operators with."""
+
+    def emit(self, name: str, *operands: Value, **attributes: Any) -> Any:
+        """The result of an operator of the dialect, or a tuple of results."""
+
+    def type_of(self, value: Value) -> RelayType:
+        """The type of a value."""
+
+    def fields(self, value: Value) -> Sequence[Value]:
+        """The fields of a tuple."""
+
+
+Rule = Callable[[Emitter, list[Value], dict[str, Any], Sequence[Expr]], Any]
+"""(emitter, arguments, attributes, the arguments' expressions) -> the result, or the tuple of results."""
+
+_RULES: dict[str, Rule] = {}
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def add(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return add
+
+
+def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Builds a call of an operator: its result, or the tuple of its results.
+
+    Args:
+      given: attributes by Relay's names.
+      exprs: the expressions of the arguments, for operators that read what is known of them.
+
+    Raises:
+      RelayError: wrong operands or attributes.
+    """
+    found = signature(name)
+    if len(args) != len(found.operands):
+        raise RelayError(f"{name}: expected {len(found.operands)} argument(s) ({', '.join(found.operands)}), found {len(args)}")
+    attrs = found.attributes(given)
+    if found.is_variadic:
+        args = list(emitter.fields(args[0]))
+    for value in args:
+        check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
+    rule = _RULES.get(RENAMED.get(name, name))
+    return _same(emitter, found, args, attrs) if rule is None else rule(emitter, args, attrs, exprs)
+
+
+def _same(emitter: Emitter, found: Signature, args: list[Value], attrs: dict[str, Any]) -> Any:
+    """The operator of the same name in the dialect."""
+    assert found.cls is not None
+    specs = found.cls.attr_specs
+    layout = attrs.pop("out_layout", "") if "out_layout" not in specs else ""
+    if layout not in ("", attrs.get("layout")):
+        raise RelayError(f"{found.name}: out_layout: expected the layout {attrs.get('layout')}, found {layout}")
+    kept = {name: value for name, value in attrs.items() if name in specs and (value is not None or specs[name].optional)}
+    return emitter.emit(found.cls.relay_name, *args, **kept)
+
+
+def _shape(emitter: Emitter, value: Value) -> tuple[Size, ...]:
+    type_ = emitter.type_of(value)
+    assert isinstance(type_, TensorType)
+    return type_.sizes
+
+
+def _dtype(emitter: Emitter, value: Value) -> str:
+    type_ = emitter.type_of(value)
+    assert isinstance(type_, TensorType)
+    return type_.dtype
+
+
+def _cast(emitter: Emitter, value: Value, dtype: str) -> Value:
+    return value if _dtype(emitter, value) == dtype else emitter.emit("cast", value, dtype=dtype)
+
+
+def _constant_like(name: str) -> Rule:
+    def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        return emitter.emit(name, shape=_shape(emitter, args[0]), dtype=_dtype(emitter, args[0]))
+
+    return rule
+
+
+_RULES["zeros_like"], _RULES["ones_like"] = _constant_like("zeros"), _constant_like("ones")
+
+
+@_rule("full_like")
+def _full_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    return emitter.emit("full", _cast(emitter, args[1], _dtype(emitter, args[0])), shape=_shape(emitter, args[0]))
+
+
+@_rule("full")
+def _full(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    value = _cast(emitter, args[0], attrs["dtype"]) if attrs["dtype"] else args[0]
+    return emitter.emit("full", value, shape=attrs["shape"])
+
+
+@_rule("cast_like")
+def _cast_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    return emitter.emit("cast", args[0], dtype=_dtype(emitter, args[1]))
+
+
+@_rule("broadcast_to_like")
+def _broadcast_to_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    return emitter.emit("broadcast_to", args[0], shape=_shape(emitter, args[1]))
+
+
+@_rule("reshape_like")
+def _reshape_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    data, like = _shape(emitter, args[0]), _shape(emitter, args[1])
+    begin, end, _ = slice(attrs["lhs_begin"], attrs["lhs_end"]).indices(len(data))
+    first, last, _ = slice(attrs["rhs_begin"], attrs["rhs_end"]).indices(len(like))
+    shape = (*data[:begin], *like[first:last], *data[end:])
+    return emitter.emit("reshape", args[0], newshape=shape, allowzero=0 in shape)
+
+
+@_rule("arange")
+def _arange(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    if not all(isinstance(expr, Constant) for expr in exprs):
+        raise RelayError("arange: expected constants for start, stop and step: a range that the program computes is not supported yet")
+    start, stop, step = (plain(expr) for expr in exprs)
+    return emitter.emit("arange", start=start, stop=stop, step=step, dtype=attrs["dtype"])
+
+
+@_rule("nn.pad", "nn.mirror_pad")
+def _pad(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    width = tuple(w for pair in attrs["pad_width"] for w in (pair if isinstance(pair, tuple) else (pair,)))
+    if len(args) == 1:
+        return emitter.emit("nn.mirror_pad", args[0], mode=attrs["mode"], pad_width=width)
+    value = _cast(emitter, args[1], _dtype(emitter, args[0]))
+    if _shape(emitter, value):
+        value = emitter.emit("reshape", value, newshape=())
+    return emitter.emit("nn.pad", args[0], value, pad_width=width, pad_mode=attrs["pad_mode"])

@@ -1,0 +1,243 @@
+"""What Relay's operators take: made from the classes of the relay dialect, and a table of where Relay differs from them.
+
+A signature says how an operator is called in Python, what its attributes are in text, and which operator of the dialect it is.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.relay.attributes import REQUIRED, AttrSpec
+from relayc.dialects.relay.base import OPS, Op
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.names import ir_name
+from relayc.frontend.relay.ast.base import NDArray
+from relayc.symbolic import Dim
+
+_CONV = "data weight strides padding dilation groups channels kernel_size data_layout kernel_layout out_layout"
+_POOL = "data pool_size strides dilation padding layout out_layout ceil_mode"
+_RESIZE = (
+    "data size roi layout method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude extrapolation_value out_dtype"
+)
+_LIKE = {"zeros_like": "data", "ones_like": "data", "full_like": "data fill_value", "cast_like": "data dtype_like"}
+_ORDERS: dict[str, str] = {
+    **{f"nn.conv{n}d": f"{_CONV} out_dtype" for n in (1, 2, 3)},
+    **{f"nn.conv{n}d_transpose": f"{_CONV} output_padding out_dtype" for n in (1, 2, 3)},
+    **{f"nn.max_pool{n}d": _POOL for n in (1, 2, 3)},
+    **{f"nn.avg_pool{n}d": f"{_POOL} count_include_pad" for n in (1, 2, 3)},
+    **{f"image.resize{n}d": _RESIZE for n in (1, 2, 3)},
+    "gather": "data axis indices",
+    "nn.pad": "data pad_width pad_value pad_mode",
+    "nn.mirror_pad": "data pad_width mode",
+    "vision.roi_align": "data rois pooled_size spatial_scale sample_ratio layout mode",
+}
+"""The order of Python's parameters, where it is not that of the operands and then the attributes."""
+
+_EXTRA: dict[str, dict[str, Any]] = {
+    **{f"nn.{kind}_pool{n}d": {"out_layout": ""} for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)},
+    **{f"nn.global_{kind}_pool2d": {"out_layout": ""} for kind in ("max", "avg")},
+    "gather_nd": {"index_rank": None},
+    "broadcast_to": {"dtype": ""},
+    "nn.space_to_depth": {"mode": "DCR"},
+    "vision.all_class_non_max_suppression": {"output_format": "onnx"},
+    "reshape_like": {"lhs_begin": 0, "lhs_end": None, "rhs_begin": 0, "rhs_end": None},
+}
+"""Attributes that only Relay has, with their defaults."""
+
+_INTERNAL = {"in_bounds", "distinct", "saturate", "round_mode", "scales", "aligned", "most_samples", "coordinates"}
+"""Attributes that only the dialect has."""
+
+_ATTRIBUTE_DEFAULTS: dict[str, dict[str, Any]] = {
+    "nn.batch_matmul": {"transpose_b": False},
+    "nn.lrn": {"alpha": 0.0001},
+}
+"""Defaults of attributes in text that are not those of the dialect."""
+
+_PYTHON_DEFAULTS: dict[str, dict[str, Any]] = {
+    "nn.batch_matmul": {"transpose_b": True},
+    "nn.lrn": {"alpha": 0.00001},
+    "nn.leaky_relu": {"alpha": 0.01},
+    "nn.l2_normalize": {"axis": None},
+    "nn.pad": {"pad_value": 0},
+    "strided_slice": {"strides": None},
+    "full": {"shape": (), "dtype": ""},
+    "vision.all_class_non_max_suppression": {"max_output_boxes_per_class": -1, "iou_threshold": -1.0, "score_threshold": -1.0},
+}
+"""Defaults of Python's parameters that are not those of the attributes."""
+
+RENAMED = {
+    "fast_erf": "erf",
+    "fast_tanh": "tanh",
+    "fast_exp": "exp",
+    "nn.fast_softmax": "nn.softmax",
+    "nn.contrib_conv2d_NCHWc": "nn.conv2d",
+    "nn.contrib_depthwise_conv2d_NCHWc": "nn.conv2d",
+}
+"""Operators that are another one of the dialect."""
+
+_BY_RULE = {**_LIKE, "reshape_like": "data shape_like", "broadcast_to_like": "data broadcast_type"}
+"""Operators that the dialect has not, whose rules are in `rules`: their operands."""
+
+_UNSUPPORTED = """adv_index annotation.bitpack_end annotation.bitpack_start annotation.cast_hint annotation.checkpoint
+annotation.compiler_begin annotation.compiler_end annotation.stop_fusion annotation.with_funcid argwhere auto_scheduler_layout_transform
+call_lowered collapse_sum_like collapse_sum_to contrib_reverse_reshape debug device_copy dft dyn.broadcast_to dyn.expand_dims dyn.full
+dyn.image.resize2d dyn.nn.pad dyn.nn.upsampling dyn.nn.upsampling3d dyn.one_hot dyn.ones dyn.reshape dyn.sparse_to_dense dyn.squeeze
+dyn.strided_slice dyn.tile dyn.topk dyn.zeros einsum fixed_point_multiply fixed_point_multiply_per_axis image.affine_grid
+image.crop_and_resize image.dilation2d invert_permutation matrix_set_diag memory.alloc_storage memory.alloc_tensor memory.kill meshgrid
+meta_schedule_layout_transform ndarray_size nn.avg_pool2d_grad nn.batch_to_space_nd nn.bitpack nn.bitserial_conv2d nn.bitserial_dense
+nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform nn.contrib_conv2d_winograd_nnpack_weight_transform
+nn.contrib_conv2d_winograd_weight_transform nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
+nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_dense_pack nn.conv2d_backward_weight nn.correlation nn.cross_entropy
+nn.cross_entropy_with_logits nn.deformable_conv2d nn.dilate nn.fifo_buffer nn.internal.sparse_dense_padded nn.max_pool2d_grad nn.nll_loss
+nn.space_to_batch_nd nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose on_device qnn.add qnn.avg_pool2d qnn.batch_matmul
+qnn.concatenate qnn.contrib_dense_pack qnn.conv2d qnn.conv2d_transpose qnn.dense qnn.dequantize qnn.leaky_relu qnn.mul qnn.quantize
+qnn.requantize qnn.simulated_dequantize qnn.simulated_quantize qnn.softmax qnn.subtract random.multinomial random.normal
+random.threefry_split random.uniform relay.op.annotation.simulated_quantize reverse_sequence sequence_mask slice_like sliding_window
+sparse_fill_empty_rows sparse_reshape sparse_to_dense stft strided_set trunc_divide trunc_mod unique unravel_index vision.get_valid_counts
+vision.multibox_prior vision.multibox_transform_loc vision.non_max_suppression vision.proposal vision.regular_non_max_suppression
+vision.yolo_reorg vm.invoke_tvm_op vm.reshape_tensor vm.shape_of"""
+
+
+class UnsupportedOperator(RelayError, AttributeError):
+    """An operator of Relay that this compiler has not yet."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How an operator is called.
+
+    Attributes:
+      name: Relay's.
+      operands: names of the arguments that are expressions, in the order of a call.
+      is_variadic: whether the one operand is a tuple of tensors.
+      attrs: names of the attributes, with their defaults in text (REQUIRED where there is none).
+      parameters: names of Python's parameters in order, with their defaults (REQUIRED).
+      cls: the operator of the dialect; None for one with a rule of its own.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    is_variadic: bool
+    attrs: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    cls: type[Op] | None
+
+    @property
+    def attrs_key(self) -> str:
+        """The type of its attributes."""
+        return f"relay.attrs.{self.name}"
+
+    def attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All attributes in Relay's form, of those given by name. Raises RelayError for an unknown or a missing one."""
+        unknown = given.keys() - self.attrs.keys()
+        if unknown:
+            raise RelayError(f"{self.name}: no attribute {', '.join(sorted(unknown))}; it has {', '.join(self.attrs) or 'none'}")
+        found = {}
+        for name, default in self.attrs.items():
+            value = given.get(name, default)
+            if value is REQUIRED:
+                raise RelayError(f"{self.name}: attribute {name}: expected a value, found none")
+            spec = None if self.cls is None else self.cls.attr_specs.get(name)
+            found[name] = plain(value) if spec is None else _coerced(self.name, spec, plain(value))
+        return found
+
+
+def plain(value: Any) -> Any:
+    """A value of an attribute of integers, floats, texts and tuples: numpy's numbers and arrays, and literals, are these."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(plain, value))
+    if isinstance(value, (NDArray, np.ndarray)):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (bool, float, str, Dim)) or value is None:
+        return value
+    if isinstance(value, int):
+        return int(value)
+    data = getattr(value, "data", None)
+    if isinstance(data, NDArray):
+        return plain(data)
+    return plain(value.value) if hasattr(value, "value") else value
+
+
+def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
+    """A value in the form that an attribute has: one number for several equal ones, 1 for True, padding for both sides."""
+    expected = spec.kind.expected
+    if value is None:
+        return None
+    if expected == "a bool":
+        return bool(value)
+    if expected == "a number":
+        return float(value)
+    if expected.startswith("a sequence of") and not isinstance(value, (tuple, str)):
+        value = (value,) * (_spatial(op) if spec.name in _SPATIAL else 1)
+    if spec.name == "padding" and len(value) in (1, _spatial(op)):
+        return value * (_spatial(op) // len(value)) * 2
+    return value
+
+
+_SPATIAL = {"strides", "dilation", "kernel_size", "pool_size", "output_padding", "output_size", "size", "pooled_size"}
+
+
+def _spatial(op: str) -> int:
+    """The number of spatial axes in the name of an operator (nn.conv2d); 2 where it says none."""
+    digits = [int(op[i - 1]) for i, c in enumerate(op) if c == "d" and i and op[i - 1].isdigit()]
+    return digits[0] if digits else 2
+
+
+def check_name(name: str) -> None:
+    """Raises UnsupportedOperator for an operator that is not there."""
+    if name in RENAMED or name in _BY_RULE or (ir_name(name) in OPS and OPS[ir_name(name)].relay_name == name):
+        return
+    if name in unsupported():
+        raise UnsupportedOperator(f"operator {name} of Relay is not supported yet")
+    raise UnsupportedOperator(f"no operator {name!r} in Relay")
+
+
+@functools.cache
+def unsupported() -> frozenset[str]:
+    """Relay's operators that are not there."""
+    return frozenset(_UNSUPPORTED.split())
+
+
+def operators() -> list[str]:
+    """The names of all operators that are there."""
+    own = [cls.relay_name for cls in OPS.values() if not cls.region_names and not cls.terminator and cls.relay_name not in _STRUCTURE]
+    return sorted({*own, *RENAMED, *_BY_RULE})
+
+
+_STRUCTURE = {"constant", "tuple_get_item"}
+
+
+def signature(name: str) -> Signature:
+    """The signature of an operator. Raises UnsupportedOperator."""
+    found = _signatures.get(name)
+    source = OPS.get(ir_name(RENAMED.get(name, name)))
+    if found is None or found.cls is not source:
+        check_name(name)
+        found = _signatures[name] = _made(name, source)
+    return found
+
+
+_signatures: dict[str, Signature] = {}
+
+
+def _made(name: str, cls: type[Op] | None) -> Signature:
+    same = RENAMED.get(name, name)
+    if name in _BY_RULE:
+        cls, operands, own = None, tuple(_BY_RULE[name].split()), {}
+    elif name == "arange":
+        assert cls is not None
+        operands, own = ("start", "stop", "step"), {"dtype": "float32"}
+    else:
+        assert cls is not None
+        operands = cls.operand_names
+        own = {spec.name: spec.default for spec in cls.attr_specs.values() if spec.name not in _INTERNAL}
+    attrs = own | _EXTRA.get(same, {}) | _ATTRIBUTE_DEFAULTS.get(same, {})
+    defaults = attrs | _PYTHON_DEFAULTS.get(same, {})
+    order = _ORDERS[same].split() if same in _ORDERS else [*operands, *attrs]
+    parameters = {parameter: defaults.get(parameter, REQUIRED) for parameter in order}
+    return Signature(name, operands, cls is not None and cls.variadic, attrs, parameters, cls)

@@ -1,0 +1,179 @@
+"""Programs of the Relay language as Python objects."""
+
+import numpy as np
+import pytest
+
+from relayc.frontend.relay import ast as relay
+from relayc.frontend.relay.op import op
+
+DEPTH = 10_000
+
+
+def nested_lets() -> relay.Expr:
+    names = [relay.Var(f"v{i}") for i in range(DEPTH)]
+    body: relay.Expr = names[-1]
+    for before, var in zip(names[-2::-1], names[:0:-1], strict=True):
+        body = relay.Let(var, before + before, body)
+    return body
+
+
+def nested_calls() -> relay.Expr:
+    x = relay.var("x", shape=(2,))
+    found: relay.Expr = x
+    for _ in range(DEPTH):
+        found = op.exp(found)
+    return relay.Function([x], found)
+
+
+def test_nodes_are_immutable():
+    x = relay.var("x", "int32")
+    with pytest.raises(AttributeError, match="immutable"):
+        x.vid = relay.Id("y")
+    assert x.name_hint == "x" and x.type_annotation == relay.scalar_type("int32")
+
+
+def test_functions_are_equal_but_for_names():
+    x, y, a, b = (relay.var(name, shape=(2, 3)) for name in "xyab")
+    f, g = relay.Function([x, y], x - y), relay.Function([a, b], a - b)
+    assert relay.structural_equal(f, g) and relay.structural_hash(f) == relay.structural_hash(g)
+    assert not relay.structural_equal(f, relay.Function([a, b], b - a))
+    with pytest.raises(ValueError, match="expected equal programs"):
+        relay.assert_structural_equal(f, relay.Function([a, b], b - a))
+
+
+def test_free_variables_are_mapped_on_request():
+    x, y, a, b = map(relay.var, "xyab")
+    assert not relay.structural_equal(x + y, a + b)
+    assert relay.structural_equal(x + y, a + b, map_free_vars=True)
+    assert not relay.structural_equal(x + y, a + a, map_free_vars=True)
+
+
+def test_sharing_makes_a_difference():
+    x = relay.var("x")
+    shared = op.exp(x)
+    assert not relay.structural_equal(relay.Tuple([shared, shared]), relay.Tuple([op.exp(x), op.exp(x)]))
+
+
+def test_constants_are_equal_by_dtype_and_elements():
+    assert relay.structural_equal(relay.const([1, 2]), relay.const(np.array([1, 2], "int32")))
+    assert not relay.structural_equal(relay.const([1, 2]), relay.const(np.array([1, 2], "int64")))
+    assert relay.const(1.5).dtype == "float32" and relay.const(1 << 40).dtype == "int64"
+
+
+def test_types_are_equal_by_structure():
+    a, b = relay.TypeVar("a"), relay.TypeVar("b")
+    assert relay.FuncType([a], a, [a]) == relay.FuncType([b], b, [b])
+    assert relay.TensorType((relay.Any(), 3)) == relay.TensorType((relay.Any(), 3))
+    assert len({relay.TupleType([relay.scalar_type("int8")]), relay.TupleType([relay.scalar_type("int8")])}) == 1
+    assert relay.TensorType((1, 2)) != relay.TensorType((1, 2), "int32")
+
+
+def test_variables_of_an_expression():
+    x, y, z = map(relay.var, "xyz")
+    let = relay.Let(y, x + x, y * z)
+    assert relay.free_vars(let) == [x, z]
+    assert relay.bound_vars(let) == [y]
+    assert relay.all_vars(let) == [y, x, z]
+    assert not relay.well_formed(relay.Let(x, relay.const(1), relay.Let(x, relay.const(2), x)))
+    assert relay.well_formed(let)
+
+
+def test_type_variables_of_a_function():
+    a, b = relay.TypeVar("a"), relay.TypeVar("b")
+    f = relay.Function([relay.Var("x", relay.TupleType([a, b]))], relay.const(1), None, [a])
+    assert relay.all_type_vars(f) == [a, b]
+    assert relay.bound_type_vars(f) == [a] and relay.free_type_vars(f) == [b]
+
+
+def test_bind_removes_parameters_and_adds_new_ones():
+    x, y, z = map(relay.var, "xyz")
+    found = relay.bind(relay.Function([x, y], x + y), {x: op.exp(z)})
+    assert relay.structural_equal(found, relay.Function([y, z], op.exp(z) + y))
+    assert relay.bind_params_by_name(relay.Function([x], x), {"x": 1.5}).params == ()
+
+
+def test_mutator_keeps_what_it_does_not_change():
+    class Doubles(relay.ExprMutator):
+        def visit_constant(self, constant):
+            return relay.const(constant.data * 2)
+
+    x, y = map(relay.var, "xy")
+    kept = op.exp(x)
+    found = Doubles().visit(relay.Tuple([kept, y + relay.const(3)]))
+    assert found.fields[0] is kept
+    assert relay.structural_equal(found.fields[1], y + relay.const(6))
+
+
+def test_functor_has_no_methods_of_its_own():
+    with pytest.raises(NotImplementedError, match="Var"):
+        relay.ExprFunctor().visit(relay.var("x"))
+    with pytest.raises(NotImplementedError, match="TensorType"):
+        relay.TypeFunctor().visit(relay.scalar_type("int8"))
+
+
+def test_visitor_visits_each_node_once():
+    seen = []
+
+    class Names(relay.ExprVisitor):
+        def visit_var(self, var):
+            seen.append(var.name_hint)
+
+    x = relay.var("x")
+    for _ in range(50):
+        x = x + x
+    Names().visit(x)
+    assert seen == ["x"]
+
+
+@pytest.mark.parametrize("program", [nested_lets, nested_calls])
+def test_deep_programs(program):
+    expr = program()
+    count = 0
+
+    def visit(_):
+        nonlocal count
+        count += 1
+
+    relay.post_order_visit(expr, visit)
+    assert count > DEPTH
+    relay.ExprVisitor().visit(expr)
+    assert relay.ExprMutator().visit(expr) is expr
+    assert relay.structural_equal(expr, program(), map_free_vars=True)
+    assert len(relay.free_vars(expr)) < 2 and relay.well_formed(expr)
+
+
+def test_scope_builder():
+    x, cond = relay.var("x", "float32"), relay.var("c", "bool")
+    scope = relay.ScopeBuilder()
+    with scope.if_scope(cond):
+        scope.ret(scope.let("y", op.exp(x)))
+    with scope.else_scope():
+        scope.ret(x)
+    found = scope.get()
+    assert isinstance(found, relay.If) and isinstance(found.true_branch, relay.Let) and found.false_branch is x
+    with pytest.raises(RuntimeError, match="expected a result"):
+        relay.ScopeBuilder().get()
+
+
+def test_arithmetic_needs_expressions():
+    with pytest.raises(TypeError, match=r"relay\.const"):
+        relay.var("x") + 1
+
+
+def test_modules_find_functions_by_name():
+    x = relay.var("x")
+    module = relay.RelayModule.from_expr(op.exp(x))
+    module["f"] = relay.Function([x], x)
+    assert [var.name_hint for var in module.get_global_vars()] == ["main", "f"]
+    assert module["main"].params == (x,) and "f" in module
+    with pytest.raises(KeyError, match="no function @g"):
+        module["g"]
+
+
+def test_data_types_of_modules():
+    header, a = relay.GlobalTypeVar("Box"), relay.TypeVar("A")
+    box = relay.Constructor("Box_", [a], header)
+    module = relay.RelayModule()
+    module[header] = relay.TypeData(header, [a], [box])
+    assert module.get_type("Box") == (header, box) and box.tag == 0
+    assert module.get_constructor("Box", "Box_") is box

@@ -1,0 +1,64 @@
+"""Relay's operators as Python functions."""
+
+import inspect
+
+import pytest
+
+from relayc.dialects.relay.base import OPS, RelayError
+from relayc.frontend.relay import ast as relay
+from relayc.frontend.relay.op import UnsupportedOperator, op, operators, signature
+
+
+def names(function) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name != "span"]
+
+
+def test_every_operator_of_the_registry_has_a_signature():
+    found = set(operators())
+    for cls in OPS.values():
+        assert cls.relay_name in found or cls.region_names or cls.terminator or cls.is_structure
+    assert all(set(signature(name).operands) | signature(name).attrs.keys() >= signature(name).parameters.keys() for name in found)
+
+
+def test_parameters_are_in_relays_order():
+    assert names(op.nn.conv2d)[:6] == ["data", "weight", "strides", "padding", "dilation", "groups"]
+    assert names(op.nn.conv2d_transpose)[-3:] == ["out_layout", "output_padding", "out_dtype"]
+    assert names(op.gather) == ["data", "axis", "indices"]
+    assert names(op.nn.pad) == ["data", "pad_width", "pad_value", "pad_mode"]
+    assert inspect.signature(op.nn.batch_matmul).parameters["transpose_b"].default is True
+    assert inspect.signature(op.nn.leaky_relu).parameters["alpha"].default == 0.01
+
+
+def test_attributes_have_one_form():
+    x, w = map(relay.var, "xw")
+    attrs = op.nn.conv2d(x, w, strides=2, padding=(1, 2), kernel_size=3).attrs
+    assert (attrs.strides, attrs.padding, attrs["kernel_size"]) == ((2, 2), (1, 2, 1, 2), (3, 3))
+    assert op.sum(x, axis=1).attrs.axis == (1,) and op.argsort(x, is_ascend=0).attrs.is_ascend is False
+    assert op.reshape(x, relay.const([2, -1])).attrs.newshape == (2, -1)
+
+
+def test_several_results_are_taken_apart():
+    x = relay.var("x")
+    assert len(op.split(x, 3)) == 3 and len(op.split(x, (1, 4))) == 3
+    assert len(op.topk(x)) == 2 and isinstance(op.topk(x, ret_type="values"), relay.Call)
+    assert isinstance(op.nn.dropout(x), relay.TupleGetItem)
+    norm = op.nn.batch_norm(x, *map(relay.var, "abcd"))
+    assert [field.index for field in norm] == [0, 1, 2]
+    assert isinstance(op.concatenate([x, x], 0).args[0], relay.Tuple)
+
+
+def test_what_is_not_supported_is_said():
+    with pytest.raises(UnsupportedOperator, match=r"operator nn\.dilate of Relay is not supported yet"):
+        _ = op.nn.dilate
+    with pytest.raises(UnsupportedOperator, match="no operator 'foo' in Relay"):
+        _ = op.foo
+    with pytest.raises(UnsupportedOperator, match=r"dyn\.reshape"):
+        op.reshape(relay.var("x"), relay.var("shape"))
+    assert not hasattr(op, "sparse_to_dense")
+
+
+def test_wrong_attributes_are_refused():
+    with pytest.raises(TypeError, match="foo"):
+        op.nn.softmax(relay.var("x"), foo=1)
+    with pytest.raises(RelayError, match="no attribute foo"):
+        op.call("nn.softmax", relay.var("x"), foo=1)

@@ -1,0 +1,7 @@
+"""Relay programs as text: `#[version = "0.0.5"]`, functions, data types, and a metadata section for what text does not say."""
+
+from relayc.frontend.relay.text.lexer import ParseError
+from relayc.frontend.relay.text.parser import parse_expr, parse_module
+from relayc.frontend.relay.text.printer import astext, pretty
+
+__all__ = ["ParseError", "astext", "parse_expr", "parse_module", "pretty"]

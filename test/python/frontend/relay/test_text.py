@@ -1,0 +1,181 @@
+"""Relay programs as text, and back."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from relayc.frontend.relay import ast as relay
+from relayc.frontend.relay.op import op
+from relayc.frontend.relay.text import ParseError, parse_expr, parse_module
+from relayc.symbolic import symbol
+
+LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
+
+
+def round_trip(program):
+    text = program.astext()
+    back = parse_expr(text) if isinstance(program, relay.Expr) else parse_module(text)
+    relay.assert_structural_equal(back, program, map_free_vars=True)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "text"),
+    [
+        (42, "int16", "42i16"),
+        (42, "int32", "42"),
+        (-42, "int64", "-42i64"),
+        (3.0, "float16", "3f16"),
+        (3.0, "float32", "3f"),
+        (0.1, "float64", "0.1f64"),
+        (1e11, "float32", "1e+11f"),
+        (True, "bool", "True"),
+    ],
+)
+def test_scalars(value, dtype, text):
+    constant = relay.const(value, dtype)
+    assert str(constant) == text
+    round_trip(constant)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float8_e4m3fn", "bool", "float64"])
+def test_constants_are_in_the_metadata(dtype):
+    values = np.arange(6).reshape(2, 3).astype(getattr(ml_dtypes, dtype, dtype))
+    text = round_trip(relay.const(values) + relay.const(np.inf))
+    assert "meta[relay.Constant][0]" in text and "#[metadata]" in text
+
+
+def test_what_is_used_once_is_written_where_it_ends():
+    x = relay.var("x", shape=(2, 3))
+    one = op.exp(x)
+    f = relay.Function([x], op.add(one, one))
+    assert str(f) == "fn (%x: Tensor[(2, 3), float32]) {\n  %0 = exp(%x);\n  add(%0, %0)\n}"
+
+
+def test_attributes_that_are_defaults_are_left_out():
+    x = relay.var("x")
+    assert str(op.nn.softmax(x)) == "free_var %x;\nnn.softmax(%x)"
+    assert "axis=2" in round_trip(op.nn.softmax(x, axis=2))
+    assert "transpose_b=True" in round_trip(op.nn.batch_matmul(x, x))
+    round_trip(op.nn.pad(x, ((0, 0), (1, 2))))
+    round_trip(op.clip(x, -np.inf, 1e-7))
+    round_trip(op.cast(x, "int8"))
+
+
+def test_names_are_made_unique_and_readable():
+    a, b = relay.var("a"), relay.var("a")
+    assert "%a, %a1" in round_trip(relay.Function([a, b], a + b))
+    assert "%v1" in round_trip(relay.var("1"))
+    assert "%base/x" in round_trip(relay.var("base/x"))
+    round_trip(relay.Tuple([relay.TupleGetItem(relay.var("layer.weight 2"), 0), relay.var("x.0")]))
+
+
+def test_symbols_are_in_the_metadata():
+    x = relay.var("x", shape=(symbol("n"), 2 * symbol("n"), relay.Any()))
+    text = round_trip(relay.Function([x], x))
+    assert "Tensor[(meta[tir.SizeVar][0], meta[relayc.Size][0], ?), float32]" in text
+
+
+def test_control_flow_and_functions():
+    x, c, r = relay.var("x", "float32"), relay.var("c", "bool"), relay.var("r")
+    let = relay.Let(r, relay.RefCreate(x), relay.RefWrite(r, relay.RefRead(r)))
+    shared = relay.Let(relay.var("t"), x, x)
+    round_trip(relay.Function([x, c], relay.If(c, let, relay.Tuple([])), attrs={"Primitive": 1, "relay.reshape_only": None}))
+    assert "(\n" in round_trip(relay.Tuple([shared, shared]))
+    call = relay.Call(relay.Function([x], x), [relay.const(1.0)], relay.Attrs({"name": "f"}, "attrs.TestAttrs"))
+    assert 'name="f", attrs_type_key="attrs.TestAttrs"' in round_trip(call)
+
+
+def test_types():
+    a = relay.TypeVar("a")
+    for type_ in (
+        relay.FuncType([a, relay.TupleType([])], relay.RefType(a), [a]),
+        relay.TupleType([relay.scalar_type("bool")]),
+        relay.TensorType((3,), "int8x4"),
+    ):
+        round_trip(relay.Let(relay.Var("x", type_), relay.const(1), relay.const(2)))
+
+
+def test_modules():
+    text = (
+        LIST
+        + """
+def @length[A](%xs: List[A]) -> int32 {
+  match (%xs) {
+    Cons(_, %rest: List[A]) => { 1 + @length(%rest) },
+    Nil => 0,
+  }
+}
+
+def @main[A]() -> fn (A, List[A]) -> List[A] {
+  Cons
+}
+
+extern type T[A]
+"""
+    )
+    module = parse_module(text)
+    printed = round_trip(module)
+    assert LIST in printed and "def @main[A]() -> fn (A, List[A]) -> List[A] {\n  Cons\n}" in printed
+    assert module["main"].body is module.get_constructor("List", "Cons")
+    more = parse_module("def @g() { @length(Cons(1, Nil)) }", init_module=module)
+    assert [var.name_hint for var in more.get_global_vars()] == ["length", "main", "g"]
+
+
+def test_expressions():
+    def same(a, b):
+        return relay.structural_equal(parse_expr(a), parse_expr(b))
+
+    assert same("1 * 1 + 1 < 1 == 1", "(((1 * 1) + 1) < 1) == 1") and not same("1 - 1 - 1", "1 - (1 - 1)")
+    assert same("/* a /* b */ c */ let %x = 1; %x // d", "let %y = 1; %y")
+    assert same("(); 1", "let %_ = (); 1") and same("--10", "10") and same("((1, 2), 3).0.1", "(((1, 2), 3).0).1")
+    assert same("%0 = 1; %1 = (%0, 2); %1.0", "(1, 2).0")
+    assert parse_expr("2147483648").dtype == "int64"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("let x = 1; x", "1:5: expected a variable, found 'x'"),
+        ("if (True) { let %x = 1; %x } else { %x }", "1:37: expected a variable that is bound here, found %x"),
+        ("1 +\n  nn.dilate(2)", "2:3: operator nn.dilate of Relay is not supported yet"),
+        ("nn.softmax(1, foo=2)", "1:1: nn.softmax: no attribute foo"),
+        ("32768i16", "1:1: expected an int16, found 32768"),
+        ("65520f16", "1:1: expected a float16"),
+        ("meta[relay.Constant][0]", "expected metadata of this number, found 0"),
+        ("let %x: Foo = 1; %x", "1:9: expected a type, found the name 'Foo'"),
+        ("%1", "expected an expression of this number before"),
+        ("/* 1", "expected an end of the comment"),
+    ],
+)
+def test_errors_point_at_the_place(text, message):
+    with pytest.raises(ParseError) as error:
+        parse_expr(text)
+    assert message in str(error.value)
+    assert str(error.value).splitlines()[-1].strip() == "^"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [LIST + LIST, "type A { B } type C { B }", "def @f() { 1 } def @f() { 2 }", '#[version = "0.0.4"]\ndef @f() { 1 }', "1"],
+)
+def test_wrong_modules_are_refused(text):
+    with pytest.raises(ParseError, match="expected"):
+        parse_module(text)
+
+
+def test_spans_are_those_of_the_text():
+    call = parse_expr("let %x = 1;\nexp(%x)").body
+    assert (call.span.line, call.span.column, call.span.end_column) == (2, 1, 8)
+    assert "span=from_string:2:1" in call.astext() and "span" not in str(call)
+
+
+def test_deep_programs():
+    depth = 10_000
+    names = [relay.Var("v") for _ in range(depth)]
+    body = names[-1]
+    for before, var in zip(names[-2::-1], names[:0:-1], strict=True):
+        body = relay.Let(var, before + before, body)
+    round_trip(body)
+    nested = parse_expr("exp(" * depth + "1f" + ")" * depth)
+    round_trip(nested)

@@ -1,0 +1,55 @@
+"""Types of operands that programs leave out, as the operator and its other operands say them: weights, biases, parameters of norms."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from relayc.frontend.relay.ast import types as t
+
+Known = Sequence["t.TensorType | None"]
+"""The types of the operands, None where one is not known."""
+_Rule = Callable[[Known, Mapping[str, Any]], "Sequence[Sequence[Any]] | None"]
+
+
+def _size(layout: str, shape: Sequence[Any], axis: str) -> Any:
+    return shape[layout.index(axis)]
+
+
+def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+    """The shape of the filters, in the order of their layout."""
+    data = known[0]
+    layout, kernel = attrs["data_layout"], attrs["kernel_layout"]
+    if data is None or attrs["channels"] is None or attrs["kernel_size"] is None or not (layout + kernel).isalpha():
+        return None
+    groups, inputs = attrs["groups"], _size(layout, data.shape, "C")
+    # The filters of a transposed convolution have the input channels first, and its results' channels by group.
+    is_transposed = kernel.find("I") < kernel.find("O")
+    sizes = dict(zip([axis for axis in kernel if axis not in "IO"], attrs["kernel_size"], strict=True))
+    by_group = inputs if isinstance(inputs, t.Any) or groups == 1 else inputs // groups
+    channels = attrs["channels"]
+    sizes |= {"I": inputs, "O": channels // groups} if is_transposed and "output_padding" in attrs else {"I": by_group, "O": channels}
+    return [[sizes[axis] for axis in kernel]]
+
+
+def _dense(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+    data = known[0]
+    return None if data is None or attrs["units"] is None else [[attrs["units"], data.shape[-1]]]
+
+
+def _along_axis(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+    """All other operands have a value for each element of an axis of the first."""
+    data = known[0]
+    return None if data is None else [[data.shape[attrs["axis"]]]] * (len(known) - 1)
+
+
+_RULES: dict[str, _Rule] = {
+    **{f"nn.conv{n}d{kind}": _conv for n in (1, 2, 3) for kind in ("", "_transpose")},
+    "nn.dense": _dense,
+    **dict.fromkeys(("nn.bias_add", "nn.prelu", "nn.batch_norm", "nn.layer_norm", "nn.instance_norm", "nn.group_norm"), _along_axis),
+}
+
+
+def operand_types(name: str, known: Known, attrs: Mapping[str, Any]) -> list[t.TensorType] | None:
+    """The types of the operands after the first; None where the operator does not say them."""
+    rule = _RULES.get(name)
+    shapes = None if rule is None else rule(known, attrs)
+    return None if shapes is None or known[0] is None else [t.TensorType(shape, known[0].dtype) for shape in shapes]

@@ -1,0 +1,113 @@
+"""Unification: types with parts that are to be found are made equal, by a union of what must be the same."""
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.functor import rebuilt_type, type_parts
+from relayc.frontend.relay.inference.errors import TypeInferenceError
+
+
+def substituted(type_: t.Type, values: Mapping[int, t.Type]) -> t.Type:
+    """A type in which others take the place of type variables, by their id."""
+    if isinstance(type_, t.TypeVar):
+        return values.get(id(type_), type_)
+    if isinstance(type_, (t.TensorType, t.IncompleteType, t.GlobalTypeVar)):
+        return type_
+    return rebuilt_type(type_, lambda part: substituted(part, values))
+
+
+class Unifier:
+    """What is known of incomplete types."""
+
+    def __init__(self) -> None:
+        # By id, with the key itself, so that no other object gets the id.
+        self._found: dict[int, tuple[t.IncompleteType, t.Type]] = {}
+
+    def find(self, type_: t.Type) -> t.Type:
+        """What a type is known to be, but for its parts."""
+        path = []
+        while isinstance(type_, t.IncompleteType) and id(type_) in self._found:
+            path.append(type_)
+            type_ = self._found[id(type_)][1]
+        for passed in path:
+            self._found[id(passed)] = passed, type_
+        return type_
+
+    def resolve(self, type_: t.Type) -> t.Type:
+        """What a type and its parts are known to be."""
+        found = self.find(type_)
+        if isinstance(found, (t.TensorType, t.IncompleteType, t.TypeVar, t.GlobalTypeVar)):
+            return found
+        return rebuilt_type(found, self.resolve)
+
+    def is_complete(self, type_: t.Type) -> bool:
+        """Whether all of a type is known."""
+        found = self.find(type_)
+        return not isinstance(found, t.IncompleteType) and all(map(self.is_complete, type_parts(found)))
+
+    def instantiate(self, type_: t.FuncType, args: Sequence[t.Type] = ()) -> tuple[t.FuncType, tuple[t.Type, ...]]:
+        """A function type with types in the place of its parameters, given or to be found; and these types."""
+        made = tuple(args) or tuple(t.IncompleteType() for _ in type_.type_params)
+        values = {id(param): arg for param, arg in zip(type_.type_params, made, strict=True)}
+        inputs = [substituted(arg, values) for arg in type_.arg_types]
+        return t.FuncType(inputs, substituted(type_.ret_type, values)), made
+
+    def unify(self, a: t.Type, b: t.Type) -> t.Type:
+        """The type that two types are; of a dimension that differs nothing is known. Raises TypeInferenceError where they cannot be one."""
+        a, b = self.find(a), self.find(b)
+        if a is b:
+            return a
+        if isinstance(a, t.IncompleteType) or isinstance(b, t.IncompleteType):
+            return self._bind(a, b) if isinstance(a, t.IncompleteType) else self._bind(b, a)  # type: ignore[arg-type] # one of them
+        if isinstance(a, t.FuncType) and isinstance(b, t.FuncType):
+            return self._functions(a, b)
+        if type(a) is not type(b):
+            self._fail(a, b)
+        if isinstance(a, t.TensorType):
+            assert isinstance(b, t.TensorType)
+            return self._tensors(a, b)
+        if isinstance(a, (t.TypeVar, t.GlobalTypeVar)):
+            is_name = isinstance(a, t.GlobalTypeVar) and a.name_hint == b.name_hint  # type: ignore[attr-defined] # of the same kind
+            return a if is_name else self._fail(a, b)
+        mine, others = list(type_parts(a)), list(type_parts(b))
+        if len(mine) != len(others):
+            self._fail(a, b)
+        parts = iter([self.unify(x, y) for x, y in zip(mine, others, strict=True)])
+        return rebuilt_type(a, lambda _: next(parts))
+
+    def _functions(self, a: t.FuncType, b: t.FuncType) -> t.Type:
+        if len(a.arg_types) != len(b.arg_types):
+            self._fail(a, b)
+        if len(a.type_params) == len(b.type_params) > 0:
+            return a if self._are_same(a, b) else self._fail(a, b)
+        x = self.instantiate(a)[0] if a.type_params else a
+        y = self.instantiate(b)[0] if b.type_params else b
+        args = [self.unify(p, q) for p, q in zip(x.arg_types, y.arg_types, strict=True)]
+        return t.FuncType(args, self.unify(x.ret_type, y.ret_type))
+
+    def _are_same(self, a: t.FuncType, b: t.FuncType) -> bool:
+        """Makes two polymorphic functions one whose parameters are those of the first."""
+        renamed, _ = self.instantiate(b, a.type_params)
+        for p, q in zip((*a.arg_types, a.ret_type), (*renamed.arg_types, renamed.ret_type), strict=True):
+            self.unify(p, q)
+        return True
+
+    def _tensors(self, a: t.TensorType, b: t.TensorType) -> t.Type:
+        if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+            self._fail(a, b)
+        if any(isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a.shape, b.shape, strict=True)):
+            self._fail(a, b)
+        return a if a.shape == b.shape else t.TensorType([x if x == y else t.Any() for x, y in zip(a.shape, b.shape, strict=True)], a.dtype)
+
+    def _bind(self, variable: t.IncompleteType, type_: t.Type) -> t.Type:
+        if self._occurs(variable, type_):
+            raise TypeInferenceError(f"expected a type that is no part of itself, found {self.resolve(type_)}")
+        self._found[id(variable)] = variable, type_
+        return type_
+
+    def _occurs(self, variable: t.IncompleteType, type_: t.Type) -> bool:
+        return any(self.find(part) is variable or self._occurs(variable, self.find(part)) for part in type_parts(type_))
+
+    def _fail(self, a: t.Type, b: t.Type) -> NoReturn:
+        raise TypeInferenceError(f"expected the type {self.resolve(a)}, found {self.resolve(b)}")

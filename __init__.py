@@ -78,7 +78,7 @@ _HOMES = {
     "relayc.pipelines.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
 }
-_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "runtime", "te", "tir", "tools")
+_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "te", "tir", "tools")
 
 
 def __getattr__(name: str) -> Any:

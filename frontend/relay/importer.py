@@ -1,17 +1,22 @@
-"""Programs of the relay stage as models: they are what they are imported as."""
+"""Programs of the relay stage as models: they are what they are imported as. Those of the Relay language are lowered."""
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import check_scopes
 from relayc.frontend.registry import Progress
+from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.dims import bind_dims
+from relayc.frontend.relay.lowering import lower
+from relayc.frontend.relay.text import parse_module
 from relayc.symbolic import Size
 
 
 def from_relay(
-    model: IRModule | Program,
+    model: IRModule | Program | RelayModule | str | os.PathLike[str],
     *,
     shapes: Mapping[str, Sequence[Size | str]] | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
@@ -19,14 +24,18 @@ def from_relay(
 ) -> IRModule:
     """The module of a program: itself, or that of a Program so far (`Program.module`), which may grow on.
 
-    What `dims` says of symbols holds in the module from then on.
+    A module of the Relay language, or the path of its text, is lowered. What `dims` says of symbols holds in the module from then on.
 
     Raises:
       ValueError: `shapes` has any: the types of a program's inputs stand in it; `dims` names no symbol of a function's arguments.
-      RelayError, MLIRError: a Program is not a right one, or a symbol is used where it has no value.
+      RelayError, MLIRError: a Program or a module of the Relay language is invalid, or uses a symbol where it has no value.
     """
     if shapes:
         raise ValueError(f"shapes: expected none for a program of the relay stage, whose inputs have types, found {', '.join(shapes)}")
+    if isinstance(model, (str, os.PathLike)):
+        model = parse_module(Path(model).read_text(encoding="utf-8"), os.fspath(model))
+    if isinstance(model, RelayModule):
+        model = lower(model)
     mod = model.module() if isinstance(model, Program) else model
     check_scopes(mod.module)
     if dims:

@@ -110,26 +110,26 @@ def test_the_command_line_takes_what_frontends_take(toy, toy_file, capsys):
     assert cli.main(["run", str(toy_file)]) == 0
     assert "output y: float32[6]" in capsys.readouterr().out
     assert cli.main(["run", "model.txt"]) == 1
-    assert "expected a path that ends in .onnx or .toy, " in capsys.readouterr().err
+    assert "expected a path that ends in .onnx or .relay or .toy, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["model", "model.txt", "", "model.onnx.bak"])
 def test_a_path_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(name):
     with pytest.raises(
-        ValueError, match=r"model: expected a path that ends in \.onnx, bytes, .*onnx\.ModelProto, .*relayc\.Program, found the"
+        ValueError, match=r"model: expected a path that ends in \.onnx or \.relay, bytes, .*onnx\.ModelProto, .*relayc\.RelayModule, found the"
     ):
         relayc.compile(name)
 
 
 @pytest.mark.parametrize("model", [None, 3, object(), [b"x"], np.zeros(3)])
 def test_an_object_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(model):
-    expected = r"model: expected a path that ends in \.onnx, bytes, .*relayc\.IRModule or relayc\.Program, found " + type(model).__name__
+    expected = r"model: expected a path that ends in \.onnx or \.relay, bytes, .*relayc\.Program or relayc\.RelayModule, found " + type(model).__name__
     with pytest.raises(TypeError, match=expected):
         relayc.compile(model)
 
 
 def test_what_a_frontend_adds_is_listed(toy):
-    assert accepted().startswith("a path that ends in .onnx or .toy, bytes, ") and accepted().endswith(" or Graph")
+    assert accepted().startswith("a path that ends in .onnx or .relay or .toy, bytes, ") and accepted().endswith(" or Graph")
 
 
 def test_every_form_of_a_model_is_taken(tmp_path):

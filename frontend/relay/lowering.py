@@ -1,0 +1,364 @@
+"""Programs of the Relay language as programs of the relay dialect.
+
+Functions are values only while a program is lowered: one that is called is known there, and its body takes the place of the call. Global
+functions on tensors are functions of the dialect; functions that call themselves last are loops.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.functor import post_order
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.builder import Expr as Built
+from relayc.frontend.relay.builder import Program
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.inference.operators import to_dialect
+from relayc.frontend.relay.loops import LoopForm, callee_of, is_self_call, loop_form, uses
+from relayc.frontend.relay.op.rules import apply
+from relayc.symbolic import Dim, symbol
+from relayc.trampoline import Call, trampoline
+
+Value = Any
+"""A tensor of the program being built, a tuple of values, or a Closure."""
+
+
+@dataclass
+class Scope:
+    """The values of variables and expressions where code is built, and in the scopes around.
+
+    A value that a branch, a loop or a call has computed is known in it only: it is none of the block around, or depends on arguments.
+    """
+
+    outer: "Scope | None" = None
+    values: dict[Any, Value] = field(default_factory=dict)
+
+    def find(self, key: Any) -> Value | None:
+        """The value of a variable's identity or an expression; None where it has none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.values:
+                return scope.values[key]
+            scope = scope.outer
+        return None
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A function that is known while the program is lowered, with the scope that it is defined in.
+
+    Attributes:
+      name: what it is known by in itself.
+    """
+
+    function: e.Function
+    scope: Scope
+    name: Any = None
+
+
+@dataclass(frozen=True)
+class Global:
+    """A function of the dialect's program."""
+
+    name: str
+
+
+def lower(module: RelayModule) -> IRModule:
+    """A module as a program of the relay dialect.
+
+    Global functions on tensors and tuples of them become its functions; main is one. A dimension of which nothing is known is a symbol.
+
+    Raises:
+      TypeInferenceError: types do not fit.
+      RelayError: an operator's rules are broken, or something has no form in the dialect yet: data types, references, functions that are
+        known only when the program runs.
+    """
+    return _Lowering(infer_module(module)).run()
+
+
+class _Emitter:
+    """Builds operators of calls, on values."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def emit(self, name: str, *operands: Built, **attributes: Any) -> Value:
+        return self._program.apply(name, *operands, **attributes)
+
+    def type_of(self, value: Value) -> RelayType:
+        if isinstance(value, tuple):
+            return TupleType(tuple(map(self.type_of, value)))
+        if not isinstance(value, Built):
+            raise RelayError("expected tensors, found a function")
+        return type_of(value.value)
+
+    def fields(self, value: Value) -> Sequence[Value]:
+        return value if isinstance(value, tuple) else [value]
+
+
+class _Lowering:
+    """One module while it is lowered."""
+
+    def __init__(self, module: RelayModule) -> None:
+        self._module = module
+        self._program = Program()
+        self._emitter = _Emitter(self._program)
+        self._symbols: set[str] = set()
+        self._first_order = {v.name_hint: f for v, f in module.functions.items() if _is_first_order(f)}
+
+    # ---- functions
+
+    def run(self) -> IRModule:
+        """Lowers the functions, those that others call first."""
+        order, recursive = _call_order(self._first_order)
+        if not order:
+            raise RelayError("expected a function on tensors, found none in the module")
+        types = {name: self._parameter_types(self._first_order[name]) for name in order}
+        for name in recursive:  # of what is called before it is defined, the type is known alone
+            self._program.declare(name, types[name], _nested(self._dialect_type(self._first_order[name].ret_type, name)))
+        for name in order:
+            function = self._first_order[name]
+            self._program.function(lambda *args, f=function, n=name: self._body(f, n, args), name=name, **types[name])
+        return self._program.module()
+
+    def _body(self, function: e.Function, name: str, args: Sequence[Value]) -> Value:
+        scope = Scope()
+        form = loop_form(function, name) if uses(function.body, name) else None
+        if form is not None:
+            return self._loop(Closure(function, scope, name), form, tuple(args))
+        scope.values.update((p.vid, arg) for p, arg in zip(function.params, args, strict=True))
+        return self._data(function.body, trampoline(self._value(function.body, scope)))
+
+    def _parameter_types(self, function: e.Function) -> dict[str, Any]:
+        """The types of parameters by names that are all different."""
+        found: dict[str, Any] = {}
+        for param in function.params:
+            name, count = param.name_hint or "arg", 0
+            while name in found:
+                count += 1
+                name = f"{param.name_hint}_{count}"
+            found[name] = self._dialect_type(param.type_annotation, name)
+        return found
+
+    def _dialect_type(self, type_: t.Type | None, name: str) -> RelayType:
+        """A type in which dimensions that are not known are new symbols, named after what it is the type of."""
+        stem = re.sub(r"\W", "_", name, flags=re.ASCII)
+
+        def fresh() -> Dim:
+            count = 0
+            while f"{stem}_{count}" in self._symbols:
+                count += 1
+            self._symbols.add(f"{stem}_{count}")
+            return symbol(f"{stem}_{count}")
+
+        assert type_ is not None
+        return to_dialect(type_, fresh)
+
+    # ---- expressions
+
+    def _failed(self, expr: e.Expr, message: str) -> RelayError:
+        place = "" if expr.span is None else f" at {expr.span}"
+        return RelayError(f"{type(expr).__name__}{place}: {message}")
+
+    def _data(self, expr: e.Expr, value: Value) -> Value:
+        """A value that is tensors, and no function. Raises RelayError."""
+        if isinstance(value, tuple):
+            return tuple(self._data(expr, part) for part in value)
+        if isinstance(value, (Closure, Global)):
+            raise self._failed(expr, "a function as a result, which is known only when the program runs, is not supported yet")
+        return value
+
+    def _value(self, expr: e.Expr, scope: Scope) -> Call[Value]:
+        key = expr.vid if isinstance(expr, e.Var) else expr
+        found = scope.find(key)
+        if found is None:
+            found = scope.values[key] = yield self._made(expr, scope)
+        return found
+
+    def _made(self, expr: e.Expr, scope: Scope) -> Call[Value]:
+        if isinstance(expr, e.Var):
+            raise self._failed(expr, f"expected a variable that is bound, found %{expr.name_hint}")
+        if isinstance(expr, e.Constant):
+            return self._program.constant(expr.data.numpy())
+        if isinstance(expr, e.GlobalVar):
+            if expr.name_hint in self._first_order:
+                return Global(expr.name_hint)
+            return Closure(self._module[expr], Scope(), expr.name_hint)
+        if isinstance(expr, e.Function):
+            return Closure(expr, scope)
+        if isinstance(expr, e.Let):
+            return (yield self._lets(expr, scope))
+        if isinstance(expr, e.Call):
+            return (yield self._call(expr, scope))
+        if isinstance(expr, e.Tuple):
+            fields = []
+            for part in expr.fields:
+                fields.append((yield self._value(part, scope)))
+            return tuple(fields)
+        if isinstance(expr, e.TupleGetItem):
+            return (yield self._value(expr.tuple_value, scope))[expr.index]
+        if isinstance(expr, e.If):
+            cond = yield self._value(expr.cond, scope)
+            return self._branch(expr, cond, expr.true_branch, expr.false_branch, scope)
+        what = "data types are" if isinstance(expr, (e.Match, e.Constructor)) else "references are"
+        raise self._failed(expr, f"{what} not supported yet when a program is compiled")
+
+    def _lets(self, expr: e.Expr, scope: Scope) -> Call[Value]:
+        while isinstance(expr, e.Let):
+            scope.values[expr.var.vid] = _named((yield self._value(expr.value, scope)), expr.var)
+            expr = expr.body
+        return (yield self._value(expr, scope))
+
+    def _branch(self, expr: e.If, cond: Value, then: e.Expr, otherwise: e.Expr, scope: Scope) -> Value:
+        def of(branch: e.Expr) -> Value:
+            return self._data(branch, trampoline(self._value(branch, Scope(scope))))
+
+        return self._checked(expr, lambda: self._program.if_else(cond, lambda: of(then), lambda: of(otherwise)))
+
+    def _checked(self, expr: e.Expr, build_: Any) -> Any:
+        """What a function builds; its errors get the place of the expression."""
+        try:
+            return build_()
+        except RelayError as error:
+            if expr.span is None or str(expr.span) in str(error):
+                raise
+            raise RelayError(f"{expr.span}: {error}") from None
+
+    # ---- calls
+
+    def _call(self, call: e.Call, scope: Scope) -> Call[Value]:
+        args = []
+        for arg in call.args:
+            args.append((yield self._value(arg, scope)))
+        if isinstance(call.op, e.Op):
+            attrs = {} if call.attrs is None else call.attrs
+            with ir.Location.name(call.op.name if call.span is None else str(call.span)):
+                return self._checked(call, lambda: apply(self._emitter, call.op.name, args, attrs, call.args))  # type: ignore[attr-defined]
+        callee = yield self._value(call.op, scope)
+        if isinstance(callee, Global):
+            made = self._checked(call, lambda: self._program.call(callee.name, *(self._data(call, a) for a in args)))
+            return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
+        if not isinstance(callee, Closure):
+            raise self._failed(call, "expected a function, found tensors")
+        return (yield self._apply(call, callee, tuple(args)))
+
+    def _apply(self, call: e.Call, callee: Closure, args: tuple[Value, ...]) -> Call[Value]:
+        """The body of a function in the place of a call."""
+        function = callee.function
+        if callee.name is not None and uses(function.body, callee.name):
+            form = loop_form(function, callee.name)
+            if form is None:
+                name = getattr(callee.name, "name_hint", callee.name)
+                message = "calls itself before its end: only global functions on tensors can do so yet"
+                raise self._failed(call, f"{name} {message}")
+            return self._loop(callee, form, tuple(self._data(call, a) for a in args))
+        inner = Scope(callee.scope, {p.vid: arg for p, arg in zip(function.params, args, strict=True)})
+        return (yield self._value(function.body, inner))
+
+    def _loop(self, closure: Closure, form: LoopForm, args: tuple[Value, ...]) -> Value:
+        """A loop whose rounds are the calls of a function by itself."""
+        params = closure.function.params
+
+        def entered(values: Sequence[Value]) -> Scope:
+            scope = Scope(closure.scope, {p.vid: value for p, value in zip(params, values, strict=True)})
+            for let in form.lets:
+                scope.values[let.var.vid] = _named(trampoline(self._value(let.value, scope)), let.var)
+            return scope
+
+        def condition(*values: Value) -> Value:
+            found = trampoline(self._value(form.branch.cond, entered(values)))
+            return found if form.goes_on else self._emitter.emit("logical_not", found)
+
+        def step(*values: Value) -> Value:
+            return trampoline(self._next(form.step, closure.name, entered(values)))
+
+        types = [self._dialect_type(p.type_annotation, p.name_hint) for p in params]
+        grows = any(isinstance(d, Dim) for type_ in types for d in _sizes(type_))
+        carried = _nested(TupleType(tuple(types))) if grows else None
+        last = self._program.while_loop(condition, step, args, carried)
+        return self._data(form.result, trampoline(self._value(form.result, entered(last))))
+
+    def _next(self, expr: e.Expr, callee: Any, scope: Scope) -> Call[Value]:
+        """The arguments of the next round."""
+        while isinstance(expr, e.Let):
+            scope.values[expr.var.vid] = _named((yield self._value(expr.value, scope)), expr.var)
+            expr = expr.body
+        if isinstance(expr, e.If):
+            branch, cond = expr, (yield self._value(expr.cond, scope))
+
+            def of(part: e.Expr) -> Value:
+                return trampoline(self._next(part, callee, Scope(scope)))
+
+            return self._program.if_else(cond, lambda: of(branch.true_branch), lambda: of(branch.false_branch))
+        assert isinstance(expr, e.Call) and is_self_call(expr, callee)
+        args = []
+        for arg in expr.args:
+            args.append(self._data(expr, (yield self._value(arg, scope))))
+        return tuple(args)
+
+
+def _named(value: Value, var: e.Var) -> Value:
+    """A value that a variable is bound to: a function without a name is known by it."""
+    return Closure(value.function, value.scope, var.vid) if isinstance(value, Closure) and value.name is None else value
+
+
+def _sizes(type_: RelayType) -> Iterator[Any]:
+    for part in (type_,) if isinstance(type_, TensorType) else type_.flat:
+        yield from part.shape
+
+
+def _nested(type_: RelayType) -> Any:
+    """A type as a Python tuple of types where it is one of a tuple."""
+    return type_ if isinstance(type_, TensorType) else tuple(map(_nested, type_.fields))
+
+
+def _like(type_: t.Type, flat: list[Value]) -> Value:
+    """Tensors as the tuples of a type; they are taken from the list."""
+    if isinstance(type_, t.TupleType):
+        return tuple(_like(part, flat) for part in type_.fields)
+    return flat.pop(0)
+
+
+def _is_data(type_: t.Type | None) -> bool:
+    return all(map(_is_data, type_.fields)) if isinstance(type_, t.TupleType) else isinstance(type_, t.TensorType)
+
+
+def _is_first_order(function: e.Function) -> bool:
+    """Whether a function is one of tensors."""
+    types = [*(p.type_annotation for p in function.params), function.ret_type]
+    return not function.type_params and all(map(_is_data, types))
+
+
+def _call_order(functions: Mapping[str, e.Function]) -> tuple[list[str], set[str]]:
+    """The names of functions, those that others name first; and those that name themselves, by others too, in a way that is no loop."""
+    named = {name: _named_in(function, name, functions) for name, function in functions.items()}
+    order: list[str] = []
+    state: dict[str, bool] = {}
+    recursive: set[str] = set()
+    for root in functions:
+        waiting: list[tuple[str, bool]] = [(root, False)]
+        while waiting:
+            name, done = waiting.pop()
+            if done:
+                state[name] = True
+                order.append(name)
+            elif name not in state:
+                state[name] = False
+                waiting.append((name, True))
+                waiting.extend((other, False) for other in sorted(named[name]))
+            elif not state[name]:
+                recursive.add(name)
+    return order, recursive
+
+
+def _named_in(function: e.Function, name: str, functions: Mapping[str, e.Function]) -> set[str]:
+    found = {str(callee_of(node)) for node in post_order(function.body) if isinstance(node, e.GlobalVar)}
+    is_loop = name in found and loop_form(function, name) is not None
+    return (found & functions.keys()) - ({name} if is_loop else set())

@@ -1,0 +1,102 @@
+"""`relay.build`: a program as a graph, its functions and its parameters."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from relayc.frontend.relay.ast import Expr, Function, RelayModule, bind_params_by_name
+from relayc.pipelines.driver import compile
+from relayc.pipelines.target import Target
+from relayc.runtime.device import Device
+from relayc.runtime.graph_executor import GraphExecutor
+from relayc.runtime.module import Module
+
+Params = Mapping[str, Any]
+_CPU = "llvm"
+"""What Relay calls the CPU."""
+
+
+def as_module(program: RelayModule | Expr, params: Params | None = None) -> RelayModule:
+    """A program as a module with constants in the place of the parameters of main. Raises RelayError."""
+    module = program.shallow_copy() if isinstance(program, RelayModule) else RelayModule.from_expr(program)
+    if params:
+        main = module["main"]
+        assert isinstance(main, Function)
+        module["main"] = bind_params_by_name(main, params)
+    return module
+
+
+def compiled(program: RelayModule | Expr, target: "str | Target | None" = None, params: Params | None = None) -> Module:
+    """A program compiled for a target: the CPU by default, which has Relay's name for it too. Raises as `relayc.compile` does."""
+    return compile(as_module(program, params), "cpu" if target in (None, _CPU) else target)
+
+
+class ExecutorFactory:
+    """What `build` gives: `factory["default"](device)` is an executor; it unpacks into graph, functions and parameters.
+
+    Attributes:
+      module: the compiled module.
+    """
+
+    def __init__(self, module: Module, name: str, params: Params | None) -> None:
+        self.module = module
+        self._name, self._params = name, dict(params or {})
+
+    @property
+    def graph_json(self) -> str:
+        """The graph as TVM's JSON."""
+        return self.module.graph_json
+
+    @property
+    def lib(self) -> Any:
+        """The functions that the graph calls."""
+        return self.module.lib
+
+    @property
+    def params(self) -> Mapping[str, np.ndarray]:
+        """The parameters that the graph reads."""
+        return self.module.params
+
+    def get_graph_json(self) -> str:
+        """The graph as TVM's JSON."""
+        return self.graph_json
+
+    def get_lib(self) -> Any:
+        """The functions that the graph calls."""
+        return self.lib
+
+    def get_params(self) -> Mapping[str, np.ndarray]:
+        """The parameters that the graph reads."""
+        return self.params
+
+    def __getitem__(self, name: str) -> Callable[..., GraphExecutor]:
+        """Makes an executor for a device. Raises KeyError for another name than that of the module."""
+        if name != self._name:
+            raise KeyError(f"expected the module {self._name!r}, found {name!r}")
+
+        def create(*devices: Any) -> GraphExecutor:
+            for device in devices:
+                Device(device)
+            return GraphExecutor(self.module)
+
+        return create
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.graph_json, self.lib, self.params))
+
+
+def build(
+    mod: RelayModule | Expr, target: "str | Target | None" = None, params: Params | None = None, mod_name: str = "default"
+) -> ExecutorFactory:
+    """Compiles a program for TVM's graph executor.
+
+    Args:
+      target: "cpu" (or Relay's "llvm"), "cuda", or a Target.
+      params: arrays that take the place of parameters of main, by name.
+
+    Raises:
+      RelayError: the program is not a right one.
+      ValueError, TypeError: as `relayc.compile`.
+    """
+    return ExecutorFactory(compiled(mod, target, params), mod_name, params)

@@ -1,0 +1,160 @@
+"""Relay programs run."""
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc import relay
+from relayc.dialects.relay.base import RelayError
+from relayc.frontend.relay.lowering import lower
+
+X = np.array([[1, 2, 3], [4, 5, 6]], "float32")
+
+
+def run(source, *args):
+    program = relay.parse(source) if isinstance(source, str) else source
+    return relay.create_executor("graph", program if isinstance(program, relay.IRModule) else relay.IRModule.from_expr(program)).evaluate()(
+        *args
+    )
+
+
+def test_functions_loops_and_branches():
+    found = run(
+        """
+        def @id[A](%x: A) -> A { %x }
+        def @square(%x: float32) { (%x * %x, (%x, 1f)) }
+        def @factorial(%n: int32) -> int32 { if (%n < 2) { 1 } else { %n * @factorial(%n - 1) } }
+        def @doubled(%n: int32, %x: float32) -> float32 { if (%n < 1) { %x } else { @doubled(%n - 1, %x * 2f) } }
+        def @even(%n: int32) -> bool { if (%n < 1) { True } else { @odd(%n - 1) } }
+        def @odd(%n: int32) -> bool { if (%n < 1) { False } else { @even(%n - 1) } }
+        def @main(%x: Tensor[(2, 3), float32], %n: int32) {
+          let %sum = fn (%i, %y) {
+            let %more = %i < %n;
+            if (%more) { if (%i < 2) { %sum(%i + 1, %y + %x) } else { %sum(%i + 1, %y * 2f) } } else { (%y, %i).0 }
+          };
+          let %pair = fn [A](%a: A) { (%a, %a) };
+          let %twice = fn (%f, %v) { %f(%f(%v)) };
+          (%sum(0, %x), @id(%pair(%n).1), %twice(fn (%q: Tensor[(2, 3), float32]) { %q * %q }, %x),
+           @square(3f), @factorial(5), @doubled(3, 1f), @even(7))
+        }
+        """,
+        X,
+        4,
+    )
+    np.testing.assert_array_equal(found[0].numpy(), X * 3 * 4)
+    np.testing.assert_array_equal(found[2], X**4)
+    assert found[1] == 4 and found[3] == [9, [3, 1]] and found[4:] == [120, 8, False]
+
+
+def test_lowered_loops_are_loops():
+    module = relay.parse("def @main(%n: int32) -> int32 { if (%n < 10) { @main(%n + 3) } else { %n } }")
+    assert "relay.while" in str(lower(module)) and "call" not in str(lower(module))
+    assert run(module, 1) == 10
+
+
+def test_what_branches_share_is_computed_in_each():
+    c, x = relay.var("c", "bool"), relay.var("x", shape=(2, 3))
+    shared = relay.exp(x)
+    branch = relay.If(c, shared + shared, relay.log(shared))
+    f = relay.Function([c, x], relay.Tuple([branch, shared]))
+    for cond, expected in ((True, 2 * np.exp(X)), (False, X)):
+        found = run(f, cond, X)
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+        np.testing.assert_allclose(found[1], np.exp(X), rtol=1e-5)
+
+
+def test_sizes_that_are_not_known():
+    x, y = (relay.var(name, shape=(relay.Any(), 3)) for name in "xy")
+    f = relay.create_executor().evaluate(relay.Function([x, y], relay.sum(x + y, axis=0)))
+    np.testing.assert_allclose(f(X, X), 2 * X.sum(0))
+    np.testing.assert_allclose(f(X[:1], X[:1]), 2 * X[0])
+    grown = relay.parse("""
+    def @main(%x: Tensor[(?, 3), float32]) {
+      let %f = fn (%i: int32, %y: Tensor[(?, 3), float32]) -> Tensor[(?, 3), float32] {
+        if (%i < 2) { %f(%i + 1, concatenate((%y, %x), axis=0)) } else { %y }
+      };
+      %f(0, %x)
+    }
+    """)
+    np.testing.assert_array_equal(run(grown, X), np.concatenate([X] * 3))
+
+
+def test_operators_with_rules_of_their_own():
+    x = relay.var("x", shape=(2, 3))
+    ops = [
+        relay.zeros_like(x),
+        relay.full_like(x, relay.const(7)),
+        relay.reshape_like(x, relay.var("y", shape=(3, 2))),
+        relay.nn.pad(x, ((1, 0), (0, 1)), 5),
+        relay.split(x, 3, axis=1).astuple(),
+        relay.std(x, axis=1),
+        relay.arange(relay.const(3)),
+        relay.nn.batch_matmul(relay.expand_dims(x, 0), relay.expand_dims(x, 0)),
+        relay.logsumexp(x, axis=1),
+    ]
+    y = relay.free_vars(ops[2])[1]
+    found = run(relay.Function([x, y], relay.Tuple(ops)), X, X.reshape(3, 2))
+    expected = [np.zeros_like(X), np.full_like(X, 7), X.reshape(3, 2), np.pad(X, ((1, 0), (0, 1)), constant_values=5)]
+    expected += [np.split(X, 3, 1), X.std(1), np.arange(3), (X @ X.T)[None], np.log(np.exp(X).sum(1))]
+    for value, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(value), right, rtol=1e-5)
+
+
+def test_models_are_compiled_from_text(tmp_path):
+    module = relay.parse(
+        "def @main(%x: Tensor[(2, 3), float32]) { %x + meta[relay.Constant][0] }", "x", None, {"relay.Constant": [relay.const(X)]}
+    )
+    path = tmp_path / "model.relay"
+    path.write_text(module.astext())
+    for model in (module, path, str(path)):
+        compiled = relayc.compile(model)
+        assert compiled.input_names == ("x",)
+        np.testing.assert_array_equal(compiled["main"](X), 2 * X)
+
+
+def test_build_gives_a_graph_executor():
+    x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))
+    weights = np.arange(12, dtype="float32").reshape(4, 3)
+    factory = relay.build(relay.Function([x, w], relay.nn.dense(x, w)), "llvm", params={"w": weights})
+    executor = factory["default"]("cpu")
+    executor.set_input("x", X)
+    executor.run()
+    np.testing.assert_allclose(executor.get_output(0).numpy(), X @ weights.T, rtol=1e-6)
+    graph, lib, params = factory
+    assert '"nodes"' in graph and lib is not None and len(params) == 1
+
+
+def test_executors_evaluate_expressions():
+    executor = relay.create_executor("vm", relay.parse("def @f(%x: float32, %p: (float32, int32)) { %p.0 - %x }"))
+    assert executor.evaluate(relay.const(2) + relay.const(3)) == 5
+    assert executor.evaluate(executor.mod.get_global_var("f"))(1, (4.0, 2)) == 3
+    assert executor.evaluate(executor.mod["f"])(p=(4.0, 2), x=1) == 3
+    v = relay.var("v", "int32")
+    assert executor.evaluate(v * v, {v: relay.const(3)}) == 9
+    with pytest.raises(TypeError, match="expected 2 argument"):
+        executor.evaluate(executor.mod["f"])(1)
+    with pytest.raises(ValueError, match="create_executor"):
+        relay.create_executor("tree")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("ref_read(ref(%x))", "RefRead at from_string:2:37: references are not supported yet"),
+        ("match (Box(%x)) { Box(%y) => %y }", "data types are not supported yet"),
+        ("let %f = if (%x < 1f) { fn (%a: float32) { %a } } else { fn (%a: float32) { %x } }; %f(%x)", "a function as a result"),
+        ("let %f = fn (%a: float32) -> float32 { if (%a < 1f) { %a } else { %f(%a) * 2f } }; %f(%x)", "f calls itself before its end"),
+    ],
+)
+def test_what_has_no_form_yet_is_refused(body, message):
+    module = relay.parse(f"type B[A] {{ Box(A) }}\ndef @main(%x: float32) -> float32 {{ {body} }}")
+    with pytest.raises(RelayError, match=message):
+        lower(module)
+
+
+def test_deep_programs():
+    x = relay.var("x", shape=(2, 3))
+    found: relay.Expr = x
+    for i in range(2_000):
+        found = relay.Let(relay.Var("v"), relay.const(1), found) if i % 2 else relay.negative(found)
+    assert str(lower(relay.IRModule.from_expr(found))).count("relay.negative") == 1_000

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.relay.ast import Function, GlobalVar, RelayModule, TupleType, Type, as_expr, bind, ndarray
+from relayc.frontend.relay.ast import Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, ndarray
 from relayc.frontend.relay.inference import infer_module
 from relayc.relay.build import Params, as_module, compiled
 from relayc.runtime.device import Device
@@ -35,7 +35,7 @@ class Executor:
           binds: expressions for free variables.
 
         Returns:
-          Arrays (`.numpy()` gives plain ones); a list of values for a tuple.
+          Arrays (`.numpy()` gives plain ones); a list of values for a tuple. Arguments are converted to the types of the parameters.
 
         Raises:
           RelayError, ValueError, TypeError: as `relayc.compile`.
@@ -100,9 +100,8 @@ def _python_function(compiled_main: Compiled, main: Function) -> Callable[..., A
 def _flat(value: Any, type_: Type | None) -> list[np.ndarray]:
     if isinstance(type_, TupleType):
         return [array for part, field in zip(value, type_.fields, strict=True) for array in _flat(part, field)]
-    plain = value.numpy() if hasattr(value, "numpy") else value
-    dtype = None if isinstance(plain, (np.ndarray, np.generic)) else DTYPES[type_.dtype]  # type: ignore[union-attr] # a tensor
-    return [np.asarray(plain, dtype)]
+    assert isinstance(type_, TensorType)
+    return [np.asarray(value.numpy() if hasattr(value, "numpy") else value, DTYPES[type_.dtype])]
 
 
 def _structured(type_: Type | None, flat: list[Any]) -> Any:

@@ -238,9 +238,9 @@ class _Lowering:
         for arg in call.args:
             args.append((yield self._value(arg, scope)))
         if isinstance(call.op, e.Op):
-            attrs = {} if call.attrs is None else call.attrs
-            with ir.Location.name(call.op.name if call.span is None else str(call.span)):
-                return self._checked(call, lambda: apply(self._emitter, call.op.name, args, attrs, call.args))  # type: ignore[attr-defined]
+            name, attrs = call.op.name, {} if call.attrs is None else call.attrs
+            with ir.Location.name(name if call.span is None else str(call.span)):
+                return self._checked(call, lambda: apply(self._emitter, name, args, attrs, call.args))
         callee = yield self._value(call.op, scope)
         if isinstance(callee, Global):
             made = self._checked(call, lambda: self._program.call(callee.name, *(self._data(call, a) for a in args)))

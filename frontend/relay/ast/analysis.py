@@ -89,10 +89,10 @@ def all_type_vars(node: "e.Expr | t.Type", mod: "RelayModule | None" = None) -> 
 
 def bound_type_vars(node: "e.Expr | t.Type", mod: "RelayModule | None" = None) -> list[t.TypeVar]:
     """The type variables that functions and function types in an expression or a type bind, in order."""
-    functions = [] if isinstance(node, t.Type) else [n for n in _pre_order(node) if isinstance(n, e.Function)]
-    types = [part for part in _type_nodes(node) if isinstance(part, t.FuncType)]
+    binders: list[Any] = [] if isinstance(node, t.Type) else [n for n in _pre_order(node) if isinstance(n, e.Function)]
+    binders += [part for part in _type_nodes(node) if isinstance(part, t.FuncType)]
     data = list(node.type_vars) if isinstance(node, e.TypeData) else []
-    return _once([*data, *(var for binder in (*functions, *types) for var in binder.type_params)])
+    return _once([*data, *(var for binder in binders for var in binder.type_params)])
 
 
 def free_type_vars(node: "e.Expr | t.Type", mod: "RelayModule | None" = None) -> list[t.TypeVar]:

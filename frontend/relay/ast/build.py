@@ -51,7 +51,7 @@ def const(value: Any, dtype: Any = None, span: Span | None = None) -> Constant:
 class _Bind(ExprMutator):
     def __init__(self, values: Mapping[Var, Expr]) -> None:
         super().__init__()
-        self.memo_map.update(values)
+        self.memo_map.update(values.items())
 
 
 def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:

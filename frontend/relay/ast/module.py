@@ -28,7 +28,7 @@ class RelayModule(Node):
 
     def __init__(
         self,
-        functions: Mapping[GlobalVar | str, Function] | None = None,
+        functions: Mapping[Any, Function] | None = None,
         type_definitions: Mapping[GlobalTypeVar, TypeData] | None = None,
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
@@ -40,7 +40,7 @@ class RelayModule(Node):
     @staticmethod
     def from_expr(
         expr: Expr,
-        functions: Mapping[GlobalVar | str, Function] | None = None,
+        functions: Mapping[Any, Function] | None = None,
         type_defs: Mapping[GlobalTypeVar, TypeData] | None = None,
     ) -> "RelayModule":
         """A module whose function main is an expression: a function, or else one of its free variables."""
@@ -121,13 +121,13 @@ class RelayModule(Node):
                 return constructor
         raise KeyError(f"type {type_name} has no constructor {name}")
 
-    def update(self, other: "RelayModule | Mapping[GlobalVar | str, Function]") -> None:
+    def update(self, other: "RelayModule | Mapping[Any, Function]") -> None:
         """Adds what another module has, in the place of what has the same name here."""
         if isinstance(other, RelayModule):
             for data in other.type_definitions.values():
                 self[data.header] = data  # type: ignore[index]
-            other = other.functions  # type: ignore[assignment]
-        for var, function in other.items():  # type: ignore[union-attr]
+            other = other.functions
+        for var, function in other.items():
             self[var] = function
 
     def update_func(self, var: GlobalVar, function: Function) -> None:

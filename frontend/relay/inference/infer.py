@@ -101,9 +101,9 @@ class Inference:
             return (yield self._function(expr))
         if isinstance(expr, e.Op):
             raise self._failed(expr, "an operator that is not called is not supported yet: write a function around it")
-        parts = []
+        parts: list[t.Type] = []
         for part in children(expr):
-            parts.append(expr if isinstance(part, e.Op) else (yield self._type(part)))
+            parts.append(_BOOL if isinstance(part, e.Op) else (yield self._type(part)))  # that of an operator is not looked at
         if isinstance(expr, e.Call):
             return self._operator(expr, parts[1:]) if isinstance(expr.op, e.Op) else self._call(expr, parts[0], parts[1:])
         if isinstance(expr, e.Tuple):
@@ -247,15 +247,16 @@ class Inference:
             for inner, field in zip(pattern.patterns, fields, strict=True):
                 self._pattern(expr, inner, field)
         elif isinstance(pattern, e.PatternConstructor):
-            made = trampoline(self._type(pattern.constructor))
-            assert isinstance(made, t.FuncType)
-            function = self._unifier.instantiate(made)[0] if made.type_params else made
+            function = trampoline(self._type(pattern.constructor))
+            assert isinstance(function, t.FuncType)
+            if function.type_params:
+                function, _ = self._unifier.instantiate(function)
             self._unify(expr, function.ret_type, type_)
             if len(function.arg_types) != len(pattern.patterns):
                 expected = len(function.arg_types)
                 raise self._failed(expr, f"{pattern.constructor.name_hint}: expected {expected} pattern(s), found {len(pattern.patterns)}")
-            for inner, field in zip(pattern.patterns, function.arg_types, strict=True):
-                self._pattern(expr, inner, field)
+            for inner, input_type in zip(pattern.patterns, function.arg_types, strict=True):
+                self._pattern(expr, inner, input_type)
 
     # ---- results
 

@@ -35,6 +35,14 @@ def _dense(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | 
     return None if data is None or attrs["units"] is None else [[attrs["units"], data.shape[-1]]]
 
 
+def _matmul(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+    data = known[0]
+    if data is None or attrs["units"] is None:
+        return None
+    shape = [data.shape[-2 if attrs["transpose_a"] else -1], attrs["units"]]
+    return [shape[::-1] if attrs["transpose_b"] else shape]
+
+
 def _along_axis(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
     """All other operands have a value for each element of an axis of the first."""
     data = known[0]
@@ -44,6 +52,7 @@ def _along_axis(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any
 _RULES: dict[str, _Rule] = {
     **{f"nn.conv{n}d{kind}": _conv for n in (1, 2, 3) for kind in ("", "_transpose")},
     "nn.dense": _dense,
+    "nn.matmul": _matmul,
     **dict.fromkeys(("nn.bias_add", "nn.prelu", "nn.batch_norm", "nn.layer_norm", "nn.instance_norm", "nn.group_norm"), _along_axis),
 }
 

@@ -79,19 +79,13 @@ class Unifier:
     def _functions(self, a: t.FuncType, b: t.FuncType) -> t.Type:
         if len(a.arg_types) != len(b.arg_types):
             self._fail(a, b)
-        if len(a.type_params) == len(b.type_params) > 0:
-            return a if self._are_same(a, b) else self._fail(a, b)
-        x = self.instantiate(a)[0] if a.type_params else a
-        y = self.instantiate(b)[0] if b.type_params else b
-        args = [self.unify(p, q) for p, q in zip(x.arg_types, y.arg_types, strict=True)]
-        return t.FuncType(args, self.unify(x.ret_type, y.ret_type))
-
-    def _are_same(self, a: t.FuncType, b: t.FuncType) -> bool:
-        """Makes two polymorphic functions one whose parameters are those of the first."""
-        renamed, _ = self.instantiate(b, a.type_params)
-        for p, q in zip((*a.arg_types, a.ret_type), (*renamed.arg_types, renamed.ret_type), strict=True):
-            self.unify(p, q)
-        return True
+        # What has more type parameters is an instance of the other.
+        general, kept = (a, b) if len(a.type_params) >= len(b.type_params) else (b, a)
+        if general.type_params:
+            same = kept.type_params if len(kept.type_params) == len(general.type_params) else ()
+            general, _ = self.instantiate(general, same)
+        args = [self.unify(p, q) for p, q in zip(general.arg_types, kept.arg_types, strict=True)]
+        return t.FuncType(args, self.unify(general.ret_type, kept.ret_type), kept.type_params)
 
     def _tensors(self, a: t.TensorType, b: t.TensorType) -> t.Type:
         if a.dtype != b.dtype or len(a.shape) != len(b.shape):

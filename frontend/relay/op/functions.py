@@ -34,8 +34,18 @@ def call(name: str, operands: list[Any], attributes: dict[str, Any] | None = Non
     return Call(Op.get(name), args, attrs, None, span)
 
 
-def _function(found: Signature) -> Callable[..., Any]:
-    """The Python function of an operator."""
+_functions: dict[str, tuple[Signature, Callable[..., Any]]] = {}
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """The Python function of an operator. Raises UnsupportedOperator."""
+    found = signature(name)
+    if name not in _functions or _functions[name][0] is not found:
+        _functions[name] = found, _made(found)
+    return _functions[name][1]
+
+
+def _made(found: Signature) -> Callable[..., Any]:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     last = max((i for i, default in enumerate(found.parameters.values()) if default is REQUIRED), default=-1)
     parameters = [
@@ -140,7 +150,7 @@ class Operators:
         elif not self._prefix and name in _WRITTEN:
             return _WRITTEN[name]
         else:
-            return _function(signature(f"{self._prefix}{name}"))
+            return _function(f"{self._prefix}{name}")
         self.__dict__[name] = found
         return found
 

@@ -150,3 +150,23 @@ def _pad(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequ
     if _shape(emitter, value):
         value = emitter.emit("reshape", value, newshape=())
     return emitter.emit("nn.pad", args[0], value, pad_width=width, pad_mode=attrs["pad_mode"])
+
+
+def _product(name: str) -> Rule:
+    """Operands of different element types are multiplied in the type of the result, which holds what they hold."""
+
+    def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        dtype = attrs["out_dtype"]
+        if dtype and _dtype(emitter, args[0]) != _dtype(emitter, args[1]):
+            args = [_cast(emitter, value, dtype) for value in args]
+        rank = len(_shape(emitter, args[0]))
+        if attrs.get("transpose_a") and name == "nn.matmul" and rank > 2:
+            args[0] = emitter.emit("transpose", args[0], axes=(*range(rank - 2), rank - 1, rank - 2))
+            attrs["transpose_a"] = False
+        return _same(emitter, signature(name), args, attrs)
+
+    return rule
+
+
+_CONVOLUTIONS = [f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")]
+_RULES.update({name: _product(name) for name in ("nn.dense", "nn.matmul", "nn.batch_matmul", *_CONVOLUTIONS)})

@@ -50,13 +50,16 @@ _EXTRA: dict[str, dict[str, Any]] = {
 _INTERNAL = {"in_bounds", "distinct", "saturate", "round_mode", "scales", "aligned", "most_samples", "coordinates"}
 """Attributes that only the dialect has."""
 
+_POOLS = {f"nn.{kind}_pool{n}d": n for kind in ("max", "avg") for n in (1, 2, 3)}
 _ATTRIBUTE_DEFAULTS: dict[str, dict[str, Any]] = {
+    **{name: {"pool_size": REQUIRED} for name in _POOLS},
     "nn.batch_matmul": {"transpose_b": False},
     "nn.lrn": {"alpha": 0.0001},
 }
 """Defaults of attributes in text that are not those of the dialect."""
 
 _PYTHON_DEFAULTS: dict[str, dict[str, Any]] = {
+    **{name: {"pool_size": (1,) * n} for name, n in _POOLS.items()},
     "nn.batch_matmul": {"transpose_b": True},
     "nn.lrn": {"alpha": 0.00001},
     "nn.leaky_relu": {"alpha": 0.01},

@@ -44,7 +44,7 @@ class Token:
     """A piece of text.
 
     Attributes:
-      kind: "name", "local" (%x), "graph" (%0), "global" (@f), "number", "string", "mark" (punctuation) or "end".
+      kind: "version", "name", "local" (%x), "graph" (%0), "global" (@f), "number", "string", "mark" (punctuation) or "end".
       text: without what marks the kind; a string's value.
       begin, end: offsets.
     """
@@ -59,6 +59,7 @@ _NAME = r"[A-Za-z_]\w*(?:[./][A-Za-z_]\w*|/\w+)*"
 _TOKENS = re.compile(
     rf"""(?P<space>\s+|//[^\n]*)
     |(?P<comment>/\*)
+    |(?P<version>\#\[version\s*=\s*"[^"\n]*"\])
     |%(?P<graph>\d+)
     |%(?P<local>{_NAME})
     |@(?P<global>{_NAME})

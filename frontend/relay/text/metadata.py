@@ -35,15 +35,15 @@ class Metadata:
     def refer(self, item: Any) -> str:
         """The text that stands for an item: a constant, or a dimension with symbols. Raises TypeError for what has none."""
         if isinstance(item, Dim):
-            kind, key = (_SYMBOL if name_of(item) is not None else _SIZE), item
+            kind = _SIZE if name_of(item) is None else _SYMBOL
         elif isinstance(item, Constant):
-            kind, key = _CONSTANT, item
+            kind = _CONSTANT
         else:
             raise TypeError(f"expected a constant or a size, found {item!r} of type {type(item).__name__}: it has no text")
         found = self._items.setdefault(kind, [])
-        number = self._numbers.get((kind, key))
+        number = self._numbers.get((kind, item))
         if number is None:
-            number = self._numbers[kind, key] = len(found)
+            number = self._numbers[kind, item] = len(found)
             found.append(item)
         return f"meta[{kind}][{number}]"
 

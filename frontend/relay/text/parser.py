@@ -57,7 +57,7 @@ def parse_module(
 
 def _parser(text: str, name: str, metadata: Mapping[str, Sequence[Any]]) -> "Parser":
     source = Source(text, name)
-    begin, end = _after_version(source), len(text)
+    end = len(text)
     at = text.rfind(f"\n{HEADER}")
     if at >= 0:
         end = at
@@ -65,19 +65,12 @@ def _parser(text: str, name: str, metadata: Mapping[str, Sequence[Any]]) -> "Par
             metadata = read_metadata(text[at + 1 + len(HEADER) :])
         except RelayError as error:
             raise source.error(at + 1, str(error)) from None
-    return Parser(source, begin, end, metadata)
-
-
-def _after_version(source: Source) -> int:
-    """The offset after the version. Raises ParseError for another version."""
-    begin = len(source.text) - len(source.text.lstrip())
-    if not source.text.startswith("#[version", begin):
-        return begin
-    end = source.text.find("]", begin) + 1
-    found = source.text[begin:end].split('"')
-    if len(found) != 3 or found[1] != VERSION:
-        raise source.error(begin, f'expected #[version = "{VERSION}"], found {source.text[begin:end]}')
-    return end
+    parser = Parser(source, 0, end, metadata)
+    if parser.peek().kind == "version":
+        version = parser.next()
+        if version.text.split('"')[1] != VERSION:
+            raise parser.error(version, f'expected #[version = "{VERSION}"], found {version.text}')
+    return parser
 
 
 class Parser(TypeParser):
@@ -368,9 +361,7 @@ class Parser(TypeParser):
 
     def _match(self, start: Token) -> Call[e.Expr]:
         complete = not self.accept("?")
-        self.expect("(")
-        data = yield self._expr()
-        self.expect(")")
+        data = yield self._parentheses(self.expect("("))
         self.expect("{")
         clauses = []
         while not self.accept("}"):
@@ -406,11 +397,9 @@ class Parser(TypeParser):
             if dtype not in ("float16", "float32", "float64"):
                 raise self.error(token, f"expected a number of 16, 32 or 64 bits, found {token.text}")
             value = sign * float(text)
-            with np.errstate(over="ignore"):
-                array = ndarray(value, dtype)
-            if np.isinf(array) and not np.isinf(value):
+            if np.isfinite(value) and abs(value) > float(np.finfo(dtype).max):
                 raise self.error(token, f"expected a {dtype}, found {token.text}, which is beyond its range")
-            return e.Constant(array, span)
+            return e.Constant(ndarray(value, dtype), span)
         number = sign * int(text)
         fits = -(1 << 31) <= number < 1 << 31
         dtype = f"int{bits or (32 if fits or kind else 64)}"

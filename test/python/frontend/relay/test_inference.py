@@ -53,7 +53,9 @@ def test_operands_that_are_left_out():
     assert nhwc.args[1].type_annotation.shape == (1, 1, 6, 2)
     transposed = infer_expr(op.nn.conv2d_transpose(x, w, channels=6, kernel_size=(2, 3)))
     assert transposed.args[1].type_annotation.shape == (8, 6, 2, 3)
-    assert infer_expr(op.nn.dense(relay.var("z", shape=(2, 3)), w, units=5)).args[1].type_annotation.shape == (5, 3)
+    z = relay.var("z", shape=(2, 3))
+    assert infer_expr(op.nn.dense(z, w, units=5)).args[1].type_annotation.shape == (5, 3)
+    assert infer_expr(op.nn.matmul(z, w, units=5, transpose_a=True)).args[1].type_annotation.shape == (2, 5)
 
 
 def test_sizes_that_are_not_known():

@@ -100,6 +100,17 @@ def test_operators_with_rules_of_their_own():
         np.testing.assert_allclose(np.asarray(value), right, rtol=1e-5)
 
 
+def test_products_of_operands_that_differ():
+    a, b = relay.var("a", shape=(2, 3), dtype="uint8"), relay.var("b", shape=(4, 3), dtype="int8")
+    left, right = np.array([[255, 1, 2], [0, 7, 200]], "uint8"), np.arange(-6, 6, dtype="int8").reshape(4, 3)
+    found = run(relay.Function([a, b], relay.nn.dense(a, b, out_dtype="int32")), left, right)
+    np.testing.assert_array_equal(found.numpy(), left.astype("int32") @ right.T.astype("int32"))
+    x, w = relay.var("x", shape=(2, 3, 2)), relay.var("w", shape=(3, 4))
+    values = np.arange(12, dtype="float32").reshape(2, 3, 2)
+    found = run(relay.Function([x, w], relay.nn.matmul(x, w, transpose_a=True)), values, right.T)
+    np.testing.assert_array_equal(found.numpy(), values.transpose(0, 2, 1) @ right.T.astype("float32"))
+
+
 def test_models_are_compiled_from_text(tmp_path):
     module = relay.parse(
         "def @main(%x: Tensor[(2, 3), float32]) { %x + meta[relay.Constant][0] }", "x", None, {"relay.Constant": [relay.const(X)]}

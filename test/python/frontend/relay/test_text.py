@@ -129,6 +129,7 @@ def test_expressions():
     assert same("1 * 1 + 1 < 1 == 1", "(((1 * 1) + 1) < 1) == 1") and not same("1 - 1 - 1", "1 - (1 - 1)")
     assert same("/* a /* b */ c */ let %x = 1; %x // d", "let %y = 1; %y")
     assert same("(); 1", "let %_ = (); 1") and same("--10", "10") and same("((1, 2), 3).0.1", "(((1, 2), 3).0).1")
+    assert same("match (1, 2) { (%a, _) => %a }", "match ((1, 2)) { (%b, _) => { %b } }")
     assert same("%0 = 1; %1 = (%0, 2); %1.0", "(1, 2).0")
     assert parse_expr("2147483648").dtype == "int64"
 
@@ -162,6 +163,10 @@ def test_errors_point_at_the_place(text, message):
 def test_wrong_modules_are_refused(text):
     with pytest.raises(ParseError, match="expected"):
         parse_module(text)
+
+
+def test_the_version_may_come_after_comments():
+    assert "f" in parse_module('// a\n/* b */\n#[version = "0.0.5"]\ndef @f() { 1 }')
 
 
 def test_spans_are_those_of_the_text():

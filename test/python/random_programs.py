@@ -170,7 +170,7 @@ def least_of(dtype: str) -> float:
 
 
 def least(graph: Graph, onnx: bool = False) -> float:
-    """The distance that the narrowest type that is computed in explains by itself; positions of samples and ONNX's attributes are float32."""
+    """The distance that the narrowest type of a program explains by itself; positions of samples and attributes of ONNX are float32."""
     of_float32 = onnx or any(node.op.startswith(("image_", "nn_upsampling")) for node in graph.all_nodes())
     return max([least_of("float32") if of_float32 else 0.0, *(least_of(t.dtype) for t in graph.types.values())])
 

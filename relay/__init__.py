@@ -18,6 +18,7 @@ from relayc.frontend.relay import transform
 from relayc.frontend.relay.ast import *  # noqa: F403 (its __all__ are Relay's names)
 from relayc.frontend.relay.ast import RelayModule as IRModule
 from relayc.frontend.relay.ast import analysis
+from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op
 from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_module
@@ -30,6 +31,7 @@ __all__ = [
     "ExecutorFactory",
     "IRModule",
     "ParseError",
+    "Program",
     "TypeInferenceError",
     "UnsupportedOperator",
     "analysis",

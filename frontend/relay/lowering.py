@@ -279,9 +279,11 @@ class _Lowering:
         def step(*values: Value) -> Value:
             return trampoline(self._next(form.step, closure.name, entered(values)))
 
-        types = [self._dialect_type(p.type_annotation, p.name_hint) for p in params]
-        grows = any(isinstance(d, Dim) for type_ in types for d in _sizes(type_))
-        carried = _nested(TupleType(tuple(types))) if grows else None
+        carried = None  # the types of the arguments
+        if all(_is_data(p.type_annotation) for p in params):
+            types = tuple(self._dialect_type(p.type_annotation, p.name_hint) for p in params)
+            if any(isinstance(d, Dim) for type_ in types for d in _sizes(type_)):
+                carried = _nested(TupleType(types))
         last = self._program.while_loop(condition, step, args, carried)
         return self._data(form.result, trampoline(self._value(form.result, entered(last))))
 

@@ -26,21 +26,21 @@ def parameters(*values, ids=None):
 
 
 def pytest_generate_tests(metafunc):
+    marks = metafunc.definition.iter_markers("parametrize")
+    marked = {name.strip() for mark in marks for name in (mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0])}
     groups = {}
     for name in metafunc.fixturenames:
         found = getattr(metafunc.cls, name, None) or getattr(metafunc.module, name, None)
-        if isinstance(found, Parameter):
+        if isinstance(found, Parameter) and name not in marked:
             groups.setdefault(id(found.group), []).append((name, found))
     for members in groups.values():
         rows = list(zip(*(found.values for _, found in members), strict=True))
         names = ",".join(name for name, _ in members)
         metafunc.parametrize(names, rows if len(members) > 1 else [row[0] for row in rows], ids=members[0][1].ids)
-    marked = {name for mark in metafunc.definition.iter_markers("parametrize") for name in str(mark.args[0]).replace(" ", "").split(",")}
     names = [name for name in ("target", "dev") if name in metafunc.fixturenames and name not in marked]
     if names:
-        metafunc.parametrize(
-            ",".join(names), TARGETS if len(names) == 2 else [dict(zip(("target", "dev"), TARGETS[0], strict=True))[names[0]]]
-        )
+        values = [[dict(zip(("target", "dev"), row, strict=True))[name] for name in names] for row in TARGETS]
+        metafunc.parametrize(",".join(names), values if len(names) > 1 else [row[0] for row in values])
 
 
 def fixture(function=None, *, cache_return_value=False):

@@ -25,6 +25,7 @@ def test_functions_loops_and_branches():
         def @square(%x: float32) { (%x * %x, (%x, 1f)) }
         def @factorial(%n: int32) -> int32 { if (%n < 2) { 1 } else { %n * @factorial(%n - 1) } }
         def @doubled(%n: int32, %x: float32) -> float32 { if (%n < 1) { %x } else { @doubled(%n - 1, %x * 2f) } }
+        def @same[A](%n: int32, %x: A) -> A { if (%n < 1) { %x } else { @same(%n - 1, %x) } }
         def @even(%n: int32) -> bool { if (%n < 1) { True } else { @odd(%n - 1) } }
         def @odd(%n: int32) -> bool { if (%n < 1) { False } else { @even(%n - 1) } }
         def @main(%x: Tensor[(2, 3), float32], %n: int32) {
@@ -35,7 +36,7 @@ def test_functions_loops_and_branches():
           let %pair = fn [A](%a: A) { (%a, %a) };
           let %twice = fn (%f, %v) { %f(%f(%v)) };
           (%sum(0, %x), @id(%pair(%n).1), %twice(fn (%q: Tensor[(2, 3), float32]) { %q * %q }, %x),
-           @square(3f), @factorial(5), @doubled(3, 1f), @even(7))
+           @square(3f), @factorial(5), @doubled(3, 1f), @even(7), @same(2, 5))
         }
         """,
         X,
@@ -43,7 +44,7 @@ def test_functions_loops_and_branches():
     )
     np.testing.assert_array_equal(found[0].numpy(), X * 3 * 4)
     np.testing.assert_array_equal(found[2], X**4)
-    assert found[1] == 4 and found[3] == [9, [3, 1]] and found[4:] == [120, 8, False]
+    assert found[1] == 4 and found[3] == [9, [3, 1]] and found[4:] == [120, 8, False, 5]
 
 
 def test_lowered_loops_are_loops():

@@ -16,7 +16,7 @@ from relayc.frontend.relay import ast, inference
 from relayc.frontend.relay import transform as relay_transform
 from relayc.frontend.relay.text import parse_module as _parse_module
 from relayc.runtime.graph_executor import create
-from relayc.symbolic import symbol
+from relayc.symbolic import Dim, symbol
 
 TVMError = RelayError
 IRModule = _relay.IRModule
@@ -87,7 +87,12 @@ ir = module("tvm.ir", IRModule=IRModule, make_node=make_node, **_types, **_equal
 module("tvm.ir.module", IRModule=IRModule)
 
 
-class Var:
+class _Symbols(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, Dim)
+
+
+class Var(metaclass=_Symbols):
     """A symbol by its name."""
 
     def __new__(cls, name, dtype=None):

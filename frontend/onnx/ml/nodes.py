@@ -64,18 +64,13 @@ class Nodes:
         return [None if s and bad else bool(s) for s, bad in zip(some, np.logical_and.reduce(lacking), strict=True)]
 
     def checked(self) -> "Nodes":
-        """Itself. Raises OnnxError where a number names what is not there."""
+        """Itself. Raises OnnxError where the number of a root or a feature names what is not there."""
         inner = self.modes != LEAF
         count = len(self.modes)
-        for name, found, low, high in (
-            ("node that follows", self.trues[inner], 0, count),
-            ("node that follows", self.falses[inner], 0, count),
-            ("root", self.roots, 0, count),
-            ("feature", self.features[inner], 0, 1 << 31),
-        ):
-            wrong = found[(found < low) | (found >= high)]
+        for name, found, end in (("root", self.roots, count), ("feature", self.features[inner], 1 << 31)):
+            wrong = found[(found < 0) | (found >= end)]
             if wrong.size:
-                raise OnnxError(f"tree ensemble: expected the number of a {name} in [{low}, {high}), found {wrong[0]}")
+                raise OnnxError(f"tree ensemble: expected the number of a {name} in [0, {end}), found {wrong[0]}")
         if count >= 1 << 30:
             raise OnnxError(f"tree ensemble: expected fewer than {1 << 30} nodes, found {count}")
         return self
@@ -269,4 +264,4 @@ def by_number(
     )
     ends = np.flatnonzero(np.isnan(members))
     sets = [part[~np.isnan(part)] for part in np.split(members, ends)][: len(ends)]
-    return nodes.without_sets(sets).checked()
+    return nodes.checked().without_sets(sets)

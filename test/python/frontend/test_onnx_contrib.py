@@ -167,6 +167,21 @@ def test_weights_stay_packed_where_their_blocks_are_whole_and_in_order(depth, gr
     assert any("nn.dense_blocks" in kernel.ops for kernel in module.kernels) == kept
 
 
+@pytest.mark.parametrize(("shape", "axes"), [((6, 32), (0, 1)), ((3, 2, 64), (0, -1)), ((3, 2, 64), (-3, 2))])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_rows_of_a_table_of_a_few_bits(shape, axes, zeros):
+    blocks = (*shape[:-1], shape[-1] // 16)
+    inputs = {
+        "data": packed(numbers(*shape, low=0, high=15), 4),
+        "indices": np.array([[2, 0], [1, 1]], np.int64),
+        "scales": np.abs(floats(*blocks, scale=0.1)),
+        "zeros": packed(numbers(*blocks, low=0, high=15, seed=1), 4) if zeros else None,
+    }
+    known = tuple(name for name, a in inputs.items() if a is not None and name != "indices")
+    attributes = {"block_size": 16, "gather_axis": axes[0], "quantize_axis": axes[1]}
+    check("GatherBlockQuantized", inputs, constants=known, bits=4, **attributes)
+
+
 def test_experts():
     inputs = {
         "x": floats(6, 8),
@@ -380,6 +395,9 @@ def test_quantised_attention():
 
 # ---- what is refused ------------------------------------------------------------------------------------------------------------------
 
+TABLE = {"data": numbers(4, 16), "indices": np.array([2]), "scales": floats(4, 2)}
+OF_BITS = {"constants": ("b", "scales"), "K": 32, "N": 4, "block_size": 32}
+
 
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes", "message"),
@@ -393,6 +411,19 @@ def test_quantised_attention():
         ("FusedConv", {"x": floats(1, 3, 8, 8), "w": floats(4, 3, 3, 3)}, {"activation": "Sine"}, "attribute activation"),
         ("Attention", {"x": floats(1, 3, 8), "w": floats(8, 24)}, {"num_heads": 2, "do_rotary": 1}, "do_rotary"),
         ("MultiHeadAttention", {"q": floats(1, 3, 8)}, {"num_heads": 2}, "key and value"),
+        *(
+            ("GatherBlockQuantized", TABLE, {"constants": ("data", "scales"), "gather_axis": rows, "quantize_axis": last}, "rows of axis 0")
+            for rows, last in ((1, 1), (0, 0))
+        ),
+        ("MatMulNBits", few_bits(4, 32, 32), {**OF_BITS, "bits": 3}, "attribute bits: expected 2, 4 or 8, found 3"),
+        (
+            "GroupQueryAttention",
+            {**grouped(1, 1, 6, [7], is_packed=True), "q": floats(1, 1, 130)},
+            {"num_heads": 4, "kv_num_heads": 2},
+            "input query: expected a multiple of 8 heads",
+        ),
+        ("QGemm", {**scaled("a", numbers(2, 3, 8), 0.02, 7), **scaled("b", numbers(8, 5), 0.03, 0)}, {}, "input A: expected 2 dimensions"),
+        ("QGemm", {**scaled("a", numbers(3, 8), 0.02, 7), **scaled("b", numbers(2, 8, 5), 0.03, 0)}, {}, "input B: expected 2 dimensions"),
     ],
 )
 def test_what_is_refused(op, inputs, attributes, message):

@@ -326,3 +326,10 @@ def test_a_fault_of_a_converter_names_the_node():
 def test_a_number_that_the_element_type_does_not_have_is_an_error():
     node = helper.make_node("Shrink", ["x"], ["y"], lambd=1.0)
     assert "expected a number of type uint32, found -1" in message(model_of([node], {"x": (TensorProto.UINT32, [2])}))
+
+
+@pytest.mark.parametrize(("weights", "offset"), [([1, 1, 2], [1, 8, 2, 2]), ([1, 1, 2, 2], [1, 8, 2])])
+def test_operands_of_a_deformed_convolution_have_the_rank_of_the_image(weights, offset):
+    node = helper.make_node("DeformConv", ["x", "w", "offset"], ["y"])
+    found = message(model_of([node], {"x": [1, 1, 3, 3], "w": weights, "offset": offset}))
+    assert f"inputs W and offset: expected rank 4 as X has, found {weights} and {offset}" in found

@@ -1,5 +1,7 @@
 """The domain ai.onnx.ml, against ONNX Runtime, with a symbolic number of rows."""
 
+import re
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -202,12 +204,11 @@ def test_deep_trees():
     agree(model_of([node("TreeEnsembleRegressor", ["x"], ["y"], n_targets=1, **attributes, **weights)], feeds), feeds)
 
 
-def test_ensembles_of_operator_set_5():
+def ensemble_of_operator_set_5(feeds, functions, **change):
     """Sets, and a tree that is one leaf."""
     modes = np.array([0, 6, 4, 6, 0], np.uint8)
     splits = np.array([0.5, 0, 2, 0, 0], np.float32)
     members = np.array([1, 2, -3, np.nan, 4, np.nan], np.float32)
-    feeds = {"x": np.random.default_rng(9).integers(-4, 5, (ROWS, FEATURES)).astype("float32")}
     common = {
         "tree_roots": [0, 4],
         "nodes_featureids": [0, 1, 2, 3, 0],
@@ -221,9 +222,32 @@ def test_ensembles_of_operator_set_5():
         "leaf_targetids": [0, 1, 0, 1, 0, 1, 0],
         "leaf_weights": numpy_helper.from_array(np.array([1, 2, 4, 8, 16, 32, 64], np.float32)),
         "n_targets": 2,
+        **change,
     }
-    nodes = [node("TreeEnsemble", ["x"], [f"y{function}"], aggregate_function=function, **common) for function in (1, 2)]
-    agree(model_of(nodes, feeds, version=5), feeds)
+    nodes = [node("TreeEnsemble", ["x"], [f"y{function}"], aggregate_function=function, **common) for function in functions]
+    return model_of(nodes, feeds, version=5)
+
+
+def test_ensembles_of_operator_set_5():
+    feeds = {"x": np.random.default_rng(9).integers(-4, 5, (ROWS, FEATURES)).astype("float32")}
+    agree(ensemble_of_operator_set_5(feeds, (1, 2)), feeds)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "end", "expected"),
+    [
+        ("nodes_truenodeids", lambda n: [n, 0, 2, 3, 6], 5, "the number of a node or a leaf"),
+        ("nodes_falsenodeids", lambda n: [2, 1, 3, n, 6], 7, "the number of a node or a leaf"),
+        ("tree_roots", lambda n: [0, n], 12, "the number of a root in [0, 12)"),
+        ("nodes_featureids", lambda n: [0, 1, 2, n, 0], 1 << 31, f"the number of a feature in [0, {1 << 31})"),
+        ("leaf_targetids", lambda n: [n, 1, 0, 1, 0, 1, 0], 2, "targets in [0, 2)"),
+    ],
+)
+def test_numbers_of_what_is_not_there(name, numbers, end, expected):
+    """Those of roots and nodes do not name the nodes either that the sets of members are made of."""
+    for number in (-1, end):
+        with pytest.raises(OnnxError, match=re.escape(f"expected {expected}, found {number}")):
+            relayc.frontend.onnx.from_onnx(ensemble_of_operator_set_5({"x": data()}, (1,), **{name: numbers(number)}))
 
 
 @pytest.mark.parametrize(

@@ -494,3 +494,11 @@ def test_a_package_that_is_not_there_is_named_with_its_extra(package, extra, dec
             decoders.run({"x": np.zeros(4, np.uint8)})
         else:
             relayc.compile(unary("RegexFullMatch", X[0], BOOL, pattern="of no other test")).run({"x": X[0]})
+
+
+def test_numbers_of_strings_are_of_strings():
+    module = IRModule.parse("module {}")
+    found = module.numbers_of(texts(["a", "b"], ["", "a"]))
+    np.testing.assert_array_equal(module.texts_of(found), texts(["a", "b"], ["", "a"]))
+    with pytest.raises(TypeError, match="expected strings, found 3 of type int"):
+        module.numbers_of(texts("a", 3))

@@ -26,6 +26,8 @@ FUNCTIONS = {
     "moves": """f = Constant <value_ints = [2, 6]> ()  p = Reshape (x, f)  q = Transpose (p)  i = Constant <value_ints = [4, 0, 4]> ()
         r = Gather <axis = 0> (q, i)  k = Concat <axis = 1> (r, r)  b0 = Constant <value_ints = [1]> ()
         e0 = Constant <value_ints = [3]> ()  y0 = Slice (k, b0, e0, b0)  y = Mul (y0, y0)""",
+    "stacks": """p = Mul (x, b)  s = SequenceConstruct (x, p, x)  q = ConcatFromSequence <axis = -1, new_axis = 1> (s)
+        r = ConcatFromSequence <axis = 1, new_axis = 1> (s)  t = Transpose <perm = [0, 2, 1]> (q)  y = Mul (r, t)""",
     "choices": """p = Max (x, b)  q = Min (p, x)  c0 = Less (x, b)  r = Where (c0, x, b)  h = Constant <value = double {0.5}> ()
         n = Constant <value = double {0.2}> ()  s = Clip (r, n, h)  t = Add (q, s)  y = Abs (t)""",
     "a shape": "d = Shape (x)  p = Expand (b, d)  q = Mul (p, p)  f = Cast <to = 1> (q)  y = Cast <to = 11> (f)",
@@ -168,3 +170,12 @@ def test_steps_of_optimisers_at_symbolic_sizes(name):
             wanted = reference.run(None, feed)
         for found, expected in zip(module.run(feed).values(), wanted, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "count"), [("Adam", 3), ("Adagrad", 4), ("Momentum", 0)])
+def test_each_tensor_that_is_optimised_has_a_gradient_and_states(name, count):
+    inputs = [f"x{i}" for i in range(count)]
+    arguments = ", ".join(["float R, int64 T", *(f"float[2] {v}" for v in inputs)])
+    text = f"g ({arguments}) => (float[2] y) {{ y = {DOMAIN}.{name} <{OPTIMISERS[name][1]}> ({', '.join(['R', 'T', *inputs])}) }}"
+    with pytest.raises(OnnxError, match=f"expected {OPTIMISERS[name][0]} inputs behind R and T .*, found {count}"):
+        relayc.compile(proto(text), cache=False)

@@ -1,9 +1,13 @@
 """Numerics of resampling, against ONNX Runtime."""
 
 import numpy as np
+import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 from oracle import assert_cut_off, onnx_run, values
 from support import run, run_each
+
+import relayc
 
 MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
 SIZES = [(16, 14), (4, 7), (13, 5), (1, 1), (8, 21)]
@@ -135,3 +139,25 @@ def test_upsampling3d():
     )
     np.testing.assert_array_equal(nearest, x.repeat(2, 2).repeat(2, 3).repeat(2, 4))
     np.testing.assert_allclose(linear, onnx_resize(x, sizes=(6, 8, 10), mode="linear"), **CLOSE)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("position", ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"])
+@pytest.mark.parametrize("excludes", [0, 1])
+def test_antialiased_sizes(mode, position, excludes):
+    """Axes that shrink and that grow, against the onnx package's reference: sums of float32 of weights that are at most about 1."""
+    x, size = values((1, 2, 9, 5)), np.array([4, 7])
+    attrs = {"mode": mode, "coordinate_transformation_mode": position, "exclude_outside": excludes if mode == "cubic" else 0, "antialias": 1}
+    node = onnx.helper.make_node("Resize", ["x", "", "", "size"], ["y"], axes=[2, 3], **attrs)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [node],
+            "g",
+            [onnx.helper.make_tensor_value_info("x", 1, x.shape)],
+            [onnx.helper.make_tensor_value_info("y", 1, None)],
+            [onnx.numpy_helper.from_array(size, "size")],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 19)],
+    )
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(relayc.compile(model, cache=False)["main"](x), expected, **CLOSE)

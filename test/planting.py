@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import re
 import resource
@@ -64,11 +65,7 @@ class Planter:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {item.nodeid: item for item in session.items}
         fork_server.imported_tools()  # so that faults are planted in them too
-        for function in gc.get_objects():
-            if isinstance(function, FunctionType):
-                self._functions[_key(function.__code__)].append(function)
-        gc.collect()
-        gc.freeze()
+        self._find_functions()
         running: dict[int, _Fork] = {}
         while True:
             while len(running) < self._jobs and (trial := next(self._trials, None)):
@@ -76,6 +73,7 @@ class Planter:
                 if codes is None:
                     self._report(trial, None)
                 else:
+                    self._import(trial.fault.path)
                     fork = self._fork(trial, codes)
                     running[os.pidfd_open(fork.process)] = fork
             if not running:
@@ -84,6 +82,21 @@ class Planter:
                 fork = running.pop(ended)
                 os.close(ended)
                 self._report(fork.trial, fork.result())
+
+    def _find_functions(self) -> None:
+        """Finds the functions that were made since the last call."""
+        for function in gc.get_objects():
+            if isinstance(function, FunctionType):
+                self._functions[_key(function.__code__)].append(function)
+        gc.collect()
+        gc.freeze()
+
+    def _import(self, path: str) -> None:
+        """Imports the module of a file that is imported where it is needed first: a fork could not plant faults in it."""
+        name = ".".join(["relayc", *Path(path).with_suffix("").parts]).removesuffix(".__init__")
+        if name not in sys.modules:
+            importlib.import_module(name)
+            self._find_functions()
 
     def _fork(self, trial: Trial, codes: Sequence[tuple[CodeType, CodeType]]) -> _Fork:
         read, write = os.pipe()

@@ -147,7 +147,12 @@ def test_upsampling3d():
 def test_antialiased_sizes(mode, position, excludes):
     """Axes that shrink and that grow, against the onnx package's reference: sums of float32 of weights that are at most about 1."""
     x, size = values((1, 2, 9, 5)), np.array([4, 7])
-    attrs = {"mode": mode, "coordinate_transformation_mode": position, "exclude_outside": excludes if mode == "cubic" else 0, "antialias": 1}
+    attrs = {
+        "mode": mode,
+        "coordinate_transformation_mode": position,
+        "exclude_outside": excludes if mode == "cubic" else 0,
+        "antialias": 1,
+    }
     node = onnx.helper.make_node("Resize", ["x", "", "", "size"], ["y"], axes=[2, 3], **attrs)
     model = onnx.helper.make_model(
         onnx.helper.make_graph(

@@ -65,7 +65,9 @@ def test_sum_of_half_floats_accumulates_in_single_precision():
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "int8", "uint32"])
 def test_integers(dtype):
-    x = values((4, 5, 6), dtype, limit=None)
+    x, info = values((4, 5, 6), dtype, limit=None), np.iinfo(dtype)
+    x[0] |= info.min  # of one sign: no extreme starts at 0
+    x[1] &= info.max
     found = run_each([(n, {"axis": (1,)}) for n in REDUCTIONS], x)
     # A mean is that of the sum in 64 bits.
     total = x.sum(1)
@@ -78,8 +80,9 @@ def test_integers(dtype):
 
 @pytest.mark.parametrize("axis", [(0,), (1,), None])
 def test_bools(axis):
-    x = np.random.default_rng(3).random((5, 7)) > 0.3
-    for found, want in zip(run_each([("all", {"axis": axis}), ("any", {"axis": axis})], x), [x.all(axis), x.any(axis)], strict=True):
+    x = values((5, 7), "bool")
+    x[1] = x[:, 2] = True  # the only row and column without a False
+    for found, want in ((run("all", x, axis=axis), x.all(axis)), (run("any", ~x, axis=axis), (~x).any(axis))):
         assert found.dtype == np.bool_
         np.testing.assert_array_equal(found, want)
 
@@ -136,7 +139,10 @@ def test_argmax_finds_nan_like_numpy():
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "float64"])
 def test_argmax_of_dtypes(dtype):
     x = values((7, 9), dtype, limit=None)
-    np.testing.assert_array_equal(run("argmax", x, axis=(0,)), x.argmax(0))
+    x[:, 0], x[:, 1] = -1 - np.arange(7), 1 + np.arange(7)  # no extreme starts at 0
+    largest, smallest = run_each([("argmax", {"axis": (0,)}), ("argmin", {"axis": (0,)})], x)
+    np.testing.assert_array_equal(largest, x.argmax(0))
+    np.testing.assert_array_equal(smallest, x.argmin(0))
 
 
 @pytest.mark.parametrize("unbiased", [False, True])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from relayc.frontend.errors import ModelError
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.relay import Program
-    from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
+    from relayc.pipelines import Equivalence, NotEquivalent, PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.backend import Backend, register_backend
     from relayc.pipelines.blocks.rules import remove_schedule_rule, schedule_rule
     from relayc.pipelines.compile_kernel import compile_kernel
@@ -30,9 +30,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Backend",
     "Device",
+    "Equivalence",
     "IRModule",
     "ModelError",
     "Module",
+    "NotEquivalent",
     "OnnxError",
     "PassContext",
     "Program",
@@ -68,7 +70,7 @@ _HOMES = {
     "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.relay": ("Program",),
-    "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
+    "relayc.pipelines": ("Equivalence", "NotEquivalent", "PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.backend": ("Backend", "register_backend"),
     "relayc.pipelines.blocks.rules": ("remove_schedule_rule", "schedule_rule"),
     "relayc.pipelines.compile_kernel": ("compile_kernel",),

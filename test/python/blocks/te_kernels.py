@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from blocks.interpreter import run
 
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
 from relayc.tir import Schedule
 
 

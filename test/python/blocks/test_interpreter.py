@@ -3,9 +3,9 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from blocks.interpreter import Outside, run
 
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import Outside, run
 
 SUM = """
 func.func @main(%a: memref<?x4xf32> {tir.buffer = "a", tir.shape = ["n", 4]}, %out: memref<?xf32> {tir.buffer = "out", tir.shape = ["n"],

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 
 import relayc
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
 from relayc.tir import Schedule, ScheduleError, T, from_source
 
 ROWS, COLUMNS = 12, 4

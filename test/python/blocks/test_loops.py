@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 from blocks.kernels import KERNELS, Kernel
 
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
 from relayc.tir import Schedule, ScheduleError, replay
 

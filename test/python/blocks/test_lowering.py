@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 from blocks.kernels import KERNELS
 from blocks.lowered import Function, arrays, check_product, compiled, first, product
 from blocks.test_random_schedules import Steps
@@ -13,6 +12,7 @@ from blocks.test_random_schedules import Steps
 import relayc
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
 from relayc.tir import Schedule, ScheduleError, T, prim_func
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 from blocks.te_kernels import Kernel, convolution, dense, softmax
 
 from relayc import te
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.blocks.layouts import affine_map
 from relayc.pipelines.blocks.regions import region_of
+from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.schedule.packing import Packing
 from relayc.tir import Schedule, ScheduleError, T, prim_func
 

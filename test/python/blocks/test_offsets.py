@@ -3,11 +3,11 @@ gives."""
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 
 import relayc
 from relayc import te
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
 from relayc.tir import Schedule
 
 

@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from blocks.interpreter import run
 
+from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
 from relayc.tir import Schedule, ScriptError, T, from_source, prim_func, replay
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 from blocks.kernels import KERNELS
 
+from relayc.pipelines.evaluate.tir import run
 from relayc.tir import BlockRV, LoopRV, Schedule, ScheduleError, replay
 
 STEPS = 10

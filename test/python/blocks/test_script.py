@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blocks.interpreter import run
 from blocks.kernels import KERNELS
 from blocks.structure import structures
 from blocks.test_random_schedules import Steps
@@ -15,6 +14,7 @@ from relayc.dialects.functions import is_public
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.blocks.create import create_nest
+from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.passes import PassContext, load_passes
 from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func, script
 from relayc.tools.opt import run_passes

@@ -1,4 +1,4 @@
-"""A plain interpreter of functions of blocks and loops on numpy arrays: what primitives are checked with, before and after.
+"""A plain interpreter of functions of blocks and loops on numpy arrays: what primitives are checked with, before and after them.
 
 It follows the text and nothing else: a function becomes Python source that does one thing after the other, which is run.
 
@@ -10,27 +10,24 @@ It follows the text and nothing else: a function becomes Python source that does
 - Accesses outside of a buffer are errors.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
-from relayc.dialects.relay.types import MLIR_NAMES, numpy_dtype
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import REDUCTION, block_name
 from relayc.pipelines.blocks.structure import Nest
-from relayc.symbolic import evaluate
+from relayc.pipelines.evaluate.errors import Outside, Unknown
+from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
+from relayc.symbolic import Size, evaluate
 
 Source = Nest | ir.OpView | ir.Operation | IRModule
 Inputs = Mapping[str, np.ndarray] | Sequence[np.ndarray]
-
-
-class Outside(IndexError):
-    """An access outside of a buffer, or a block at a point outside of its iteration space."""
 
 
 def run(source: Source, inputs: Inputs, sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:
@@ -46,20 +43,26 @@ def run(source: Source, inputs: Inputs, sizes: Mapping[str, int] | None = None) 
 
     Raises:
       Outside: an access outside of a buffer, an iterator outside of its extent.
-      NotImplementedError: an operation that the interpreter does not know.
+      Unknown: an operation that the interpreter does not know.
     """
     return Program(source)(inputs, sizes)
 
 
 class Program:
-    """A function as Python code; `source` is its text."""
+    """A function as Python code.
+
+    Attributes:
+      source: its text.
+      symbols: the names of its symbols.
+    """
 
     def __init__(self, source: Source) -> None:
         nest = _nest(source)
         self._buffers = [(_Buffer(nest, v), nest.is_output(v)) for v in nest.entry.arguments if isinstance(v.type, ir.MemRefType)]
-        self._symbols = list(nest.sizes.values())
+        self.symbols = [str(s) for s in nest.sizes.values()]
         writer = _Writer(nest)
         self.source = writer.text()
+        self._spaces = writer.spaces
         self._environment = {**_ENVIRONMENT, **writer.constants}
         exec(compile(self.source, f"<blocks of @{nest.name}>", "exec"), self._environment)
 
@@ -72,7 +75,7 @@ class Program:
         for buffer, is_output in self._buffers:
             shape = tuple(evaluate(d, sizes) for d in buffer.shape)
             if is_output:
-                arrays.append(_poisoned(shape, buffer.dtype))
+                arrays.append(poisoned(shape, buffer.dtype))
                 continue
             array = np.array(given[buffer.name] if given is not None else next(left)).view(buffer.dtype)
             if array.shape != shape:
@@ -80,15 +83,23 @@ class Program:
             arrays.append(array)
         with np.errstate(all="ignore"):
             try:
-                self._environment["main"](*arrays, *(sizes[str(s)] for s in self._symbols))
+                self._environment["main"](*arrays, *(sizes[s] for s in self.symbols))
             except IndexError as error:
                 raise Outside(str(error)) from None
         return [a for a, (_, is_output) in zip(arrays, self._buffers, strict=True) if is_output]
 
+    def points(self, sizes: Mapping[str, int]) -> int:
+        """How many points the iteration spaces of its blocks have in all: what a call costs."""
+        return sum(prod(evaluate(n, sizes) for n in space) for space in self._spaces)
+
+    def inputs(self, sizes: Mapping[str, int]) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """Shapes and dtypes of its inputs."""
+        return [(tuple(evaluate(d, sizes) for d in b.shape), b.dtype) for b, is_output in self._buffers if not is_output]
+
 
 class _Buffer:
     def __init__(self, nest: Nest, value: ir.Value) -> None:
-        self.name, self.shape, self.dtype = nest.buffer_name(value), nest.shape(value), _dtype(value.type.element_type)
+        self.name, self.shape, self.dtype = nest.buffer_name(value), nest.shape(value), dtype_of(value.type.element_type)
 
 
 def _nest(source: Source) -> Nest:
@@ -101,24 +112,6 @@ def _nest(source: Source) -> Nest:
 
 
 # ---- values
-
-
-def _name_of_type(type_: ir.Type) -> str:
-    """The dtype name of a scalar type; signless integers count as signed."""
-    text = str(type_)
-    if text == "index":
-        return "int64"
-    return next(name for name, mlir in MLIR_NAMES.items() if mlir == text)
-
-
-def _dtype(type_: ir.Type) -> np.dtype:
-    return numpy_dtype(_name_of_type(type_))
-
-
-def _poisoned(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    if dtype.kind in "iu":
-        return np.full(shape, np.iinfo(dtype).max - 6, dtype)
-    return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
 
 
 def _negative(*index: int) -> None:
@@ -139,10 +132,6 @@ def _wrapped(value: int, bits: int) -> int:
     return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
 
 
-def _saturated(value: Any, low: int, high: int) -> int:
-    return 0 if value != value else int(min(max(float(value), low), high)) if abs(float(value)) < 2.0**62 else (low if value < 0 else high)
-
-
 def _quotient(a: int, b: int) -> int:
     """Rounded towards zero, as arith.divsi; 0 for a division by 0, which has no meaning."""
     return 0 if not b else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -156,27 +145,16 @@ def _less(a: Any, b: Any) -> Any:
     return a if a < b or a != a else b
 
 
-def _compare_unordered(predicate: int, a: Any, b: Any) -> bool:
-    unordered = bool(a != a or b != b)
-    if predicate in (0, 7, 14, 15):
-        return (False, not unordered, unordered, True)[(0, 7, 14, 15).index(predicate)]
-    ordered = (a == b, a > b, a >= b, a < b, a <= b, a != b)[(predicate - 1) % 7]
-    return bool(ordered) and not unordered if predicate < 7 else bool(ordered) or unordered
-
-
 _ENVIRONMENT: dict[str, Any] = {
     "np": np,
     "negative": _negative,
     "outside": _outside,
     "unsigned": _unsigned,
     "wrapped": _wrapped,
-    "saturated": _saturated,
     "quotient": _quotient,
     "greater": _greater,
     "less": _less,
-    "compare_unordered": _compare_unordered,
-    "poisoned": _poisoned,
-    "erf": math.erf,
+    "poisoned": poisoned,
 }
 
 _FLOATS = {
@@ -184,33 +162,12 @@ _FLOATS = {
     "arith.subf": "{0} - {1}",
     "arith.mulf": "{0} * {1}",
     "arith.divf": "{0} / {1}",
-    "arith.remf": "T(np.fmod({0}, {1}))",
     "arith.negf": "-{0}",
     "arith.maximumf": "greater({0}, {1})",
     "arith.minimumf": "less({0}, {1})",
-    "arith.maxnumf": "{0} if {0} > {1} or {1} != {1} else {1}",
-    "arith.minnumf": "{0} if {0} < {1} or {1} != {1} else {1}",
     "arith.extf": "T({0})",
     "arith.truncf": "T({0})",
     "arith.sitofp": "T(int({0}))",
-    "arith.uitofp": "T(unsigned({0}, BITS))",
-    "math.fma": "T(np.float64({0}) * np.float64({1}) + np.float64({2}))",
-    "math.rsqrt": "T(1.0 / np.sqrt(np.float64({0})))",
-    "math.erf": "T(erf(float({0})))",
-    "math.absf": "abs({0})",
-    "math.powf": "T(np.power({0}, {1}))",
-    "math.fpowi": "T(np.power(np.float64({0}), int({1})))",
-    "math.atan2": "T(np.arctan2({0}, {1}))",
-    "math.copysign": "T(np.copysign({0}, {1}))",
-    "math.roundeven": "T(np.rint({0}))",
-    "math.round": "T(np.copysign(np.floor(abs(np.float64({0})) + 0.5), np.float64({0})))",
-} | {
-    f"math.{name}": f"T(np.{function}({{0}}))"
-    for name, function in {
-        **{n: n for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "floor", "ceil", "trunc")},
-        **{n: n for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-        **{n: n.replace("a", "arc", 1) for n in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
-    }.items()
 }
 
 _INTEGERS = {
@@ -221,19 +178,11 @@ _INTEGERS = {
     "arith.ceildivsi": "-(-{0} // {1}) if {1} else 0",
     "arith.divsi": "quotient({0}, {1})",
     "arith.remsi": "{0} - quotient({0}, {1}) * {1}",
-    "arith.divui": "unsigned({0}, BITS) // unsigned({1}, BITS) if {1} else 0",
-    "arith.remui": "unsigned({0}, BITS) % unsigned({1}, BITS) if {1} else 0",
     "arith.minsi": "min({0}, {1})",
     "arith.maxsi": "max({0}, {1})",
-    "arith.minui": "min(unsigned({0}, BITS), unsigned({1}, BITS))",
-    "arith.maxui": "max(unsigned({0}, BITS), unsigned({1}, BITS))",
     "arith.andi": "{0} & {1}",
     "arith.ori": "{0} | {1}",
     "arith.xori": "{0} ^ {1}",
-    "arith.shli": "{0} << {1} if 0 <= {1} < BITS else 0",
-    "arith.shrsi": "{0} >> {1} if 0 <= {1} < BITS else 0",
-    "arith.shrui": "unsigned({0}, BITS) >> {1} if 0 <= {1} < BITS else 0",
-    "math.absi": "abs({0})",
     "arith.index_cast": "{0}",
     "arith.index_castui": "unsigned({0}, BITS)",
     "arith.extsi": "-{0} if BITS == 1 else {0}",
@@ -254,6 +203,7 @@ class _Writer:
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.constants: dict[str, Any] = {}
+        self.spaces: list[tuple[Size, ...]] = []
         self._names: dict[ir.Value, str] = {}
         self._types: dict[str, str] = {}
         self._lines: list[str] = []
@@ -293,7 +243,7 @@ class _Writer:
         """The name of the constructor of scalars of a type."""
         key = str(type_)
         if key not in self._types:
-            self._types[key] = self._constant(_dtype(type_).type)
+            self._types[key] = self._constant(dtype_of(type_).type)
         return self._types[key]
 
     # ---- operations
@@ -351,6 +301,7 @@ class _Writer:
             iterators = [self._new(a) for a in view.body.arguments]
             for name, point in zip(iterators, points, strict=True):
                 self._line(f"{name} = {point}")
+            self.spaces.append(tuple(view.extents))
             extents = [str(e) if isinstance(e, int) else self._size(e) for e in view.extents]
             if inside := [f"0 <= {i} < {e}" for i, e in zip(iterators, extents, strict=True)]:
                 found, space = (f"({''.join(f'{x}, ' for x in part)})" for part in (iterators, extents))
@@ -373,7 +324,7 @@ class _Writer:
         type_ = ir.MemRefType(op.results[0].type)
         dynamic = ir.ShapedType.get_dynamic_size()
         shape = "".join(f"{next(given) if d == dynamic else d}, " for d in type_.shape)
-        self._line(f"{self._new(op.results[0])} = poisoned(({shape}), {self._constant(_dtype(type_.element_type))})")
+        self._line(f"{self._new(op.results[0])} = poisoned(({shape}), {self._constant(dtype_of(type_.element_type))})")
 
     def _store(self, op: ir.Operation, operands: list[str]) -> None:
         value, buffer, *index = operands
@@ -399,22 +350,28 @@ class _Writer:
             return rule(self, op, operands)
         text = _FLOATS.get(name) or _INTEGERS.get(name)
         if text is None:
-            raise NotImplementedError(f"{name}: an operation that the interpreter of blocks does not know")
+            return self._shared(op, operands)
         bits = op.operands[0].type.width if isinstance(op.operands[0].type, ir.IntegerType) else 64
         if name in _FLOATS:
-            return text.replace("T(", f"{self._type(type_)}(").replace("BITS", str(bits)).format(*operands)
+            return text.replace("T(", f"{self._type(type_)}(").format(*operands)
         if isinstance(type_, ir.IndexType):
             same = isinstance(op.operands[0].type, ir.IndexType)
             return text.replace("BITS", str(bits)).format(*(o if same else f"int({o})" for o in operands))
         made = text.replace("BITS", str(bits)).format(*(f"int({o})" for o in operands))
         return f"{self._type(type_)}(wrapped({made}, {type_.width}))"
 
+    def _shared(self, op: ir.Operation, operands: list[str]) -> str:
+        """What the functions on arrays give: for operations that are not worth Python code of their own."""
+        function = function_of(op)
+        if function is None:
+            raise Unknown(f"{op.name}: an operation that the interpreter of blocks does not know")
+        given = [f"{self._type(v.type)}({o})" for v, o in zip(op.operands, operands, strict=True)]
+        call = f"{self._constant(function)}({', '.join(given)})"
+        return f"int({call})" if isinstance(op.results[0].type, ir.IndexType) else f"{call}[()]"
+
     def _scalar_constant(self, op: ir.Operation, _: list[str]) -> str:
-        type_, attribute = op.results[0].type, op.attributes["value"]
-        if isinstance(type_, ir.IndexType):
-            return str(ir.IntegerAttr(attribute).value)
-        value = bool(attribute.value) if str(type_) == "i1" else _dtype(type_).type(attribute.value)
-        return self._constant(value)
+        value = constant_of(op)
+        return str(value) if isinstance(op.results[0].type, ir.IndexType) else self._constant(value)
 
     def _load(self, op: ir.Operation, operands: list[str]) -> str:
         loaded = self._element(operands[0], operands[1:])
@@ -435,19 +392,6 @@ class _Writer:
             bits = 64 if isinstance(type_, ir.IndexType) else type_.width
             operands = [f"unsigned({o}, {bits})" for o in operands]
         return f"{operands[0]} {_COMPARISONS[predicate]} {operands[1]}"
-
-    def _compare_floats(self, op: ir.Operation, operands: list[str]) -> str:
-        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
-        return f"compare_unordered({predicate}, {', '.join(operands)})"
-
-    def _to_integer(self, op: ir.Operation, operands: list[str]) -> str:
-        type_ = op.results[0].type
-        unsigned = op.name == "arith.fptoui"
-        low, high = (0, (1 << type_.width) - 1) if unsigned else (-(1 << (type_.width - 1)), (1 << (type_.width - 1)) - 1)
-        return f"{self._type(type_)}(wrapped(saturated({operands[0]}, {low}, {high}), {type_.width}))"
-
-    def _bitcast(self, op: ir.Operation, operands: list[str]) -> str:
-        return f"{operands[0]}.view({self._type(op.results[0].type)})"
 
     def _dim(self, op: ir.Operation, operands: list[str]) -> str:
         return f"{operands[0]}.shape[{operands[1]}]"
@@ -485,8 +429,4 @@ _VALUES: dict[str, Callable[[_Writer, ir.Operation, list[str]], str]] = {
     "affine.max": _Writer._apply,
     "arith.select": _Writer._select,
     "arith.cmpi": _Writer._compare_integers,
-    "arith.cmpf": _Writer._compare_floats,
-    "arith.fptosi": _Writer._to_integer,
-    "arith.fptoui": _Writer._to_integer,
-    "arith.bitcast": _Writer._bitcast,
 }

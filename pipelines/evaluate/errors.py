@@ -1,0 +1,13 @@
+"""Why a program has no value."""
+
+
+class Outside(IndexError):
+    """An access outside of a buffer or tensor, or a block at a point outside of its iteration space."""
+
+
+class Refused(ValueError):
+    """The program demands other sizes than those that are given."""
+
+
+class Unknown(NotImplementedError):
+    """An operation that the interpreters do not know."""

@@ -1,0 +1,209 @@
+"""An interpreter of the relay stage on numpy arrays: branches, loops, calls and groups as they are built, operators by their compute rules.
+
+What an operator means is its compute rule (pipelines.te), which the interpreter of te runs for it alone. Arrays have the dtypes of the te
+stage, in which integers are signed and a bool is a byte.
+"""
+
+from collections.abc import Mapping, MutableMapping, Sequence
+
+import numpy as np
+
+from relayc.dialects.functions import signature_of, symbol_name, symbols_of
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.calls import BINDINGS, stated_bindings
+from relayc.dialects.relay.elements import dense_array
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.indexing import CheckIndex
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import conditions_of, defined_by, is_cast, symbols_in
+from relayc.dialects.relay.sizes import CheckSizes, DefineSizes, MatchShape
+from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
+from relayc.dialects.relay.unify import match, substitute_type
+from relayc.pipelines.evaluate import te
+from relayc.pipelines.evaluate.errors import Refused, Unknown
+from relayc.pipelines.sizes import function_sizes, symbol_attributes
+from relayc.pipelines.te import core
+from relayc.pipelines.te.signature import flat_tensors, te_array
+from relayc.symbolic import Size, evaluate
+
+Array = np.ndarray
+Values = dict[ir.Value, list[Array]]
+"""The tensors of each value: one, or those in a tuple."""
+Sizes = dict[str, int]
+
+Operators = MutableMapping[tuple, te.Program]
+"""What operators compute, by their text."""
+
+_HOLDS = {"eq": int.__eq__, "ge": int.__ge__, "le": int.__le__}
+
+
+class Program:
+    """The functions of a module of the relay stage.
+
+    Args:
+      mod: the module; it must not change while it is interpreted.
+      operators: what other programs have found operators to compute, which this one adds to.
+    """
+
+    def __init__(self, mod: IRModule, operators: Operators | None = None) -> None:
+        self.mod, self._operators = mod, operators if operators is not None else {}
+        self._functions = symbols_of(mod.module)
+        self._params = {key: te_array(array) for key, array in mod.params.items()}
+        self._staged = te.Program(mod.module)
+        self._conditions: dict[ir.Operation, list[tuple[Size, str]]] = {}
+
+    def __call__(self, name: str, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None) -> list[Array]:
+        """What a function gives, the tensors in tuples one by one. Arguments and errors are those of te.Program."""
+        with self.mod.context, self.mod.ranges, ir.Location.unknown(), np.errstate(all="ignore"):
+            return self._function(self._functions[name], list(arrays), dict(sizes or {}))
+
+    def _function(self, function: ir.OpView, arrays: list[Array], sizes: Sizes) -> list[Array]:
+        signature = signature_of(function)
+        if not len(function.regions[0].blocks):
+            if "relay.te" not in function.attributes:
+                raise Unknown(f"@{symbol_name(function)}: a packed function, or one of the tir stage")
+            return self._staged(ir.FlatSymbolRefAttr(function.attributes["relay.te"]).value, arrays)
+        if "relay.primitive" not in function.attributes:
+            sizes = sizes | bound_sizes([relay_type(t) for t in signature.inputs], arrays, "arguments", {})
+        block, values = function.regions[0].blocks[0], Values()
+        _enter(values, block.arguments, arrays)
+        return self._block(block, values, sizes)
+
+    def _block(self, block: ir.Block, values: Values, sizes: Sizes) -> list[Array]:
+        """Runs the operations of a block, and gives what its terminator has."""
+        for op in block.operations:
+            operands = [array for v in op.operation.operands for array in values[v]]
+            if op.operation.name in ("func.return", "relay.yield"):
+                return operands
+            for size, text in self._demands(op):
+                if evaluate(size, sizes) < 0:
+                    raise Refused(text)
+            results = list(op.operation.results)
+            _enter(values, results, self._operation(op, operands, values, sizes))
+            if defined_by(op, sizes):
+                own = [r for r in results if not (isinstance(op, func.CallOp) and is_cast(r))]
+                sizes |= bound_sizes([type_of(r) for r in own], [a for r in own for a in values[r]], op.operation.name, sizes)
+        raise RelayError("expected a block that ends in func.return or relay.yield")
+
+    def _demands(self, op: ir.OpView) -> list[tuple[Size, str]]:
+        """What must hold for an operator to have a meaning at some sizes."""
+        if not isinstance(op, Op) or len(op.operation.regions) or op.is_structure:
+            return []
+        found = self._conditions.get(op.operation)
+        if found is None:
+            found = self._conditions[op.operation] = [(c.size, c.text) for c in conditions_of(op)]
+        return found
+
+    def _operation(self, op: ir.OpView, operands: list[Array], values: Values, sizes: Sizes) -> list[Array]:
+        if isinstance(op, Constant):
+            return [self._params[op.key] if op.key is not None else te_array(dense_array(op.attributes["value"]))]
+        if isinstance(op, Fused):
+            return self._block(op.body(), values, sizes)
+        if isinstance(op, If):
+            return self._block(op.body(0 if operands[0] else 1), values, dict(sizes))
+        if isinstance(op, While):
+            return self._loop(op, operands, values, sizes)
+        if isinstance(op, TupleGetItem):
+            type_ = relay_type(op.data.type)
+            assert isinstance(type_, TupleType)
+            counts = [len(flat_types(field)) for field in type_.fields]
+            first = sum(counts[: op.index])
+            return operands[first : first + counts[op.index]]
+        if isinstance(op, func.CallOp):
+            return self._call(op, operands, sizes)
+        if isinstance(op, DefineSizes):
+            sizes |= dict(zip(op.names, operands[0].reshape(-1).tolist(), strict=True))
+            for name in op.names:
+                known = self.mod.ranges.of(name)
+                if not known.low <= sizes[name] <= known.high:
+                    raise Refused(f"{op.source()}: {name}: expected {known.low} to {known.high}, found {sizes[name]}")
+            return []
+        if isinstance(op, CheckSizes):
+            if not _HOLDS[op.predicate](evaluate(op.found, sizes), evaluate(op.expected, sizes)):
+                raise Refused(f"{op.source()}: {op.message}")
+            return []
+        if isinstance(op, CheckIndex):
+            size = evaluate(op.size, sizes)
+            if not -size <= int(operands[0]) <= max(size - 1, 0):
+                raise Refused(f"{op.source()}: index {int(operands[0])} into {op.what}: expected -{size} to {size - 1}")
+            return []
+        if isinstance(op, MatchShape):
+            bound_sizes([type_of(op.result)], operands, op.source(), sizes)
+            return operands
+        if not isinstance(op, Op):  # tuples are made by a cast
+            return operands
+        if op.is_view:
+            cast = op.operation.name == "relay.cast_shape"
+            return operands if cast else [operands[0].reshape([evaluate(d, sizes) for d in TensorType.of(op.operation.results[0]).sizes])]
+        return self._operator(op, operands, sizes)
+
+    def _loop(self, op: While, carried: list[Array], values: Values, sizes: Sizes) -> list[Array]:
+        def run(region: int) -> list[Array]:
+            argument = op.body(region).arguments[0]
+            values[argument] = carried
+            return self._block(op.body(region), values, sizes | bound_sizes([type_of(argument)], carried, op.source(), sizes))
+
+        while run(0)[0]:
+            carried = run(1)
+        return carried
+
+    def _call(self, op: func.CallOp, operands: list[Array], sizes: Sizes) -> list[Array]:
+        callee = self._functions[op.callee.value]
+        given: Sizes = dict(sizes) if "relay.primitive" in callee.attributes else {}
+        if BINDINGS in op.attributes:
+            given |= {name: evaluate(size, sizes) for name, size in (stated_bindings(op) or {}).items()}
+        return self._function(callee, operands, given)
+
+    def _operator(self, op: Op, operands: list[Array], sizes: Sizes) -> list[Array]:
+        operation = op.operation
+        _check_indices(op, operands)
+        types = [str(v.type) for v in (*operation.operands, *operation.results)]
+        attributes = [f"{name} = {value}" for name, value in operation.attributes.items()]
+        key = (operation.name, *attributes, *types, *(operation.get_asm() for _ in operation.regions))
+        program = self._operators.get(key)
+        if program is None:
+            program = self._operators[key] = _rule(op)
+        return program("operator", operands, sizes)
+
+
+def _check_indices(op: Op, operands: Sequence[Array]) -> None:
+    """Raises Refused for an index out of range, of which an operator promises nothing (see graph.check_indices)."""
+    for position, axis in enumerate(op.checked_axes):
+        data, indices = operands[:2]
+        size, read = (data.size if axis is None else data.shape[axis]), indices[position] if len(op.checked_axes) > 1 else indices
+        if read.size and (read.min() < -size or read.max() >= max(size, 1)):
+            raise Refused(f"{op.source()}: expected indices of {-size} to {size - 1}, found {read.min()} to {read.max()}")
+
+
+def _rule(op: Op) -> te.Program:
+    """The compute rule of an operator as a function of the te stage."""
+    tensors = flat_tensors([v.type for v in op.operation.operands])
+    symbols = sorted(symbols_in(op).union(*(t.symbols for t in tensors)))
+    module = ir.Module.create(op.location)
+    inputs = [*map(core.te_type, tensors), *[ir.IndexType.get()] * len(symbols)]
+    results = [core.te_type(t) for t in flat_tensors([r.type for r in op.operation.results])]
+    with ir.InsertionPoint(module.body):
+        function = func.FuncOp("operator", (inputs, results))
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(tensors), *symbol_attributes(symbols)])
+    block = function.add_entry_block()
+    with ir.InsertionPoint(block), function_sizes(function):
+        func.ReturnOp(core.lower(op, list(block.arguments)[: len(tensors)]))
+    return te.Program(module)
+
+
+def _enter(values: Values, entered: Sequence[ir.Value], arrays: Sequence[Array]) -> None:
+    left = iter(arrays)
+    for value in entered:
+        values[value] = [next(left) for _ in flat_types(type_of(value))]
+
+
+def bound_sizes(types: Sequence[RelayType], arrays: Sequence[Array], what: str, sizes: Mapping[str, int]) -> Sizes:
+    """The values of symbols in types, of which arrays are instances, where some have values. Raises Refused where they are none."""
+    tensors = [t for type_ in types for t in flat_types(substitute_type(type_, sizes))]
+    actual = [TensorType(array.shape, t.dtype) for t, array in zip(tensors, arrays, strict=True)]
+    try:
+        return {name: int(size) for name, size in match(tensors, actual, what).items()}
+    except RelayError as error:
+        raise Refused(str(error)) from None

@@ -1,0 +1,630 @@
+"""An interpreter of the te stage on numpy arrays: linalg, tensor, arith, math, scf and calls.
+
+Functions become Python closures, one for each operation, and a linalg operation computes all its points at once: scalars of its body are
+arrays over the iteration space, in which branches and loops mask the points that take no part. Sums are computed in float64 and rounded
+once. Tensors without contents hold NaN, or large numbers, so that reading one shows.
+"""
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.functions import symbols_of, value_attributes
+from relayc.dialects.mlir import ir, linalg
+from relayc.dialects.relay.elements import dense_array
+from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
+from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
+from relayc.pipelines.sizes import SYMBOL
+
+Array = np.ndarray
+Frame = list[Any]
+"""The values of a function by their numbers."""
+Step = Callable[[Frame, Any], None]
+"""(frame, mask): one operation; the mask says which points take part, None for all."""
+
+_MOST_POINTS = 1 << 22
+"""Points of an iteration space that are computed at once."""
+
+_REDUCERS: dict[str, Any] = {
+    "arith.addf": np.add,
+    "arith.addi": np.add,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+}
+"""Operations of a reduction that are computed for all points at once."""
+
+_COMPARE = {"eq": np.equal, "ge": np.greater_equal, "le": np.less_equal}
+
+
+class Program:
+    """The functions of a module of the te stage.
+
+    Args:
+      module: the module, of which functions are read when they are called first.
+      params: the parameters that relay.constant names.
+    """
+
+    def __init__(self, module: ir.Module, params: Mapping[str, Array] | None = None) -> None:
+        self.params = dict(params or {})
+        self._functions = {name: (f, module) for name, f in symbols_of(module).items() if len(f.regions[0].blocks)}
+        self._compiled: dict[str, _Function] = {}
+
+    def __call__(self, name: str, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Any]:
+        """What a function gives, its symbols last.
+
+        Args:
+          arrays: its arguments; those that are symbols may be left to `sizes`.
+          sizes: the values of symbols by name.
+
+        Raises:
+          Refused: a size is not what the program demands.
+          Outside: an access outside of a tensor.
+          Unknown: an operation that the interpreter does not know.
+        """
+        found = self._compiled.get(name)
+        if found is None:
+            if name not in self._functions:
+                raise Unknown(f"@{name}: a function without a body of the te stage")
+            function, module = self._functions.pop(name)
+            found = self._compiled[name] = _Function(function, self)
+            del module  # which has the function
+        symbols = [np.int64((sizes or {})[s]) for s in found.symbols[len(found.symbols) - (found.count - len(arrays)) :]]
+        with np.errstate(all="ignore"):
+            return found([*arrays, *symbols])
+
+
+class _Function:
+    def __init__(self, function: ir.OpView, program: Program) -> None:
+        compiler = _Compiler(program)
+        block = function.regions[0].blocks[0]
+        self._slots = [compiler.slot(a) for a in block.arguments]
+        self.count = len(self._slots)
+        self.symbols = [ir.StringAttr(a[SYMBOL]).value for a in value_attributes(function) if SYMBOL in a]
+        self._run, self._results = compiler.block(block)
+        self._size = compiler.size
+
+    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
+        frame: Frame = [None] * self._size
+        for slot, value in zip(self._slots, arguments, strict=True):
+            frame[slot] = value
+        self._run(frame, None)
+        return [frame[i] for i in self._results]
+
+
+def _run_all(steps: Sequence[Step]) -> Step:
+    def run(frame: Frame, mask: Any) -> None:
+        for step in steps:
+            step(frame, mask)
+
+    return run
+
+
+class _Compiler:
+    """Makes closures of the operations of one function."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.slots: dict[ir.Value, int] = {}
+        self.size = 0
+        self.grid = -1
+        """Where the indices of the iteration space are; -1 outside of a linalg operation."""
+
+    def slot(self, value: ir.Value | None = None) -> int:
+        number, self.size = self.size, self.size + 1
+        if value is not None:
+            self.slots[value] = number
+        return number
+
+    def block(self, block: ir.Block, unread: Collection[ir.Operation] = ()) -> tuple[Step, list[int]]:
+        """What runs the operations of a block but those that are `unread`, and where the operands of its terminator are."""
+        operations = [op.operation for op in block.operations]
+        steps = [self.operation(op) for op in operations[:-1] if op not in unread]
+        last = operations[-1] if operations else None
+        return _run_all(steps), [self.slots[v] for v in last.operands if v in self.slots] if last is not None else []
+
+    def operation(self, op: ir.Operation) -> Step:
+        inputs = [self.slots[v] for v in op.operands]
+        if op.name in _OPERATIONS:
+            return _OPERATIONS[op.name](self, op, inputs)
+        if op.name.startswith("linalg."):
+            return self.structured(op, inputs)
+        function = function_of(op)
+        if function is None:
+            raise Unknown(f"{op.name}: an operation that the interpreter of te does not know")
+        out = self.slot(op.results[0])
+
+        def scalar(frame: Frame, mask: Any) -> None:
+            frame[out] = function(*[frame[i] for i in inputs])
+
+        return scalar
+
+    def simple(self, op: ir.Operation, inputs: list[int], function: Callable[..., Any]) -> Step:
+        """An operation of one result that is a function of its operands."""
+        out = self.slot(op.results[0])
+
+        def step(frame: Frame, mask: Any) -> None:
+            frame[out] = function(*[frame[i] for i in inputs])
+
+        return step
+
+    # ---- linalg
+
+    def structured(self, op: ir.Operation, inputs: list[int]) -> Step:
+        """A linalg operation: the reduction as one of numpy's where its body is `combine(accumulator, element)`, else point by point."""
+        count = len(op.results)
+        maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
+        reads = [_access(m) for m in maps]
+        dims = [[e.position if isinstance(e, ir.AffineDimExpr) else None for e in m.results] for m in maps]
+        rank, outer = maps[0].n_dims, self.grid
+        kept = {d for d in dims[-1] if d is not None}
+        reduced = [d for d in range(rank) if d not in kept]
+        block = op.regions[0].blocks[0]
+        arguments = [self.slot(a) for a in block.arguments]
+        self.grid = grid = self.slot()
+        reducers = _reducers(block, count) if reduced else None
+        body, yielded = self.block(block, [op for _, op, _ in reducers or []])
+        ufuncs = None
+        if reducers is not None:
+            ufuncs, yielded = [ufunc for ufunc, _, _ in reducers], [self.slots[v] for _, _, v in reducers]
+        self.grid = outer
+        results = [self.slot(r) for r in op.results]
+
+        def step(frame: Frame, mask: Any) -> None:
+            given = [np.asarray(frame[i]) for i in inputs]
+            extents = [1] * rank
+            for array, places in zip(given, dims, strict=True):
+                for size, d in zip(array.shape, places, strict=True) if places else ():
+                    if d is not None:
+                        extents[d] = size
+            if 0 in extents and (ufuncs is not None or any(extents[d] == 0 for d in kept)):
+                for slot, old in zip(results, given[-count:], strict=True):
+                    frame[slot] = old.copy()
+                return
+            points = prod(extents[d] for d in kept)
+            split = len(reduced)
+            if ufuncs is not None:
+                while split and points * extents[reduced[split - 1]] <= _MOST_POINTS:
+                    split -= 1
+                    points *= extents[reduced[split]]
+            whole = [n if d in kept else 1 for d, n in enumerate(extents)]
+            found = [read(_grid(whole), array) for read, array in zip(reads[-count:], given[-count:], strict=True)]
+            if ufuncs is not None:
+                found = [a if a.dtype.kind in "iub" else a.astype(np.float64) for a in found]
+            space = [1 if d in reduced[:split] else n for d, n in enumerate(extents)]
+            indices = frame[grid] = _grid(space)
+            for point in itertools.product(*[range(extents[d]) for d in reduced[:split]]):
+                for d, i in zip(reduced[:split], point, strict=True):
+                    indices[d] = np.full([1] * rank, i)
+                for slot, read, array in zip(arguments, reads[:-count], given, strict=False):
+                    frame[slot] = read(indices, array)
+                for slot, array in zip(arguments[-count:], found, strict=True):
+                    frame[slot] = array
+                body(frame, None)
+                new = [frame[slot] for slot in yielded]
+                if ufuncs is not None:
+                    new = [_reduced(r, a, b, space, reduced) for r, a, b in zip(ufuncs, found, new, strict=True)]
+                found = new
+            for slot, array, places, old in zip(results, found, dims[-count:], given[-count:], strict=True):
+                frame[slot] = _written(np.asarray(array), places, whole, old)
+
+        return step
+
+    def index(self, op: ir.Operation, inputs: list[int]) -> Step:
+        out, grid, dim = self.slot(op.results[0]), self.grid, ir.IntegerAttr(op.attributes["dim"]).value
+
+        def step(frame: Frame, mask: Any) -> None:
+            frame[out] = frame[grid][dim]
+
+        return step
+
+    def fill(self, op: ir.Operation, inputs: list[int]) -> Step:
+        return self.simple(op, inputs, lambda value, old: np.full(old.shape, value, old.dtype))
+
+    # ---- constants and sizes
+
+    def constant(self, op: ir.Operation, inputs: list[int]) -> Step:
+        is_tensor = isinstance(op.results[0].type, ir.RankedTensorType)
+        value = dense_array(op.attributes["value"]) if is_tensor else constant_of(op)
+        return self.simple(op, inputs, lambda: value)
+
+    def parameter(self, op: ir.Operation, inputs: list[int]) -> Step:
+        params, key = self.program.params, op.opview.key
+        array = dense_array(op.attributes["value"]) if key is None else None
+        return self.simple(op, inputs, lambda: params[key] if array is None else array)
+
+    def require(self, op: ir.Operation, inputs: list[int]) -> Step:
+        compare, message = _COMPARE[op.opview.predicate], op.opview.message
+
+        def step(frame: Frame, mask: Any) -> None:
+            found, expected = (frame[i] for i in inputs)
+            if not compare(found, expected):
+                raise Refused(message.replace("%lld", str(found), 1).replace("%lld", str(expected)))
+
+        return step
+
+    # ---- tensors
+
+    def empty(self, op: ir.Operation, inputs: list[int]) -> Step:
+        type_ = ir.RankedTensorType(op.results[0].type)
+        dtype, shape = dtype_of(type_.element_type), [None if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)]
+        return self.simple(op, inputs, lambda *sizes: poisoned(_filled(shape, sizes), dtype))
+
+    def same(self, op: ir.Operation, inputs: list[int]) -> Step:
+        return self.simple(op, inputs[:1], lambda x: x)
+
+    def size_of(self, op: ir.Operation, inputs: list[int]) -> Step:
+        return self.simple(op, inputs, lambda x, axis: np.int64(x.shape[int(axis)]))
+
+    def collapse(self, op: ir.Operation, inputs: list[int]) -> Step:
+        groups = [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
+        return self.simple(op, inputs, lambda x: x.reshape([prod(x.shape[i] for i in g) for g in groups]))
+
+    def expand(self, op: ir.Operation, inputs: list[int]) -> Step:
+        static = _sizes(op, "static_output_shape")
+        return self.simple(op, inputs, lambda x, *sizes: x.reshape(_filled(static, sizes)))
+
+    def extract(self, op: ir.Operation, inputs: list[int]) -> Step:
+        out, source, places = self.slot(op.results[0]), inputs[0], inputs[1:]
+
+        def step(frame: Frame, mask: Any) -> None:
+            array, index = frame[source], tuple([frame[i] for i in places])
+            if not all(0 <= i < n for i, n in zip(index, array.shape, strict=True)):
+                raise Outside(f"tensor.extract at {index} of a tensor of {array.shape}")
+            frame[out] = array[index]
+
+        def step_of_many(frame: Frame, mask: Any) -> None:
+            array, index = frame[source], [np.asarray(frame[i]) for i in places]
+            for i, n in zip(index, array.shape, strict=True):
+                outside = (i < 0) | (i >= n)
+                if (outside if mask is None else outside & mask).any():
+                    raise Outside(f"tensor.extract at {i.min()} to {i.max()} of a dimension of {n}")
+            if mask is not None:
+                index = [np.clip(i, 0, max(n - 1, 0)) for i, n in zip(index, array.shape, strict=True)]
+                array = array if array.size else np.zeros([1] * array.ndim, array.dtype)
+            frame[out] = array[tuple(index)]
+
+        return step if self.grid < 0 else step_of_many
+
+    def insert(self, op: ir.Operation, inputs: list[int]) -> Step:
+        out, (value, source, *places) = self.slot(op.results[0]), inputs
+        in_place = _is_over(op.operands[1], op)
+
+        def step(frame: Frame, mask: Any) -> None:
+            index = tuple(int(frame[i]) for i in places)
+            array = frame[source] if in_place else frame[source].copy()
+            if mask is not None:
+                raise Unknown("tensor.insert in the body of a linalg operation")
+            if any(not 0 <= i < n for i, n in zip(index, array.shape, strict=True)):
+                raise Outside(f"tensor.insert at {index} of a tensor of {array.shape}")
+            array[index] = frame[value]
+            frame[out] = array
+
+        return step
+
+    def pad(self, op: ir.Operation, inputs: list[int]) -> Step:
+        block, outer = op.regions[0].blocks[0], self.grid
+        places = [self.slot(a) for a in block.arguments]
+        body, (yielded,) = self.block(block)
+        self.grid = outer
+        out, low, high = self.slot(op.results[0]), _sizes(op, "static_low"), _sizes(op, "static_high")
+        dynamic = low.count(None)
+
+        def step(frame: Frame, mask: Any) -> None:
+            source, *sizes = (frame[i] for i in inputs)
+            before, after = _filled(low, sizes[:dynamic]), _filled(high, sizes[dynamic:])
+            shape = [n + a + b for n, a, b in zip(source.shape, before, after, strict=True)]
+            for slot, index in zip(places, _grid(shape), strict=True):
+                frame[slot] = index
+            body(frame, None)
+            frame[out] = found = np.array(np.broadcast_to(frame[yielded], shape), source.dtype)
+            found[tuple(slice(a, a + n) for a, n in zip(before, source.shape, strict=True))] = source
+
+        return step
+
+    def concat(self, op: ir.Operation, inputs: list[int]) -> Step:
+        axis = ir.IntegerAttr(op.attributes["dim"]).value
+        return self.simple(op, inputs, lambda *parts: np.concatenate(parts, axis))
+
+    def slice_of(self, op: ir.Operation, inputs: list[int]) -> Step:
+        parts = [_sizes(op, f"static_{which}") for which in ("offsets", "sizes", "strides")]
+        type_ = ir.RankedTensorType(op.results[0].type)
+        source, rank = ir.RankedTensorType(op.operands[0].type), type_.rank
+        # Dimensions of one element that the result leaves out.
+        kept = [i for i, n in enumerate(parts[1]) if n != 1] if rank < source.rank else list(range(rank))
+
+        def cut(array: Array, *sizes: Any) -> Array:
+            left = iter(sizes)
+            begins, counts, steps = (_filled(part, [next(left) for n in part if n is None]) for part in parts)
+            for i, (b, n, s) in enumerate(zip(begins, counts, steps, strict=True)):
+                if n < 0 or b < 0 or (n and b + (n - 1) * s >= array.shape[i]):
+                    raise Outside(f"tensor.extract_slice of {begins}, {counts}, {steps} of a tensor of {array.shape}")
+            found = array[tuple(slice(b, b + n * s, s) for b, n, s in zip(begins, counts, steps, strict=True))]
+            return found.reshape([counts[i] for i in kept]) if len(kept) == rank else found.reshape([n for n in counts if n != 1])
+
+        return self.simple(op, inputs, cut)
+
+    # ---- control flow
+
+    def branch(self, op: ir.Operation, inputs: list[int]) -> Step:
+        sides = [self.block(region.blocks[0]) if len(region.blocks) else (_run_all([]), []) for region in op.regions]
+        results, (flag,) = [self.slot(r) for r in op.results], inputs
+
+        def step(frame: Frame, mask: Any) -> None:
+            condition = frame[flag]
+            if np.size(condition) == 1:
+                run, values = sides[0 if np.all(condition) else 1]
+                run(frame, mask)
+                found = [frame[i] for i in values]
+            else:
+                given = []
+                for (run, values), taken in zip(sides, (condition, ~condition), strict=True):
+                    run(frame, taken if mask is None else taken & mask)
+                    given.append([frame[i] for i in values])
+                found = [np.where(condition, a, b) for a, b in zip(*given, strict=True)]
+            for slot, value in zip(results, found, strict=True):
+                frame[slot] = value
+
+        return step
+
+    def loop(self, op: ir.Operation, inputs: list[int]) -> Step:
+        block = op.regions[0].blocks[0]
+        variable, *carried = (self.slot(a) for a in block.arguments)
+        run, yielded = self.block(block)
+        results, bounds, starts = [self.slot(r) for r in op.results], inputs[:3], inputs[3:]
+        starts_over = [_is_over(v, op) for v in list(op.operands)[3:]]
+        ends = list(block.operations[len(block.operations) - 1].operands)
+        fresh = [_is_fresh(v, block) and ends.count(v) == 1 for v in ends]
+
+        def step(frame: Frame, mask: Any) -> None:
+            low, high, by = (np.asarray(frame[i]) for i in bounds)
+            values = [_own(frame[i], over) for i, over in zip(starts, starts_over, strict=True)]
+            uniform = low.size == high.size == by.size == 1
+            at = low
+            for i in range(int(low.item()), int(high.item()), int(by.item())) if uniform else itertools.count():
+                active = mask
+                if uniform:
+                    frame[variable] = np.int64(i)
+                else:
+                    active = at < high if mask is None else (at < high) & mask
+                    if not active.any():
+                        break
+                    frame[variable], at = at, at + by
+                for slot, value in zip(carried, values, strict=True):
+                    frame[slot] = value
+                run(frame, active)
+                new = [_own(frame[slot], own) for slot, own in zip(yielded, fresh, strict=True)]
+                values = new if uniform else [np.where(active, a, b) for a, b in zip(new, values, strict=True)]
+            for slot, value in zip(results, values, strict=True):
+                frame[slot] = value
+
+        return step
+
+    def repeat(self, op: ir.Operation, inputs: list[int]) -> Step:
+        before, after = (region.blocks[0] for region in op.regions)
+        entries = [[self.slot(a) for a in block.arguments] for block in (before, after)]
+        (test, (flag, *passed)), (run, yielded) = self.block(before), self.block(after)
+        results = [self.slot(r) for r in op.results]
+
+        def step(frame: Frame, mask: Any) -> None:
+            values, given = [_own(frame[i], False) for i in inputs], None
+            active = mask
+            while True:
+                for slot, value in zip(entries[0], values, strict=True):
+                    frame[slot] = value
+                test(frame, active)
+                goes_on, new = np.asarray(frame[flag]), [frame[i] for i in passed]
+                given = new if given is None or active is None else [np.where(active, a, b) for a, b in zip(new, given, strict=True)]
+                if goes_on.size == 1 and active is None:
+                    if not goes_on.all():
+                        break
+                else:
+                    active = goes_on if active is None else goes_on & active
+                    if not active.any():
+                        break
+                for slot, value in zip(entries[1], given, strict=True):
+                    frame[slot] = value
+                run(frame, active)
+                stepped = [frame[i] for i in yielded]
+                values = stepped if active is None else [np.where(active, a, b) for a, b in zip(stepped, values, strict=True)]
+            for slot, value in zip(results, given, strict=True):
+                frame[slot] = value
+
+        return step
+
+    def call(self, op: ir.Operation, inputs: list[int]) -> Step:
+        program, name = self.program, ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        results = [self.slot(r) for r in op.results]
+
+        def step(frame: Frame, mask: Any) -> None:
+            for slot, value in zip(results, program(name, [frame[i] for i in inputs]), strict=True):
+                frame[slot] = value
+
+        return step
+
+
+_OPERATIONS: dict[str, Callable[[_Compiler, ir.Operation, list[int]], Step]] = {
+    "arith.constant": _Compiler.constant,
+    "relay.constant": _Compiler.parameter,
+    "relay.require": _Compiler.require,
+    "linalg.index": _Compiler.index,
+    "linalg.fill": _Compiler.fill,
+    "tensor.empty": _Compiler.empty,
+    "tensor.cast": _Compiler.same,
+    "tensor.dim": _Compiler.size_of,
+    "tensor.collapse_shape": _Compiler.collapse,
+    "tensor.expand_shape": _Compiler.expand,
+    "tensor.extract": _Compiler.extract,
+    "tensor.insert": _Compiler.insert,
+    "tensor.pad": _Compiler.pad,
+    "tensor.concat": _Compiler.concat,
+    "tensor.extract_slice": _Compiler.slice_of,
+    "scf.if": _Compiler.branch,
+    "scf.for": _Compiler.loop,
+    "scf.while": _Compiler.repeat,
+    "func.call": _Compiler.call,
+}
+
+
+# ---- accesses of linalg operations
+
+
+def _affine(e: ir.AffineExpr) -> Callable[[Sequence[Array]], Any]:
+    """An expression of the indices of an iteration space."""
+    if isinstance(e, ir.AffineDimExpr):
+        position = e.position
+        return lambda indices: indices[position]
+    if isinstance(e, ir.AffineConstantExpr):
+        value = e.value
+        return lambda indices: value
+    left, right = _affine(e.lhs), _affine(e.rhs)
+    if isinstance(e, ir.AffineAddExpr):
+        return lambda indices: left(indices) + right(indices)
+    if isinstance(e, ir.AffineMulExpr):
+        return lambda indices: left(indices) * right(indices)
+    if isinstance(e, ir.AffineFloorDivExpr):
+        return lambda indices: left(indices) // right(indices)
+    if isinstance(e, ir.AffineModExpr):
+        return lambda indices: left(indices) % right(indices)
+    raise Unknown(f"{e}: an expression that the interpreter of te does not know")
+
+
+def _grid(extents: Sequence[int]) -> list[Array]:
+    """The indices of an iteration space."""
+    return list(np.ogrid[tuple(slice(n) for n in extents)]) if extents else []
+
+
+def _access(amap: ir.AffineMap) -> Callable[[Sequence[Array], Array], Array]:
+    """What reads the elements of an operand over an iteration space, with sizes of 1 where they are the same."""
+    rank, results = amap.n_dims, list(amap.results)
+    expressions = [_affine(e) for e in results]
+    dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in results]
+    is_view = all(isinstance(e, ir.AffineConstantExpr) if d is None else dims.count(d) == 1 for d, e in zip(dims, results, strict=True))
+    order = sorted(range(len(dims)), key=lambda i: -1 if dims[i] is None else dims[i])
+
+    def read(indices: Sequence[Array], array: Array) -> Array:
+        index = [np.asarray(e(indices)) for e in expressions]
+        spans = [(int(i.min()), int(i.max()) + 1) for i in index]
+        for (low, high), n in zip(spans, array.shape, strict=True):
+            if low < 0 or high > n:
+                raise Outside(f"an operand of {array.shape} is read at {low} to {high - 1} of a dimension of {n}")
+        if not is_view:
+            return array[tuple(np.reshape(i, [1] * rank) if i.ndim < rank else i for i in index)]
+        part = array[tuple(slice(*span) for span in spans)].transpose(order)
+        return part.reshape([part.shape[order.index(dims.index(d))] if d in dims else 1 for d in range(rank)])
+
+    return read
+
+
+def _written(found: Array, places: Sequence[int | None], whole: Sequence[int], old: Array) -> Array:
+    """The elements of a result from those over the iteration space."""
+    kept = [d for d in places if d is not None]
+    spread = np.broadcast_to(found, whole)
+    others = [d for d in range(len(whole)) if d not in kept]
+    array = spread.transpose([*kept, *others]).reshape(old.shape)
+    return np.array(array, old.dtype)
+
+
+def _reduced(ufunc: Any, acc: Array, elements: Any, space: Sequence[int], reduced: Sequence[int]) -> Array:
+    axes = tuple(reduced)
+    array = np.broadcast_to(elements, space)
+    if array.dtype.kind not in "iub":
+        array = array.astype(np.float64)
+        return ufunc(acc, ufunc.reduce(array, axis=axes, keepdims=True))
+    return ufunc(acc, ufunc.reduce(array, axis=axes, keepdims=True, dtype=array.dtype))
+
+
+def _reducers(block: ir.Block, count: int) -> list[tuple[Any, ir.Operation, ir.Value]] | None:
+    """How each result is reduced, by which operation, and of which element at each point; None where the body is not of this form."""
+    accumulators = list(block.arguments)[-count:]
+    found = []
+    for value, acc in zip(block.operations[len(block.operations) - 1].operands, accumulators, strict=True):
+        if isinstance(value.owner, ir.Block):
+            return None
+        owner = value.owner.operation
+        operands = list(owner.operands)
+        uses = [use.owner.operation for use in acc.uses]
+        if owner.name not in _REDUCERS or uses != [owner] or acc not in operands or operands[0] == operands[1]:
+            return None
+        found.append((_REDUCERS[owner.name], owner, operands[1] if operands[0] == acc else operands[0]))
+    return found
+
+
+def _sizes(op: ir.Operation, name: str) -> list[int | None]:
+    """A static size for each entry, None for those among the operands."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return [None if n == dynamic else n for n in ir.DenseI64ArrayAttr(op.attributes[name])]
+
+
+def _filled(static: Sequence[int | None], sizes: Sequence[Any]) -> tuple[int, ...]:
+    left = iter(sizes)
+    return tuple(int(next(left)) if n is None else n for n in static)
+
+
+# ---- memory of what is written one by one
+
+_READERS = ("tensor.extract", "tensor.insert", "tensor.dim", "arith.", "linalg.")
+"""Operations whose results are not the memory of what they read."""
+_MAKERS = ("tensor.insert", "tensor.empty", "scf.for", "linalg.")
+"""Operations whose results are memory of their own."""
+
+
+def _own(value: Any, is_own: bool) -> Any:
+    return value.copy() if not is_own and isinstance(value, np.ndarray) and value.ndim else value
+
+
+def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
+    """The operation of a block that an operation is, or is in."""
+    while op.block != block:
+        if op.parent is None or op.parent.operation.name == "func.func":
+            return None
+        op = op.parent.operation
+    return op
+
+
+def _is_over(value: ir.Value, last: ir.Operation) -> bool:
+    """Whether a tensor is memory of the loop or the operation that gave it, and nothing has it after an operation that uses it."""
+    owner = value.owner
+    is_argument = isinstance(owner, ir.Block)
+    name = owner.owner.operation.name if is_argument else owner.operation.name
+    own = name == "scf.for" if is_argument else name.startswith(_MAKERS)
+    return own and _comes_last(owner if is_argument else owner.operation.block, last, [use.owner.operation for use in value.uses])
+
+
+def _comes_last(block: ir.Block, last: ir.Operation, users: Sequence[ir.Operation]) -> bool:
+    """Whether an operation is the last one in a block that uses a value, once, and no other has given it away."""
+    top = _ancestor(last, block)
+    order = {op.operation: i for i, op in enumerate(block.operations)}
+    inside = []
+    for user in users:
+        other = _ancestor(user, block)
+        if other == top:
+            inside.append(user)
+        elif order[other] > order[top] or not user.name.startswith(_READERS):
+            return False
+    if top == last:
+        return len(inside) == 1
+    if top.name != "scf.if":
+        return False
+    regions = [region.blocks[0] for region in top.regions if len(region.blocks)]
+    taken = next(inner for inner in regions if _ancestor(last, inner) is not None)
+    return _comes_last(taken, last, [user for user in inside if _ancestor(user, taken) is not None])
+
+
+def _is_fresh(value: ir.Value, loop: ir.Block) -> bool:
+    """Whether what a loop yields is memory of its own: nobody else has it."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return owner == loop
+    op = owner.operation
+    if op.name == "scf.if":
+        number = ir.OpResult(value).result_number
+        ends = [region.blocks[0].operations[len(region.blocks[0].operations) - 1] for region in op.regions]
+        return all(_is_fresh(end.operands[number], loop) for end in ends)
+    return op.name.startswith(_MAKERS)

@@ -1,0 +1,209 @@
+"""Programs mean the same before and after every pass, and a pass that changes what they give is named with the input that shows it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import relayc
+from relayc import TensorType
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
+from relayc.dialects.relay import build as emit
+from relayc.pipelines import Equivalence, NotEquivalent, PassContext, PassInfo
+from relayc.pipelines.evaluate.equivalence import check
+from relayc.pipelines.passes import ModulePass
+from relayc.symbolic import minimum, symbol
+
+MODELS = Path(__file__).parents[2] / "models"
+SIZES = {"n": [1, 7, 130], "m": [5, 1, 3], "k": [3, 1, 70]}
+MASKED = """
+<ir_version: 8, opset_import: ["" : 17]>
+masked (float[n, 8] x, float[n, 8] shift, bool[n, 8] mask) => (float[n, 8] y)
+{
+  moved = Sub (x, shift)
+  low = Constant <value_float = -10.0> ()
+  scores = Where (mask, moved, low)
+  shares = Softmax <axis = 1> (scores)
+  y = Mul (shares, x)
+}
+"""
+
+
+def f32(*shape):
+    return TensorType(shape, "float32")
+
+
+def many_operators():
+    """Reductions, products, movements, index arithmetic and casts."""
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(x=f32("n", 6), w=f32(6, "m"), i=TensorType(("k",), "int64"))
+    def main(x, w, i):
+        product = op.nn.relu(op.nn.matmul(x, w))
+        mean = op.mean(product, axis=(0,), keepdims=True)
+        taken = op.take(op.transpose(product, axes=(1, 0)), i, axis=0, mode="wrap")
+        whole = op.cast(op.cumsum(op.cast(taken * 8.0, dtype="int32"), axis=1), dtype="float32")
+        joined = op.concatenate(op.exp(mean), op.negative(product) - mean, axis=0)
+        return joined, whole, op.argmax(joined, axis=(1,)), op.nn.softmax(joined, axis=0)
+
+    return program.module()
+
+
+def flow():
+    """Branches, loops, calls, and a size that the data say."""
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(private=True, x=f32("n"), steps=TensorType((), "int32"))
+    def repeated(x, steps):
+        return program.while_loop(lambda i, y: i < steps, lambda i, y: (i + 1, op.tanh(y) * 2.0 + x), (0, x))[1]
+
+    @program.function(x=f32("n"), steps=TensorType((), "int32"))
+    def main(x, steps):
+        op.define_sizes(op.maximum(steps, 0), names=("count",))
+        y = program.call("repeated", x, steps)
+        z = program.if_else(op.sum(y) > 0.0, lambda: op.exp(y), lambda: y - 1.0)
+        return z, op.zeros(shape=("count",), dtype="float32"), op.sort(z)
+
+    return program.module()
+
+
+def convolutions():
+    """A convolution with a batch normalisation, and a pooling, which passes rewrite at every level."""
+    rng = np.random.default_rng(0)
+    program = relayc.Program()
+    op = program.op
+
+    @program.function(x=f32("n", 4, 9, 9))
+    def main(x):
+        weight, bias = rng.standard_normal((8, 4, 3, 3), np.float32), rng.standard_normal(8, np.float32)
+        y = op.nn.conv2d(x, weight, padding=(1, 1, 1, 1))
+        y = op.nn.relu(op.nn.bias_add(y * (bias.reshape(8, 1, 1) + 3.0), bias, axis=1))
+        return op.nn.max_pool2d(y, pool_size=(2, 2), strides=(2, 2)), op.nn.global_avg_pool2d(y)
+
+    return program.module()
+
+
+@pytest.mark.parametrize("level", range(5))
+@pytest.mark.parametrize("program", [many_operators, flow, convolutions])
+def test_passes_keep_what_programs_mean(program: Callable[[], IRModule], level: int) -> None:
+    with PassContext(opt_level=level):
+        assert check(program(), sizes=SIZES, stop_after="tir" if level == 3 else "te") == []
+
+
+@pytest.mark.parametrize(("path", "shapes"), [("mlp_mixer.onnx", {"series": [1, 24, 5]}), ("dynamic/bert.onnx", None)])
+def test_passes_keep_what_models_mean(path: str, shapes: dict | None) -> None:
+    sizes = {"batch": [2], "seq": [7]} if shapes is None else None
+    assert check(MODELS / path, shapes=shapes, sizes=sizes, stop_after="te") == []
+
+
+# ---- faults
+
+
+def rewriting(name: str, operation: str, value: Callable[[IRModule, ir.Operation], ir.Value], stage: str = "relay") -> ModulePass:
+    """A faulty pass: puts a value in the place of the result of every operation of a kind."""
+
+    def rewrite(mod, ctx):
+        found: list[ir.Operation] = []
+        mod.module.operation.walk(lambda op: (found.append(op) if op.name == operation else None, ir.WalkResult.ADVANCE)[1])
+        for op in found:
+            uses = list(op.results[0].uses)
+            with ir.InsertionPoint.after(op), op.location:
+                made = value(mod, op)
+            for use in uses:
+                use.owner.operands[use.operand_number] = made
+        return mod
+
+    return ModulePass(rewrite, PassInfo(name, stage=stage))
+
+
+def half_if_one(mod: IRModule, op: ir.Operation) -> ir.Value:
+    """The result, multiplied by 0 where n is 1."""
+    factor = emit("sizes", values=(minimum(symbol("n") - 1, 1),), dtype="int64")
+    return emit("multiply", op.results[0], emit("cast", factor, dtype="float32"))
+
+
+def swapped(mod: IRModule, op: ir.Operation) -> ir.Value:
+    return ir.Operation.create(op.name, [op.results[0].type], list(op.operands)[::-1]).results[0]
+
+
+FAULTS = {
+    "DropCondition": ("after:SimplifyExpr", rewriting("DropCondition", "relay.where", lambda mod, op: op.operands[1])),
+    "SwapOperands": ("before:FuseOps", rewriting("SwapOperands", "relay.subtract", swapped)),
+    "ForgetMask": ("after:RelayToTe", rewriting("ForgetMask", "arith.select", lambda mod, op: op.operands[1], "te")),
+}
+
+
+def compile_with(fault: tuple[str, ModulePass], instrument: Equivalence, **options: object) -> None:
+    with PassContext(config={"pipelines.add_pass": [fault]}, instruments=[instrument]):
+        relayc.compile(onnx.parser.parse_model(MASKED), **options)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_faulty_pass_is_named(name: str) -> None:
+    said = rf"^pass {name} changes what the program gives: @main, result 0 \(y\), .*, for seed 0, n = 3: results differ by up to"
+    with pytest.raises(NotEquivalent, match=said):
+        compile_with(FAULTS[name], Equivalence(sizes={"n": [3]}), stop_after="te")
+
+
+def test_a_pass_that_is_wrong_at_one_size_is_named_with_it() -> None:
+    fault = rewriting("WrongAtOne", "relay.subtract", half_if_one)
+    found = Equivalence(raise_on_difference=False)
+    compile_with(("before:FuseOps", fault), found, stop_after="te")
+    (difference,) = found.differences
+    assert (difference.name, difference.case) == ("WrongAtOne", "seed 0, n = 1")
+    assert difference.difference > difference.allowed and "relay.multiply at" in difference.where
+
+
+def test_code_that_differs_from_te_is_named_with_the_stage() -> None:
+    fault = rewriting("Fault", "arith.subf", swapped, "tir")
+    with pytest.raises(NotEquivalent, match=r"^pass TeToTir changes what the program gives: @main"):
+        compile_with(("after:ScheduleKernels", fault), Equivalence())
+
+
+def test_inputs_of_the_user_are_compared() -> None:
+    x = np.ones((3, 8), np.float32)
+    cases = [{"x": x, "shift": x, "mask": mask} for mask in (np.ones((3, 8), bool), np.eye(3, 8, dtype=bool))]
+    found = Equivalence(cases, raise_on_difference=False)
+    compile_with(FAULTS["DropCondition"], found, stop_after="relay")
+    assert [d.case for d in found.differences] == ["input 1"]
+
+
+KERNEL = """
+func.func @main(%a: memref<6xf32> {tir.buffer = "a"}, %out: memref<6xf32> {tir.buffer = "out", tir.output}) attributes {tir.blocks} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %factor = arith.constant FACTOR : f32
+  scf.for %i = %c0 to %c6 step %c1 {
+    "tir.block"(%i) ({}, {
+    ^bb0(%v: index):
+      %x = memref.load %a[%v] : memref<6xf32>
+      %y = arith.mulf %x, %factor : f32
+      memref.store %y, %out[%v] : memref<6xf32>
+    }) {name = "out", iterators = ["parallel"], extents = [6]} : (index) -> ()
+  } {tir.loop = "i"}
+  return
+}"""
+
+
+def test_a_schedule_that_changes_a_kernel_is_named() -> None:
+    program = relayc.Program()
+
+    @program.function(x=f32(6))
+    def main(x):
+        return x * 2.0
+
+    found = Equivalence(raise_on_difference=False)
+    for factor in (2.0, 3.0):
+        with PassContext(instruments=[found]):
+            relayc.compile(program.module(), schedules={"*": KERNEL.replace("FACTOR", str(factor))}, stop_after="tir")
+    assert found.unchecked == []
+    assert [(d.kind, d.name) for d in found.differences] == [("schedule", "replacement"), ("pass", "TeToTir")]
+    assert str(found.differences[0]).startswith(
+        "schedule replacement changes what the program gives: kernel @fused_multiply, result 0, for seed 0"
+    )

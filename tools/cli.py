@@ -282,6 +282,9 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
             raise CommandError(f"the model fails: {failure.symptom}")
         console.print("the model does not fail")
         return
+    if arguments.passes:
+        _bisect_passes(arguments, whole, console)
+        return
     module = compile_model(arguments, cache=False)
     if module.lacking:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
@@ -296,6 +299,22 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     command.show(answer, question, folder, console)
     if answer.fault is not None:
         raise CommandError(f"results differ from {answer.reference}: {answer.fault.kind} {answer.fault.name}")
+
+
+def _bisect_passes(arguments: argparse.Namespace, options: dict[str, Any], console: Console) -> None:
+    """`relayc bisect --passes`: evaluates a model before and after every pass."""
+    from relayc.pipelines.evaluate.equivalence import check
+    from relayc.tools.bisect.command import show_passes
+
+    inputs = None
+    if arguments.inputs is not None:
+        with np.load(arguments.inputs) as file:
+            inputs = [dict(file)]
+    found = check(arguments.model, inputs=inputs, sizes={name: [size] for name, size in arguments.size} or None, **options)
+    show_passes(found, console)
+    if found.differences:
+        first = found.differences[0]
+        raise CommandError(f"{first.kind} {first.name} changes what the model gives")
 
 
 def _count(text: str) -> int:

@@ -245,8 +245,8 @@ class Equivalence(PassInstrument):
                 return
 
 
-def check(model: Any, **options: Any) -> list[Difference]:
-    """Compiles a model as `relayc.compile` does, and gives the passes that change what it gives.
+def check(model: Any, **options: Any) -> Equivalence:
+    """Compiles a model as `relayc.compile` does, and gives the instrument with the passes that change what it gives.
 
     Args:
       options: inputs and sizes of Equivalence; others are those of `relayc.compile`.
@@ -259,7 +259,7 @@ def check(model: Any, **options: Any) -> list[Difference]:
     outer = PassContext.current()
     with PassContext(outer.opt_level, outer.required_pass, outer.disabled_pass, outer.config, [*outer.instruments, instrument]):
         compile(model, **{"stop_after": "tir", **options})
-    return instrument.differences
+    return instrument
 
 
 def _copy(mod: IRModule) -> IRModule:

@@ -15,6 +15,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend import import_model
+from relayc.pipelines.evaluate.equivalence import Equivalence
 from relayc.runtime import Module
 from relayc.runtime.params import save_param_dict_to_file
 from relayc.tools.bisect.compiling import Compiler
@@ -221,6 +222,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     which += "(default: ONNX Runtime where the model is of ONNX and it is installed)"
     fails = "find the least part that fails as the model does, which does not compile, or whose call with --inputs raises, dies or hangs"
     parser.add_argument("--failure", action="store_true", help=fails)
+    passes = "evaluate the model before and after every pass, and name the passes that change what it gives: on --inputs, else on made-up "
+    parser.add_argument("--passes", action="store_true", help=passes + "ones of several sizes, which --size says")
     parser.add_argument("--reference", choices=(ONNXRUNTIME, SIMPLEST), help=which)
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the least model (default: bisect-MODEL)")
 
@@ -234,6 +237,16 @@ def chosen_reference(arguments: argparse.Namespace) -> str:
     except ModuleNotFoundError:
         return SIMPLEST
     return ONNXRUNTIME if _onnx_model(arguments.model) is not None else SIMPLEST
+
+
+def show_passes(found: Equivalence, console: Console) -> None:
+    """Prints which passes change what a model gives."""
+    for reason in dict.fromkeys(found.unchecked):
+        console.print(f"not compared: {reason}", markup=False, soft_wrap=True)
+    for difference in found.differences:
+        console.print(str(difference), markup=False, soft_wrap=True)
+    if not found.differences:
+        console.print("every pass that was compared keeps what the model gives")
 
 
 def show(answer: Answer, question: Question, folder: Path, console: Console) -> None:

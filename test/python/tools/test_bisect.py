@@ -108,6 +108,20 @@ def test_nothing_is_found_where_results_agree(model, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("given", ["made up", "a file"])
+def test_a_pass_that_changes_what_the_model_gives_is_named(model, tmp_path, capsys, given):
+    inputs = tmp_path / "inputs.npz"
+    np.savez(inputs, x=np.random.default_rng(0).standard_normal((3, 16), np.float32))
+    options = ["--passes", *(["--inputs", inputs] if given == "a file" else ["--size", "n=5"])]
+    code, out, err = run(capsys, model, *options)
+    assert (code, err) == (0, "") and "every pass that was compared keeps what the model gives" in out
+    with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", swapped("nn_relu", "negative"))]}):
+        code, out, err = run(capsys, model, *options)
+    assert code == 1 and "pass Swap changes what the model gives" in err
+    case = "input 0" if given == "a file" else "seed 0, n = 5"
+    assert f"for {case}: results differ by up to" in out and "@main, result 0 (y)" in out
+
+
 @pytest.mark.parametrize("reference", ["onnxruntime", "opt0"])
 def test_a_faulty_pass_is_named(model, tmp_path, capsys, reference):
     with PassContext(config={"pipelines.add_pass": [("after:SimplifyExpr", swapped("nn_relu", "negative"))]}):

@@ -92,15 +92,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Examples that fail are as good as the smallest ones.
     hypothesis.settings.register_profile("corrupted", deadline=None, database=None, phases=[hypothesis.Phase.generate], max_examples=20)
     hypothesis.settings.load_profile("corrupted")
-    import blocks.interpreter
     import jitted
     import symbolic_kernels
 
+    from relayc.pipelines.evaluate import tir
     from relayc.runtime.device_function import DeviceFunction
     from relayc.runtime.function import Function
 
     corrupter = Corrupter(CORRUPTIONS[config.getoption("corrupt")])
-    for owner, name in ((Function, "__call__"), (DeviceFunction, "__call__"), (blocks.interpreter, "run")):
+    for owner, name in ((Function, "__call__"), (DeviceFunction, "__call__"), (tir, "run")):
         corrupter.patch(owner, name, lambda found, arguments, before: found)
     corrupter.patch(symbolic_kernels.Call, "run", lambda found, arguments, before: arguments[0].outputs)
 

@@ -9,6 +9,8 @@ y = module["main"](x)
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from relayc.interrupts import deferred
+
 if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
     from relayc.frontend import import_model, register_frontend, remove_frontend
@@ -86,11 +88,13 @@ _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime"
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            value = getattr(importlib.import_module(home), name)
+            with deferred():
+                value = getattr(importlib.import_module(home), name)
             globals()[name] = value
             return value
     if name in _SUBPACKAGES:
-        return importlib.import_module(f"relayc.{name}")
+        with deferred():
+            return importlib.import_module(f"relayc.{name}")
     raise AttributeError(f"module 'relayc' has no attribute {name!r}")
 
 

@@ -35,6 +35,7 @@ from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.types import DTYPES, TensorType, is_narrow
 from relayc.frontend.dimensions import free_name
 from relayc.frontend.errors import ModelError
+from relayc.interrupts import deferred
 from relayc.symbolic import (
     FAR,
     Dim,
@@ -485,7 +486,7 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
         with that as its cause: a fault of the converter, of which the model's author needs to know the node all the same.
       MemoryError: likewise.
     """
-    with ir.Location.name(name):
+    with deferred(), ir.Location.name(name):
         try:
             yield
         except (ModelError, RelayError) as e:

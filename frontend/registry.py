@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from relayc.interrupts import deferred
 from relayc.symbolic import Size
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def suffixes() -> list[str]:
     return [suffix for frontend in FRONTENDS for suffix in frontend.suffixes]
 
 
+@deferred()
 def import_model(
     model: Any,
     *,

@@ -10,6 +10,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.frontend import import_model
+from relayc.interrupts import deferred
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.graph.to_mixed_precision import NARROW
@@ -42,6 +43,7 @@ class StageTimes(PassInstrument):
         self._last = now
 
 
+@deferred()
 def build(
     model: Any,
     target: Target,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from relayc.frontend import files_of
+from relayc.interrupts import deferred
 from relayc.pipelines import compile_cache
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
@@ -65,6 +66,7 @@ def compile(
 ) -> "IRModule": ...
 
 
+@deferred()
 def compile(
     model: Any,
     target: "str | Target" = "cpu",

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.interrupts import deferred
 from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.backend import backend_modules
 from relayc.pipelines.instruments import PassInfo, PassInstrument, flag_of
@@ -229,7 +230,7 @@ def _run_instrumented(pass_: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
         return mod
     for instrument in ctx.instruments:
         instrument.run_before_pass(mod, info)
-    with mod.context, mod.ranges, ir.Location.unknown():
+    with deferred(), mod.context, mod.ranges, ir.Location.unknown():
         found = pass_.transform(mod, ctx)
     if not isinstance(found, IRModule):
         raise TypeError(f"pass {info.name}: expected it to return an IRModule, found {found!r}")

@@ -25,7 +25,11 @@ _NAME = "relayc_runtime"
 
 def runtime_files() -> list[Path]:
     """The files of the package, relative to its folder."""
-    files = [_ROOT / "__init__.py", *(path for name in ("runtime", "symbolic") for path in (_ROOT / name).rglob("*.py"))]
+    files = [
+        _ROOT / "__init__.py",
+        _ROOT / "interrupts.py",
+        *(path for name in ("runtime", "symbolic") for path in (_ROOT / name).rglob("*.py")),
+    ]
     return sorted(file.relative_to(_ROOT) for file in files)
 
 

@@ -1,0 +1,98 @@
+"""SIGINT while something is compiled: KeyboardInterrupt comes out, and what is compiled later works."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import relayc
+from relayc.dialects.mlir import ir
+from relayc.interrupts import deferred
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_comes_at_the_end_of_the_innermost_block():
+    done = []
+    with pytest.raises(KeyboardInterrupt), deferred():
+        with deferred():
+            interrupt()
+            done.append("inner")
+        done.append("outer")
+    assert done == ["inner"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_does_not_wait():
+    with pytest.raises(KeyboardInterrupt), deferred():
+        interrupt()
+        interrupt()
+        pytest.fail("the second interrupt was delayed")
+
+
+def test_an_interrupt_takes_the_place_of_an_error():
+    with pytest.raises(KeyboardInterrupt), deferred():
+        interrupt()
+        raise ValueError
+
+
+def test_other_threads_leave_the_handler_alone():
+    found = []
+
+    def look():
+        with deferred():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [signal.default_int_handler]
+
+
+def test_an_interrupt_in_a_callback_of_mlir_is_a_keyboard_interrupt():
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType((3,), "float32"))
+    def main(x):
+        return x + x
+
+    @relayc.module_pass(opt_level=0, name="InterruptedWalk")
+    def interrupted_walk(mod, ctx):
+        def visit(op):
+            interrupt()
+            return ir.WalkResult.ADVANCE
+
+        mod.main.operation.regions[0].blocks[0].operations[0].operation.walk(visit)
+        return mod
+
+    with pytest.raises(KeyboardInterrupt), relayc.PassContext(config={"pipelines.add_pass": [("before:FuseOps", interrupted_walk)]}):
+        relayc.compile(program.module())
+
+
+_LAZY = """
+import os, signal, sys
+import relayc
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy.linalg":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+try:
+    relayc.compile
+except KeyboardInterrupt:
+    print("interrupted")
+import numpy
+print(numpy.linalg.det(numpy.eye(2)), callable(relayc.compile))
+"""
+
+
+def test_an_interrupt_does_not_leave_numpy_imported_halfway():
+    done = subprocess.run([sys.executable, "-c", _LAZY], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["interrupted", "1.0 True"], done.stderr

@@ -18,12 +18,14 @@ import contextvars
 import functools
 import importlib
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.interrupts import deferred
 from relayc.pipelines import DEFAULT_OPT_LEVEL
@@ -231,7 +233,13 @@ def _run_instrumented(pass_: Pass, mod: IRModule, ctx: PassContext) -> IRModule:
     for instrument in ctx.instruments:
         instrument.run_before_pass(mod, info)
     with deferred(), mod.context, mod.ranges, ir.Location.unknown():
-        found = pass_.transform(mod, ctx)
+        try:
+            found = pass_.transform(mod, ctx)
+        except RecursionError as error:
+            limit = sys.getrecursionlimit()
+            raise RelayError(
+                f"pass {info.name}: expected a program that Python's recursion limit of {limit} is enough for, found deeper nesting"
+            ) from error
     if not isinstance(found, IRModule):
         raise TypeError(f"pass {info.name}: expected it to return an IRModule, found {found!r}")
     for instrument in ctx.instruments:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.nesting import parse_module
 from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
@@ -284,11 +285,12 @@ def add_function(module: ir.Module, text: str, stage: str) -> list[str]:
 
     Raises:
       MLIRError: the text does not parse.
-      RelayError: an operation is no function with a body or is one of the relay stage, a name is taken, or there is no such stage.
+      RelayError: the text nests too deep, an operation is no function with a body or is one of the relay stage, a name is taken, or there
+        is no such stage.
     """
     check(stage in STAGES, "stage", f"one of {', '.join(STAGES)}", stage)
     with module.context, ir.Location.unknown():
-        parsed = ir.Module.parse(text)
+        parsed = parse_module(text)
         taken = symbols_of(module)
         names = []
         for op in list(parsed.body.operations):

@@ -7,6 +7,7 @@ import numpy as np
 
 from relayc.dialects.functions import strings_attribute
 from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.nesting import parse_module
 from relayc.dialects.relay.elements import dense_array, dense_attr
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.structure import Constant
@@ -70,9 +71,14 @@ class IRModule:
 
     @staticmethod
     def parse(text: str, params: Mapping[str, np.ndarray] | None = None, context: ir.Context | None = None) -> "IRModule":
-        """Parses MLIR text. Raises MLIRError for text that does not parse, RelayError for a program that breaks an operator's rules."""
+        """Parses MLIR text.
+
+        Raises:
+          MLIRError: the text does not parse.
+          RelayError: the program breaks an operator's rules, or nests too deep.
+        """
         with context or make_context(), ir.Location.unknown(), _ranges_in(text):  # MLIR verifies what it parses
-            module = IRModule(ir.Module.parse(text), params)
+            module = IRModule(parse_module(text), params)
             module.verify()
             return module
 

@@ -21,6 +21,8 @@ from typing import Any
 
 from relayc.dialects.declaration import load_operations
 from relayc.dialects.mlir import ext, interpreter, ir, on_new_context, register_operation, transform
+from relayc.dialects.nesting import parse_module
+from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Knob, decode, encode
@@ -192,8 +194,8 @@ def run_sequence(payload: ir.Module, script: ir.Module) -> None:
 
 def _parsed(text: str) -> ir.Module:
     try:
-        return ir.Module.parse(text)
-    except ir.MLIRError as error:
+        return parse_module(text)
+    except (ir.MLIRError, RelayError) as error:
         raise ScheduleError(f"script: expected a module with a transform.named_sequence, found {error}") from None
 
 

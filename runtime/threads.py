@@ -5,6 +5,8 @@ calls that run at the same time share the cores: a call that begins as one of k 
 depend on it: kernels divide their work into tiles that are the same for every number of threads.
 """
 
+import _thread
+import contextlib
 import ctypes
 import ctypes.util
 import functools
@@ -72,11 +74,11 @@ def _default() -> int:
     """RELAYC_NUM_THREADS, else what OpenMP says before anything has been set: OMP_NUM_THREADS, or all cores."""
     text = os.environ.get(_COUNT_VARIABLE, "")
     if not text:
-        return _runtime().omp_get_max_threads()
+        return checked_threads(_runtime().omp_get_max_threads())
     try:
         return checked_threads(int(text))
-    except ValueError:
-        raise ValueError(f"{_COUNT_VARIABLE}: expected a number of threads, 1 to {_MOST_THREADS}, found {text!r}") from None
+    except ValueError as error:
+        raise ValueError(f"{_COUNT_VARIABLE}: expected a number of threads, 1 to {_MOST_THREADS}, found {text!r}: {error}") from None
 
 
 class _Caller(threading.local):
@@ -107,13 +109,34 @@ def checked_threads(count: int) -> int:
 
     Raises:
       TypeError: it is not an integer.
-      ValueError: it is less than 1, or more than OpenMP can start.
+      ValueError: it is less than 1, more than OpenMP takes, or more than the system lets this process start.
     """
     if not isinstance(count, numbers.Integral) or isinstance(count, bool):
         raise TypeError(f"expected a number of threads, found {count!r}")
     if not 1 <= count <= _MOST_THREADS:
         raise ValueError(f"expected 1 to {_MOST_THREADS} threads, found {count}")
+    if count > usable_cpus() and (most := _startable(int(count))) < count:
+        raise ValueError(f"expected at most {most} threads, as many as the system lets this process start, found {count}")
     return int(count)
+
+
+@functools.cache
+def _startable(count: int) -> int:
+    """How many threads the system starts, `count` at most: OpenMP ends the process where it gets fewer than it wants. Limits of users,
+    control groups, memory maps and memory all play a part, so they are started: 0.2 ms each."""
+    gate, done, started = threading.Lock(), threading.Semaphore(0), 0
+
+    def wait() -> None:
+        with gate:
+            done.release()
+
+    with gate, contextlib.suppress(RuntimeError):
+        while started < count:
+            _thread.start_new_thread(wait, ())
+            started += 1
+    for _ in range(started):
+        done.acquire()
+    return started
 
 
 def set_num_threads(count: int) -> None:

@@ -1,5 +1,6 @@
 """Threads of calls: how many a call gets, what calls at the same time share, and what is left running afterwards."""
 
+import _thread
 import os
 import subprocess
 import sys
@@ -114,6 +115,22 @@ def test_the_environment_says_how_many():
     assert run_script(code, OMP_NUM_THREADS="3") == ["3"]
     assert run_script(code, OMP_NUM_THREADS="3", RELAYC_NUM_THREADS="5") == ["5"]
     assert run_script("import relayc; relayc.set_num_threads(2); print(relayc.num_threads())", RELAYC_NUM_THREADS="5") == ["2"]
+
+
+def test_more_threads_than_the_system_starts_are_an_error(monkeypatch):
+    started = []
+
+    def start(function, arguments):
+        if len(started) == 20:
+            raise RuntimeError("can't start new thread")
+        started.append(start_really(function, arguments))
+
+    start_really = _thread.start_new_thread
+    monkeypatch.setattr(_thread, "start_new_thread", start)
+    monkeypatch.setattr(threads, "usable_cpus", lambda: 8)
+    with pytest.raises(ValueError, match="expected at most 20 threads, as many as the system lets this process start, found 31"):
+        relayc.set_num_threads(31)
+    assert threads.checked_threads(8) == 8
 
 
 @pytest.mark.usefixtures("unset")

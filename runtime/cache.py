@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from isal import isal_zlib
 
+from relayc.files import open_file, read_file
 from relayc.runtime.artifact import Artifact, ObjectCode
 from relayc.runtime.device import DeviceError, device_kind
 from relayc.runtime.records import as_plain, program_fields, program_record
@@ -127,7 +128,7 @@ class Cache:
         if not self.is_trusted:
             return None
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 if os.fstat(file.fileno()).st_uid not in (0, os.getuid()):
                     return None  # code is run only if it is ours
                 artifact = _read(
@@ -160,7 +161,7 @@ class Cache:
         note = self.folder / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()}{_NOTE_SUFFIX}"
         state = _state(path)
         try:
-            known = json.loads(note.read_text())
+            known = json.loads(read_file(note))
             if known["state"] == state and self.is_trusted and note.stat().st_uid in (0, os.getuid()):
                 return str(known["digest"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -217,7 +218,7 @@ class Cache:
         try:
             if not self.is_trusted or path.stat().st_uid not in (0, os.getuid()):
                 return None
-            data = path.read_bytes()
+            data = read_file(path)
             if hashlib.sha256(data[32:]).digest() != data[:32]:
                 return None
             os.utime(path)  # when it was last used
@@ -263,7 +264,7 @@ def default_folder() -> Path:
 
 def file_digest(path: Path) -> str:
     """Digest of a file's contents, read by all cores. Raises OSError where it cannot be read."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             return digest([])
@@ -378,7 +379,7 @@ def _map(handle: int, offset: int, size: int) -> np.ndarray:
 def _entry(path: Path) -> Entry | None:
     try:
         status = path.stat()
-        with path.open("rb") as file:
+        with open_file(path) as file:
             _, _, _, text_bytes = _HEAD.unpack(file.read(_HEAD.size))
             source = str(json.loads(file.read(text_bytes))["source"])
     except OSError:

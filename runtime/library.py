@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from relayc.files import open_file
 from relayc.runtime.artifact import Artifact, ObjectCode, aligned_empty
 from relayc.runtime.cache import checksums
 from relayc.runtime.device import HOST, DeviceError, device_kind
@@ -117,7 +118,7 @@ class _Mapped:
         self._path = path
 
     def __enter__(self) -> memoryview:
-        with self._path.open("rb") as file:
+        with open_file(self._path) as file:
             if not os.fstat(file.fileno()).st_size:
                 raise ElfError("expected a shared library (ELF), found an empty file")
             self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -195,7 +196,7 @@ def _check_model(path: Path, metadata: Mapping[str, Any], model: Path) -> None:
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal. Raises OSError where it cannot be read."""
     found = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while chunk := file.read(1 << 20):
             found.update(chunk)
     return found.hexdigest()
@@ -287,7 +288,7 @@ def _library_params(library: ctypes.CDLL, metadata: Mapping[str, Any]) -> np.nda
 def _mapped_params(path: Path, metadata: Mapping[str, Any]) -> np.ndarray:
     """A map of the parameters beside a library."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise LibraryError(f"{path}: expected the parameters of the library, found no such file") from None

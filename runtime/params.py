@@ -3,11 +3,11 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from relayc.files import read_file
 from relayc.runtime.artifact import Artifact, ParameterInfo, TensorSpec, aligned_empty, numpy_dtype
 from relayc.runtime.safetensors import read_safetensors, safetensors_bytes, write_safetensors
 from relayc.runtime.tensor import Tensor, as_array
@@ -41,7 +41,7 @@ def load_param_dict(content: bytes | bytearray | memoryview) -> dict[str, np.nda
 
 def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """As `load_param_dict`, from a file. Raises OSError where it cannot be read."""
-    return read_safetensors(Path(path).read_bytes(), str(path))[0]
+    return read_safetensors(read_file(path), str(path))[0]
 
 
 def parameter_arrays(artifact: Artifact) -> dict[str, np.ndarray]:

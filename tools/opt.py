@@ -16,6 +16,7 @@ from relayc.dialects import relay  # noqa: F401 (registers the operators that th
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.files import read_file
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.instruments import DumpIR, ir_text
 from relayc.pipelines.passes import CONFIG, PASSES, PassContext, find_pass, load_passes
@@ -131,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     """The command. Returns the exit code: 0, or 1 where a program does not parse, verify or pass the passes."""
     arguments = _parser().parse_args(argv)
     try:
-        text = sys.stdin.read() if arguments.file == "-" else Path(arguments.file).read_text()
+        text = sys.stdin.read() if arguments.file == "-" else read_file(arguments.file).decode()
         instruments = [DumpIR(arguments.dump_ir)] if arguments.dump_ir else []
         config = _config(arguments.config) if arguments.config else {}
         ctx = PassContext(arguments.opt_level, disabled_pass=arguments.disable, config=config, instruments=instruments)

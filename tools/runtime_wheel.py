@@ -27,6 +27,7 @@ def runtime_files() -> list[Path]:
     """The files of the package, relative to its folder."""
     files = [
         _ROOT / "__init__.py",
+        _ROOT / "files.py",
         _ROOT / "interrupts.py",
         *(path for name in ("runtime", "symbolic") for path in (_ROOT / name).rglob("*.py")),
     ]

@@ -13,6 +13,7 @@ from onnx import TensorProto, numpy_helper
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.files import open_file
 from relayc.frontend.onnx import wire
 from relayc.frontend.onnx.errors import OnnxError
 
@@ -186,7 +187,7 @@ def load(model: ModelLike) -> Model:
         raise TypeError(f"model: expected a path, bytes or onnx.ModelProto, found {type(model).__name__}")
     path = Path(model)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise OnnxError(f"{path}: the file is empty", located=True)
             # Left to be closed with its last view: those of an error that is on its way live in its traceback.
@@ -290,7 +291,7 @@ def external_files(path: Path) -> list[str]:
       OnnxError: the file is corrupt. OSError: it cannot be read.
     """
     proto = onnx.ModelProto()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents, memoryview(contents) as view:
+    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents, memoryview(contents) as view:
         try:
             proto.ParseFromString(wire.split(view)[0])
         except DecodeError:

@@ -276,6 +276,15 @@ def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(model, tmp_path, m
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_fifo_is_no_program(folder, model):
+    relayc.compile(model)
+    (entry,) = folder.glob("*.relayc")
+    entry.unlink()
+    os.mkfifo(entry)
+    assert not from_cache(relayc.compile(model))
+    assert from_cache(relayc.compile(model))
+
+
 def test_programs_of_other_users_are_not_run(folder, model):
     relayc.compile(model)
     os.chown(programs(folder)[0], 12345, -1)

@@ -1,6 +1,7 @@
 """Parameters of a module: by name, as safetensors files, with other values."""
 
 import json
+import os
 import struct
 
 import ml_dtypes
@@ -31,6 +32,12 @@ def scaled():
     model = onnx.parser.parse_model(text)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "weights"))
     return relayc.compile(model), weights
+
+
+def test_a_fifo_is_no_file_of_parameters(tmp_path):
+    os.mkfifo(tmp_path / "params.safetensors")
+    with pytest.raises(OSError, match="expected a regular file"):
+        load_param_dict_from_file(tmp_path / "params.safetensors")
 
 
 def test_arrays_of_every_dtype_come_back_from_a_file(tmp_path):

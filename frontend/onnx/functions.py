@@ -13,6 +13,7 @@ from relayc.frontend.onnx.converters import find_converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import NEWEST_OPSET, opset_versions
 from relayc.frontend.onnx.objects import Value
+from relayc.trampoline import Call, trampoline
 
 FunctionKey = tuple[str, str, str]
 """Domain, name and overload."""
@@ -89,6 +90,51 @@ def type_proto(tensor: Value | None) -> onnx.TypeProto:
     is_string = tensor.dtype == "string"
     dtype = TensorProto.STRING if is_string else onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor.dtype))
     return onnx.helper.make_tensor_type_proto(dtype, [d if isinstance(d, int) else str(d) for d in tensor.shape])
+
+
+MOST_NODES = 100_000
+"""Nodes of a model with all calls of its functions expanded, ten times those of the largest exported ones: importing takes a millisecond a
+node. Functions that each call another twice double the nodes with each level."""
+MOST_CALLS = 100
+"""Calls of functions in one another: half of what Python's recursion limit of 1,000 is enough for."""
+
+
+def check_calls(source: str, graph: GraphProto, local: LocalFunctions) -> None:
+    """Raises OnnxError for functions that call themselves, or whose calls make too many nodes; looks at each node of the file once."""
+    known: dict[FunctionKey, tuple[int, int]] = {}
+    calling: set[FunctionKey] = set()
+
+    def check(is_right: bool, what: str, expected: str, found: object) -> None:
+        if not is_right:
+            raise OnnxError(f"{source}: {what}: expected {expected}, found {found}", located=True)
+
+    def count(nodes: Sequence[NodeProto]) -> Call[tuple[int, int]]:
+        """Number of nodes after expansion, and how many calls are in one another."""
+        total = deepest = 0
+        for node in nodes:
+            key = ("" if node.domain == "ai.onnx" else node.domain, node.op_type, node.overload)
+            number, depth = 1, 0
+            if key in local:
+                what = f"function {node.op_type!r}"
+                check(key not in calling, what, "functions that do not call themselves", "one that does")
+                if key not in known:
+                    calling.add(key)
+                    number, depth = yield count(local[key].node)
+                    calling.remove(key)
+                    known[key] = number, depth + 1
+                number, depth = known[key]
+                check(depth <= MOST_CALLS, what, f"at most {MOST_CALLS} calls of functions in one another", "more")
+                check(number <= MOST_NODES, what, f"at most {MOST_NODES} nodes with all calls of functions expanded", number)
+            for attribute in node.attribute:
+                for inner in (attribute.g, *attribute.graphs):
+                    more, level = yield count(inner.node)
+                    number, depth = number + more, max(depth, level)
+            total, deepest = total + number, max(deepest, depth)
+        return total, deepest
+
+    if local:
+        number, _ = trampoline(count(graph.node))
+        check(number <= MOST_NODES, "graph", f"at most {MOST_NODES} nodes with all calls of functions expanded", number)
 
 
 # ---- what is not supported ------------------------------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ class Importer:
         self.progress = progress
         self.functions = functions.local_functions(model.proto)
         opsets = opset_versions(model.proto.opset_import)
+        functions.check_calls(model.source, self.graph, self.functions)
         functions.check_supported(model.source, self.graph, opsets, self.functions)
         self.types, self.ranges = input_types(
             self.graph, {} if shapes is None else shapes, {} if dtypes is None else dtypes, {} if dims is None else dims

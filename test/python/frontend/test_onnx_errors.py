@@ -1,5 +1,7 @@
 """What `from_onnx` says of models that it cannot import: one OnnxError that names the place."""
 
+import os
+
 import numpy as np
 import onnx
 import pytest
@@ -26,6 +28,11 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_a_directory_is_not_a_model(tmp_path):
     assert "directory" in message(tmp_path)
+
+
+def test_a_fifo_is_no_model(tmp_path):
+    os.mkfifo(tmp_path / "model.onnx")
+    assert message(tmp_path / "model.onnx") == f"{tmp_path / 'model.onnx'}: expected a regular file"
 
 
 def test_an_empty_file_is_named(tmp_path):
@@ -333,3 +340,37 @@ def test_operands_of_a_deformed_convolution_have_the_rank_of_the_image(weights, 
     node = helper.make_node("DeformConv", ["x", "w", "offset"], ["y"])
     found = message(model_of([node], {"x": [1, 1, 3, 3], "w": weights, "offset": offset}))
     assert f"inputs W and offset: expected rank 4 as X has, found {weights} and {offset}" in found
+
+
+# ---- calls of functions ---------------------------------------------------------------------------------------------------------------
+
+
+def calling(functions):
+    """y = F0(x), where a function consists of the nodes that its operators say, one after the other."""
+    made = []
+    for name, operators in functions.items():
+        names = ["a", *(f"t{i}" for i in range(len(operators) - 1)), "b"]
+        nodes = [
+            helper.make_node(op, [names[i]], [names[i + 1]], domain="own" if op in functions else "") for i, op in enumerate(operators)
+        ]
+        opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
+        made.append(helper.make_function("own", name, ["a"], ["b"], nodes, opsets))
+    model = model_of([helper.make_node("F0", ["x"], ["y"], domain="own")], {"x": [2]}, functions=made)
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    return model
+
+
+def test_functions_that_call_each_other_twice_are_an_error_at_once():
+    model = calling({**{f"F{i}": [f"F{i + 1}"] * 2 for i in range(40)}, "F40": ["Neg"]})
+    assert message(model) == "model: function 'F23': expected at most 100000 nodes with all calls of functions expanded, found 131072"
+
+
+def test_a_function_that_calls_itself_is_an_error():
+    found = message(calling({"F0": ["Neg", "F1"], "F1": ["F0"]}))
+    assert found == "model: function 'F0': expected functions that do not call themselves, found one that does"
+
+
+def test_functions_call_each_other_a_hundred_deep():
+    assert from_onnx(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(99)}, "F99": ["Neg"]}))
+    found = message(calling({**{f"F{i}": [f"F{i + 1}"] for i in range(2000)}, "F2000": ["Neg"]}))
+    assert found.endswith("expected at most 100 calls of functions in one another, found more")

@@ -173,11 +173,36 @@ def parse_graph(text: str) -> Graph:
             nodes.append(GraphNode(row["op"], row["name"], inputs, tuple(entries[first:last]), given.get("func_name", ""), sizes, others))
         heads = tuple((place[0], place[1]) for place in data["heads"])
         graph = Graph(tuple(nodes), tuple(data["arg_nodes"]), heads, tuple(data.get("metadata", {}).get("outputs", ())))
-        for place in (*heads, *((i, 0) for i in graph.arguments), *(place for node in nodes for place in node.inputs)):
-            graph.entry(place)
+        _check(graph)
         return graph
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError(f"graph: expected TVM's graph JSON, found a text that is not ({type(error).__name__}: {error})") from None
+
+
+def _check(graph: Graph) -> None:
+    """Raises ValueError, IndexError or TypeError for a graph that cannot be run in the order of its nodes on memory of its own."""
+
+    def check(is_right: bool, what: str) -> None:
+        if not is_right:
+            raise ValueError(what)
+
+    for number, node in enumerate(graph.nodes):
+        for before, index in node.inputs:
+            is_earlier = 0 <= before < number and 0 <= index < len(graph.nodes[before].outputs)
+            check(is_earlier, f"node {node.name!r} reads output {index} of node {before}, which is none of an earlier node")
+        for entry in node.outputs:
+            is_tensor = entry.storage >= 0 and entry.offset >= 0 and all(extent >= 0 for extent in entry.shape)
+            check(is_tensor and entry.num_bytes >= 0, f"node {node.name!r} gives {entry}")
+    for number, index in graph.heads:
+        check(number >= 0 and 0 <= index < len(graph.nodes[number].outputs), f"head {index} of node {number}, which has no such output")
+    given = [graph.nodes[number] for number in graph.arguments]
+    check(min(graph.arguments, default=0) >= 0 and all(node.op == "null" for node in given), "arguments that are other nodes")
+    sizes = {entry.storage: entry.num_bytes for node in given for entry in node.outputs[:1]}
+    check(len(sizes) == len(given), "arguments without tensors, or two in the same storage")
+    for node in graph.nodes:
+        for entry in node.outputs:
+            end = entry.offset + entry.num_bytes
+            check(end <= sizes.get(entry.storage, end), f"node {node.name!r} with more bytes than the argument in its storage")
 
 
 # ---- read off a program -------------------------------------------------------------------------------------------------------------

@@ -79,6 +79,47 @@ def test_a_graph_is_read_back_from_its_json(joined):
         parse_graph('{"nodes": []}')
 
 
+def _reads_itself(data):
+    last = data["nodes"][-1]
+    last["inputs"][0] = [len(data["nodes"]) - 1, 0, 0]
+
+
+def _reads_before_the_first(data):
+    data["nodes"][-1]["inputs"][0][0] = -1
+
+
+def _has_a_head_before_the_first(data):
+    data["heads"][0][0] = -1
+
+
+def _has_arguments_in_one_storage(data):
+    storages = data["attrs"]["storage_id"][1]
+    storages[1] = storages[0]
+
+
+def _has_a_tensor_larger_than_the_argument_in_its_storage(data):
+    last = data["node_row_ptr"][-2]
+    data["attrs"]["storage_id"][1][last] = data["attrs"]["storage_id"][1][0]
+    data["attrs"]["shape"][1][last] = [1 << 20]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (_reads_itself, "reads output 0 of node [0-9]+, which is none of an earlier node"),
+        (_reads_before_the_first, "reads output 0 of node -1, which is none of an earlier node"),
+        (_has_a_head_before_the_first, "head 0 of node -1, which has no such output"),
+        (_has_arguments_in_one_storage, "arguments without tensors, or two in the same storage"),
+        (_has_a_tensor_larger_than_the_argument_in_its_storage, "with more bytes than the argument in its storage"),
+    ],
+)
+def test_a_graph_that_cannot_be_run_in_order_is_refused(joined, change, message):
+    data = json.loads(joined.graph_json)
+    change(data)
+    with pytest.raises(ValueError, match=f"graph: expected TVM's graph JSON, found a text that is not .*{message}"):
+        parse_graph(json.dumps(data))
+
+
 def test_tensors_that_share_bytes_share_a_storage(joined):
     graph = joined.graph()
     joins = [node for node in graph.nodes if node.function == NOP and len(node.inputs) == 2]

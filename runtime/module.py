@@ -214,7 +214,7 @@ class Module:
           path: of a shared library (model.so), which `relayc.load_module` and `tvm_ffi.load_module` load; or of an object (model.o), beside
             which a header is written, to be linked into an application.
           params: "embedded", where the parameters are in the library, or "beside": in model.safetensors, which `relayc.load_module` maps.
-          prefix: what comes before the names of the functions: `__tvm_ffi_PREFIXmain`.
+          prefix: what comes before the names of the functions, an identifier of C: `__tvm_ffi_PREFIXmain`.
           bundle: whether the OpenMP runtime is copied beside a shared library that needs it, where it is not there.
 
         Returns:
@@ -226,6 +226,8 @@ class Module:
         """
         if self.exporter is None:
             raise ValueError("export_library: expected a module that relayc.compile gave, found one without a compiler")
+        if prefix and not (prefix.isascii() and prefix.isidentifier()):
+            raise ValueError(f"export_library: prefix: expected an identifier of C, found {prefix!r}")
         if params not in ("embedded", "beside"):
             raise ValueError(f"export_library: params: expected 'embedded' or 'beside', found {params!r}")
         return self.exporter(self._exported(), ExportRequest(Path(path).absolute(), params == "beside", prefix, bundle))

@@ -411,6 +411,13 @@ def test_an_object_is_linked_into_a_program(exported, tmp_path):
     np.testing.assert_array_equal(numbers([program]), module["main"](COUNTED).reshape(-1))
 
 
+@pytest.mark.parametrize("prefix", ["a b", '"/../', "2x", "net.", "é"])
+def test_a_prefix_that_is_no_identifier_is_an_error(exported, tmp_path, prefix):
+    with pytest.raises(ValueError, match="export_library: prefix: expected an identifier of C, found"):
+        exported["symbolic"][0].export_library(tmp_path / "scaled.o", prefix=prefix)
+    assert not list(tmp_path.iterdir())
+
+
 def test_other_linkers_do_as_well(exported, tmp_path, monkeypatch):
     pytest.importorskip("ziglang")
     monkeypatch.setenv("RELAYC_LINKER", f"{sys.executable} -m ziglang ld.lld")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relayc.nearest import nearest
 from relayc.runtime.artifact import ObjectCode
 
 if TYPE_CHECKING:
@@ -160,8 +161,8 @@ def find_backend(kind: str) -> Backend:
     if kind not in _BACKENDS and kind in _HOMES:
         importlib.import_module(_HOMES[kind])
     if kind not in _BACKENDS:
-        known = ", ".join(sorted({*_BACKENDS, *_HOMES, *_ALIASES}))
-        raise ValueError(f"target: expected a kind out of {known}, found {kind or 'nothing'}")
+        known = sorted({*_BACKENDS, *_HOMES, *_ALIASES})
+        raise ValueError(f"target: expected a kind out of {', '.join(known)}, found {kind or 'nothing'}{nearest(kind, known)}")
     return _BACKENDS[kind]
 
 

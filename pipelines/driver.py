@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from relayc.frontend import files_of
 from relayc.interrupts import deferred
+from relayc.nearest import nearest
 from relayc.pipelines import compile_cache
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.target import Target
@@ -124,9 +125,9 @@ def compile(
       ScheduleError: a ValueError that names the schedule and the kernel: it is not legal for it, or raised something.
     """
     if stop_after is not None and stop_after not in STAGES:
-        raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}")
+        raise ValueError(f"stop_after: expected one of {', '.join(STAGES)}, found {stop_after!r}{nearest(stop_after, STAGES)}")
     if precision not in PRECISIONS:
-        raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
+        raise ValueError(f"precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}{nearest(precision, PRECISIONS)}")
     if shapes is not None and not isinstance(shapes, Mapping):
         raise TypeError(f"shapes: expected a mapping of names of inputs, found {shapes!r}")
     if dims is not None and not isinstance(dims, Mapping):

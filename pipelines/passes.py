@@ -28,6 +28,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.interrupts import deferred
+from relayc.nearest import nearest
 from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.backend import backend_modules
 from relayc.pipelines.instruments import PassInfo, PassInstrument, flag_of
@@ -94,7 +95,7 @@ def _checked_config(config: dict[str, Any]) -> dict[str, Any]:
         if key not in CONFIG:
             load_passes()
         if key not in CONFIG:
-            raise ValueError(f"PassContext: unknown config key {key!r}; known keys are {', '.join(CONFIG)}")
+            raise ValueError(f"PassContext: unknown config key {key!r}; known keys are {', '.join(CONFIG)}{nearest(key, CONFIG)}")
         expected = CONFIG[key].type
         if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
             raise TypeError(f"PassContext: config {key!r}: expected {expected.__name__}, found {value!r}")
@@ -356,5 +357,5 @@ def find_pass(name: str) -> Pass:
     if flag not in PASSES:
         load_passes()
     if flag not in PASSES:
-        raise ValueError(f"no pass {name!r}; registered passes are {', '.join(sorted(PASSES))}")
+        raise ValueError(f"no pass {name!r}; registered passes are {', '.join(sorted(PASSES))}{nearest(flag, PASSES)}")
     return PASSES[flag]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
+from relayc.nearest import nearest
 from relayc.pipelines.backend import find_backend
 
 
@@ -94,7 +95,8 @@ class Target:
         known = {option.attribute: option for option in backend.target.options.values()}
         unknown = [name for name, value in named.items() if value is not None and name not in known]
         if unknown:
-            raise ValueError(f"target {backend.kind}: expected attributes out of {', '.join(known)}, found {', '.join(unknown)}")
+            found = f"{', '.join(unknown)}{nearest(unknown[0], known)}"
+            raise ValueError(f"target {backend.kind}: expected attributes out of {', '.join(known)}, found {found}")
         given = {name: known[name].checked(value) for name, value in named.items() if value is not None}
         target = object.__new__(backend.target)
         for name, value in {"kind": backend.kind, **backend.target.complete({**backend.target._parse(words), **given}, base)}.items():
@@ -108,7 +110,9 @@ class Target:
         for word in words:
             flag, equals, value = word.lstrip("-").partition("=")
             if not word.startswith("-") or not equals or flag not in cls.options:
-                raise ValueError(f"target: expected {', '.join(f'-{flag}=' for flag in cls.options)}, found {word}")
+                raise ValueError(
+                    f"target: expected {', '.join(f'-{flag}=' for flag in cls.options)}, found {word}{nearest(flag, cls.options)}"
+                )
             option = cls.options[flag]
             if option.attribute in given:
                 raise ValueError(f"target: expected -{flag}= once, found it again in {word}")

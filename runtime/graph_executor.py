@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from relayc.nearest import nearest
 from relayc.runtime.artifact import TensorSpec, aligned_empty, numpy_dtype
 from relayc.runtime.device import Device
 from relayc.runtime.exceptions import reraise_original
@@ -177,7 +178,7 @@ class GraphExecutor:
     def _number(self, key: int | str) -> int:
         if isinstance(key, str):
             if key not in self._numbers:
-                raise KeyError(f"no input {key!r}; there are {', '.join(self._numbers)}")
+                raise KeyError(f"no input {key!r}; there are {', '.join(self._numbers)}{nearest(key, self._numbers)}")
             return self._numbers[key]
         if not 0 <= key < len(self.graph.arguments):
             raise KeyError(f"no input {key}; there are {len(self.graph.arguments)}")
@@ -317,7 +318,7 @@ class GraphExecutor:
         if isinstance(key, str) and key in names:
             key = names.index(key)
         if isinstance(key, str) or not 0 <= key < len(self.graph.heads):
-            raise KeyError(f"no output {key!r}; there are {', '.join(names) or len(self.graph.heads)}")
+            raise KeyError(f"no output {key!r}; there are {', '.join(names) or len(self.graph.heads)}{nearest(key, names)}")
         return self.graph.heads[key]
 
     def _given(self, place: tuple[int, int], out: Any) -> Any:

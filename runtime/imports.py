@@ -5,6 +5,8 @@ from typing import Any
 
 import tvm_ffi
 
+from relayc.nearest import nearest
+
 _ModuleLike = Any
 """A relayc Module or Library, or a tvm_ffi.Module: what has `get_function(name, query_imports)`."""
 
@@ -65,7 +67,7 @@ class Library:
             return self._functions[name]
         found = self._find_import(name) if query_imports else None
         if found is None:
-            raise KeyError(f"no function {name!r} in the library; it has {', '.join(self._functions)}")
+            raise KeyError(f"no function {name!r} in the library; it has {', '.join(self._functions)}{nearest(name, self._functions)}")
         return getattr(found, "packed", found)
 
     def __getitem__(self, name: str) -> tvm_ffi.Function:

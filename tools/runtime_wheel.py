@@ -29,6 +29,7 @@ def runtime_files() -> list[Path]:
         _ROOT / "__init__.py",
         _ROOT / "files.py",
         _ROOT / "interrupts.py",
+        _ROOT / "nearest.py",
         *(path for name in ("runtime", "symbolic") for path in (_ROOT / name).rglob("*.py")),
     ]
     return sorted(file.relative_to(_ROOT) for file in files)

@@ -33,6 +33,7 @@ from relayc.dialects.relay.errors import RelayError, Unequal, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
+from relayc.nearest import nearest
 
 __all__ = [
     "OPS",
@@ -213,7 +214,8 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         """`given` completed with the defaults. Raises RelayError for an unknown or a missing name."""
         unknown = given.keys() - cls.attr_specs.keys()
         if unknown:
-            raise RelayError(f"no attribute {', '.join(sorted(unknown))}; it has {', '.join(cls.attr_specs) or 'none'}")
+            meant = nearest(min(unknown), cls.attr_specs)
+            raise RelayError(f"no attribute {', '.join(sorted(unknown))}; it has {', '.join(cls.attr_specs) or 'none'}{meant}")
         values = {}
         for name, spec in cls.attr_specs.items():
             value = given.get(name, spec.default)

@@ -7,12 +7,18 @@ from relayc.dialects.relay.errors import RelayError, Unequal
 from relayc.dialects.relay.registration import OPS
 from relayc.dialects.relay.tuples import fields_of
 from relayc.dialects.relay.types import TensorType
+from relayc.nearest import nearest
 from relayc.symbolic import Dim, Size
 
 
 def ir_name(relay_name: str) -> str:
     """Relay's name of an operator as it stands in the IR, where IRDL allows no dots: `nn.conv2d` -> `nn_conv2d`."""
     return relay_name.replace(".", "_")
+
+
+def relay_names() -> list[str]:
+    """Relay's names of all operators."""
+    return [cls.relay_name for cls in OPS.values()]
 
 
 def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
@@ -26,7 +32,7 @@ def build(relay_name: str, *operands: Any, **attributes: Any) -> Any:
     """
     cls = OPS.get(ir_name(relay_name))
     if cls is None:
-        raise RelayError(f"no operator {relay_name!r} in the relay dialect")
+        raise RelayError(f"no operator {relay_name!r} in the relay dialect{nearest(relay_name, relay_names())}")
     values = [v.result if isinstance(v, ir.OpView) else v for v in operands]
     replaced: set[Size] = set()
     while True:

@@ -24,13 +24,14 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import calls
 from relayc.dialects.relay.base import OPS, RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.names import build, ir_name
+from relayc.dialects.relay.names import build, ir_name, relay_names
 from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType
 from relayc.frontend.dimensions import ranges_of
 from relayc.frontend.errors import ModelError
+from relayc.nearest import nearest
 from relayc.symbolic import parse
 
 Structure = Any
@@ -119,7 +120,7 @@ class Operators:
             return lambda *operands, **attributes: self._program.apply(full, *operands, **attributes)
         if any(key.startswith(f"{ir_name(full)}_") for key in OPS):
             return Operators(self._program, f"{full}.")
-        raise AttributeError(f"no operator {full!r} in the relay dialect")
+        raise AttributeError(f"no operator {full!r} in the relay dialect{nearest(full, relay_names())}")
 
     def __dir__(self) -> list[str]:
         return sorted(

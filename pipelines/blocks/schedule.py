@@ -9,6 +9,7 @@ from relayc.dialects.functions import calls_others, symbol_name
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
+from relayc.nearest import nearest
 from relayc.pipelines.blocks import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.blocks.arguments import Chosen, Knob
 from relayc.pipelines.blocks.computations import order_computations
@@ -91,7 +92,9 @@ class Schedule(LoopMethods, BlockMethods):
         if function in self._refused:
             raise self._refused[function]
         if function not in self._functions():
-            raise ScheduleError(f"work_on: expected one of {', '.join(self._functions())}, found {function!r}")
+            raise ScheduleError(
+                f"work_on: expected one of {', '.join(self._functions())}, found {function!r}{nearest(function, self._functions())}"
+            )
         self._function = function
 
     def _functions(self) -> dict[str, ir.OpView]:

@@ -9,9 +9,10 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import OPS, Op, RelayError
-from relayc.dialects.relay.names import ir_name
+from relayc.dialects.relay.names import ir_name, relay_names
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType
+from relayc.nearest import nearest
 from relayc.pipelines.pattern.match import Match, Users, users_of
 from relayc.pipelines.pattern.search import Search, Subgoals
 
@@ -161,7 +162,7 @@ def is_op(name: str) -> "CallPattern":
     """
     cls = OPS.get(ir_name(name))
     if cls is None:
-        raise RelayError(f"is_op: no operator {name!r} in the relay dialect")
+        raise RelayError(f"is_op: no operator {name!r} in the relay dialect{nearest(name, relay_names())}")
     return CallPattern(cls)
 
 

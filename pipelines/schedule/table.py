@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from relayc.nearest import nearest
 from relayc.pipelines.backend import find_backend
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.passes import config_option
@@ -128,12 +129,16 @@ def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu", schedu
     for name, value in given.items():
         if name == "strategy":
             if value not in (*strategies, FALLBACK):
-                raise ValueError(f"schedule of {kernel}: expected a strategy out of {', '.join(strategies)}, found {value!r}")
+                raise ValueError(
+                    f"schedule of {kernel}: expected a strategy out of {', '.join(strategies)}, found {value!r}{nearest(value, strategies)}"
+                )
         elif name in known:
             if not isinstance(value, int) or not 1 <= value <= known[name]:
                 raise ValueError(f"schedule of {kernel}: {name}: expected a number of 1 to {known[name]}, found {value!r}")
         elif name.partition(".")[0] not in with_knobs:
-            raise ValueError(f"schedule of {kernel}: expected parameters out of {', '.join(sorted(known))}, found {name!r}")
+            raise ValueError(
+                f"schedule of {kernel}: expected parameters out of {', '.join(sorted(known))}, found {name!r}{nearest(name, known)}"
+            )
     return Tuning(given, asks_values)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Pattern
+from relayc.nearest import nearest
 from relayc.pipelines.graph.fusion.composites import COMPOSITES, CompositeRule
 from relayc.pipelines.graph.fusion.groups import Group, belongs_in_group
 from relayc.pipelines.graph.fusion.merge import merge
@@ -42,7 +43,8 @@ def enabled_rules(ctx: PassContext) -> Enabled:
     unknown = sorted(map(str, (off | named) - set(known)))
     if unknown:
         always = ", ".join(constraint.name for constraint in CONSTRAINTS if constraint.required)
-        raise ValueError(f"FuseOps: expected rules out of {', '.join(known)} ({always} always hold), found {', '.join(unknown)}")
+        found = f"{', '.join(unknown)}{nearest(unknown[0], known)}"
+        raise ValueError(f"FuseOps: expected rules out of {', '.join(known)} ({always} always hold), found {found}")
 
     def is_on(rule: Rule | Constraint | CompositeRule) -> bool:
         return rule.name not in off and ctx.enabled(rule.info)

@@ -19,9 +19,24 @@ class ExportedProgram:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What `Module.export_library` is asked for; `beside` is whether the parameters are."""
+    """What `Module.export_library` is asked for; `beside` is whether the parameters are.
+
+    Raises:
+      ValueError: a path that ends in something else than .so or .o, a prefix that is no identifier of C, parameters beside an object.
+      OSError: there is no such folder.
+    """
 
     path: Path
     beside: bool
     prefix: str
     bundle: bool
+
+    def __post_init__(self) -> None:
+        if self.path.suffix not in (".so", ".o"):
+            raise ValueError(f"export_library: expected a path that ends in .so or .o, found {self.path}")
+        if self.path.suffix == ".o" and self.beside:
+            raise ValueError("export_library: params: expected 'embedded' for an object, found 'beside'")
+        if self.prefix and not (self.prefix.isascii() and self.prefix.isidentifier()):
+            raise ValueError(f"export_library: prefix: expected an identifier of C, found {self.prefix!r}")
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(f"export_library: expected a folder that is there, found {self.path.parent}")

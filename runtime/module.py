@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from relayc.nearest import nearest
 from relayc.runtime.arenas import ArenaPool
 from relayc.runtime.artifact import Artifact, ProgramInfo, aligned_array, is_host_dtype
 from relayc.runtime.device import Device, device_kind
@@ -226,8 +227,6 @@ class Module:
         """
         if self.exporter is None:
             raise ValueError("export_library: expected a module that relayc.compile gave, found one without a compiler")
-        if prefix and not (prefix.isascii() and prefix.isidentifier()):
-            raise ValueError(f"export_library: prefix: expected an identifier of C, found {prefix!r}")
         if params not in ("embedded", "beside"):
             raise ValueError(f"export_library: params: expected 'embedded' or 'beside', found {params!r}")
         return self.exporter(self._exported(), ExportRequest(Path(path).absolute(), params == "beside", prefix, bundle))
@@ -261,7 +260,7 @@ class Module:
             return self._functions[name]
         found = self._imports.find(name) if query_imports else None
         if found is None:
-            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self._functions)}")
+            raise KeyError(f"no function {name!r} in the module; it has {', '.join(self._functions)}{nearest(name, self._functions)}")
         return found
 
     def import_module(self, module: Any) -> None:
@@ -336,7 +335,7 @@ class Module:
         found = self._programs.get(name)
         if found is None or (public and not found.public):
             known = [program.name for program in self._programs.values() if program.public or not public]
-            raise KeyError(f"no program {name!r} in the module; it has {', '.join(known)}")
+            raise KeyError(f"no program {name!r} in the module; it has {', '.join(known)}{nearest(name, known)}")
         return found
 
     def call_sites(self, function: str | None = None) -> tuple[CallSite, ...]:

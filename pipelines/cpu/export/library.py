@@ -76,17 +76,13 @@ def export_library(program: ExportedProgram, request: ExportRequest) -> list[Pat
     """Writes a module as a shared library (PATH.so), or as an object and a header (PATH.o, PATH.h); gives the files that were written.
 
     Raises:
-      ValueError: the path ends otherwise, the module has no object files, or the objects cannot be linked (LinkError).
+      ValueError: the module has no object files, or the objects cannot be linked (LinkError).
       OSError: a file cannot be written.
     """
     path = request.path
-    if path.suffix not in (".so", ".o"):
-        raise ValueError(f"export_library: expected a path that ends in .so or .o, found {path}")
-    if path.suffix == ".o":
-        if request.beside:
-            raise ValueError("export_library: params: expected 'embedded' for an object, found 'beside'")
-        if others := [p.artifact.device for p in _with_imports(program) if not device_kind(p.artifact.device).is_host]:
-            raise ValueError(f"export_library: expected a program of the host for an object, found one of the device kind {others[0]}")
+    others = [p.artifact.device for p in _with_imports(program) if not device_kind(p.artifact.device).is_host]
+    if path.suffix == ".o" and others:
+        raise ValueError(f"export_library: expected a program of the host for an object, found one of the device kind {others[0]}")
     found: dict[str, _Export] = {}
     _collect(program, path.stem if request.beside else "", found)
     exports = list(found.values())

@@ -80,7 +80,8 @@ class Linked(Protocol):
 
 def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[int], list[int]]:
     """The row of an entry, and where in it that of each tensor begins."""
-    row, starts = [len(entry.tensors), strings.offset(name)], []
+    names = ", ".join(spec.name for spec in entry.tensors)
+    row, starts = [len(entry.tensors), strings.offset(name), strings.offset(names)], []
     for i, spec in enumerate(entry.tensors):
         starts.append(len(row))
         dims = [(-1 - d if i == entry.arena else d) if isinstance(d, int) else -1 for d in spec.shape]

@@ -124,7 +124,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %0 = llvm.load %entry : !llvm.ptr -> i64
   %count = llvm.trunc %0 : i64 to i32
   %1 = llvm.icmp "eq" %count, %n : i32
-  %first_row = llvm.getelementptr %entry[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %first_row = llvm.getelementptr %entry[3] : (!llvm.ptr) -> !llvm.ptr, i64
   llvm.cond_br %1, ^next(%zero, %first_row : i32, !llvm.ptr), ^bad_count
 ^bad_count:
   %size = llvm.mlir.constant(512 : i64) : i64
@@ -133,8 +133,11 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %3 = llvm.load %2 : !llvm.ptr -> i64
   %function = llvm.getelementptr %strings[%3] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   %format = llvm.getelementptr %messages[{count}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %4 = llvm.call @snprintf(%message, %size, %format, %function, %count, %n) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
-    : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i32, i32) -> i32
+  %names_at = llvm.getelementptr %entry[2] : (!llvm.ptr) -> !llvm.ptr, i64
+  %names_offset = llvm.load %names_at : !llvm.ptr -> i64
+  %names = llvm.getelementptr %strings[%names_offset] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  %4 = llvm.call @snprintf(%message, %size, %format, %function, %count, %n, %names) vararg(!llvm.func<i32 (ptr, i64, ptr, ...)>)
+    : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i32, i32, !llvm.ptr) -> i32
   llvm.call @TVMFFIErrorSetRaisedFromCStr(%type_error, %message) : (!llvm.ptr, !llvm.ptr) -> ()
   %failed = llvm.mlir.constant(-1 : i32) : i32
   llvm.return %failed : i32
@@ -259,7 +262,7 @@ MESSAGES = {
     "type_error": "TypeError",
     "value_error": "ValueError",
     "argument": "%s: argument %d '%s': expected %s, found %s",
-    "count": "%s: expected %d arguments, found %d",
+    "count": "%s: expected %d arguments, found %d: it takes %s",
     "no_tensor": "a value that is not a tensor",
     "first_dim": "[%lld",
     "next_dim": ", %lld",

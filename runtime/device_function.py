@@ -84,11 +84,11 @@ class DeviceFunction(Function):
         """Of sizes that are not recorded, those of the last calls."""
         self._lock = threading.Lock()
 
-    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[Any], Any] | None = None) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[Any], Any] | None = None, **named: Any) -> Any:
         """Runs the function.
 
         Args:
-          inputs: in order.
+          inputs, named: as `Function.__call__` takes them.
           out: what to write the outputs to instead of new tensors, and to return: a tensor of the device or an array, or a sequence of as
             many as there are outputs. Each has the shape and dtype of its output, is contiguous and shares no memory with another argument.
           wrap: called on each new output as a relayc tensor, to return it as one of another framework: `wrap=torch.from_dlpack`.
@@ -98,6 +98,8 @@ class DeviceFunction(Function):
           DeviceError: there is no such device, or no code for it.
           RuntimeError: the device refuses something.
         """
+        if named:
+            inputs = self._in_order(inputs, named)
         index, on_device = self._index(inputs)
         stream = self._kind.stream_of(index, inputs)
         with self._kind.within(index, stream):

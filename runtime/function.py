@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
+from relayc.nearest import nearest
 from relayc.runtime.arenas import ArenaPool
 from relayc.runtime.artifact import TensorSpec, aligned_array, is_host_dtype, is_numpys, numpy_dtype
 from relayc.runtime.device import Device
@@ -75,23 +76,26 @@ class Function:
         self._result_memory = [ResultMemory() for _ in shapes.outputs]
         self._all_numpys = all(is_numpys(numpy_dtype(spec.dtype)) for spec in (*inputs, *shapes.outputs))
 
-    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, wrap: Callable[[tvm_ffi.Tensor], Any] | None = None, **named: Any) -> Any:
         """Runs the function.
 
         Args:
-          inputs: in order.
+          inputs: in order, the first ones or all.
+          named: the others by name; one that is called `out` or `wrap` has to come in order.
           out: what to write the outputs to instead of new arrays, and to return: an array or tensor, or a sequence of as many as there
             are outputs. Each has the shape and dtype of its output, is contiguous and shares no memory with another argument.
           wrap: called on each new output as a tvm-ffi tensor, to return it as a tensor of another framework: `wrap=torch.from_dlpack`.
 
         Raises:
-          TypeError: wrong number of inputs, something that is not a tensor, or a wrong dtype.
+          TypeError: wrong number or names of inputs, something that is not a tensor, or a wrong dtype.
           ValueError: wrong rank, shape or device; `out` or `wrap` where an output is no tensor of numbers. Both name the argument, what was
             expected and what was found.
           RecursionError: more calls of a program are under way in one another than the program allows.
 
         What a Python function raises that the program calls arrives as it is (see `register_func`).
         """
+        if named:
+            inputs = self._in_order(inputs, named)
         if self._strings is None:
             results = self._run(inputs, out)
         else:
@@ -104,6 +108,20 @@ class Function:
         if wrap is not None:
             results = [wrap(to_tensor(array)) for array in results]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _in_order(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All inputs of a call in order. Raises TypeError for names that are unknown, missing or given in order too."""
+        names = [spec.name for spec in self.inputs]
+        unknown = [name for name in named if name not in names]
+        double = [name for name in names[: len(inputs)] if name in named]
+        missing = [name for name in names[len(inputs) :] if name not in named]
+        if unknown:
+            raise TypeError(f"{self.name}: expected inputs out of {', '.join(names)}, found {unknown[0]!r}{nearest(unknown[0], names)}")
+        if double:
+            raise TypeError(f"{self.name}: expected input {double[0]!r} once, found it in order and by name")
+        if missing:
+            raise TypeError(f"{self.name}: expected {len(names)} inputs ({', '.join(names)}), found none for {', '.join(missing)}")
+        return (*inputs, *(named[name] for name in names[len(inputs) :]))
 
     def _check_tensors_only(self, what: str) -> None:
         host = next((spec for spec in self.outputs if is_host_dtype(spec.dtype)), None)
@@ -215,7 +233,7 @@ class Function:
             if array.dtype != dtype:
                 raise TypeError(f"{self._output(i, spec, shape)}, found {_describe(array)}")
             if array.shape != shape or array.flags.num & _DIRECT != _DIRECT:
-                found = f"{_describe(array)} with strides {array.strides}, writable {array.flags.writeable}"
+                found = f"{_describe(array)} with strides {array.strides}, writable {array.flags.writeable}, aligned {array.flags.aligned}"
                 raise ValueError(f"{self._output(i, spec, shape)}, found {found}")
             for other in (*inputs, *arrays):
                 if np.may_share_memory(array, other):

@@ -29,9 +29,9 @@ class Kernel:
         self.packed: tvm_ffi.Function = module[name].packed
         self._function = module[module.function_names()[0]]
 
-    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+    def __call__(self, *inputs: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel; arguments, result and errors are those of `Function.__call__`."""
-        return self._function(*inputs, out=out)
+        return self._function(*inputs, out=out, **named)
 
     @property
     def ir(self) -> Mapping[str, str]:

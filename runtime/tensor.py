@@ -76,8 +76,10 @@ def as_array(value: Any) -> np.ndarray:
 
     Raises:
       TypeError: `value` is none of these, cannot be exported through DLPack, or has a dtype that numpy and ml_dtypes do not know.
-      ValueError: the tensor is on another device.
+      ValueError: the tensor is on another device, or the array is masked.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError("found a masked array, whose mask would be lost: give value.filled(...) or value.data")
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if not hasattr(value, "__dlpack__"):

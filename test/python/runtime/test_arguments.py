@@ -83,6 +83,26 @@ def test_arrays_survive_the_way_through_tensors(dtype, shape):
     assert array.size == 0 or np.shares_memory(back, array)
 
 
+def test_inputs_are_given_by_name(module, x, n):
+    wanted = module["main"](x, n)
+    for y, m in (module["main"](x, n=n), module["main"](n=n, x=x)):
+        np.testing.assert_array_equal(y, wanted[0])
+        np.testing.assert_array_equal(m, wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "message"),
+    [
+        (1, "m", "main: expected inputs out of x, n, found 'm'"),
+        (0, "x", r"main: expected 2 inputs \(x, n\), found none for n"),
+        (2, "x", "main: expected input 'x' once, found it in order and by name"),
+    ],
+)
+def test_wrong_names_of_inputs_are_type_errors(module, x, n, given, named, message):
+    with pytest.raises(TypeError, match=message):
+        module["main"](*[x, n][:given], **{named: x})
+
+
 def test_wrong_count_is_a_type_error_with_the_names(module, x):
     with pytest.raises(TypeError, match=r"main: expected 2 inputs \(x, n\), found 1"):
         module["main"](x)
@@ -95,6 +115,7 @@ def test_wrong_count_is_a_type_error_with_the_names(module, x):
         (None, TypeError, "found a value of type NoneType"),
         (np.zeros((2, 3)), TypeError, r"found float64\[2, 3\]"),
         (np.zeros((2, 3), ">f4"), TypeError, r"found >f4\[2, 3\]"),
+        (np.ma.masked_array(np.zeros((2, 3), "f")), ValueError, "found a masked array, whose mask would be lost"),
         (np.float32(1), ValueError, r"found float32\[\]"),
         (np.zeros(6, "f"), ValueError, r"found float32\[6\]"),
         (np.zeros((3, 2), "f"), ValueError, r"found float32\[3, 2\]"),
@@ -185,6 +206,11 @@ def test_unfit_out_arrays_are_refused(module, x, make, error):
         module["add"](x, x, out=make(x))
 
 
+def test_an_unaligned_out_array_is_said_to_be_unaligned(module, x):
+    with pytest.raises(ValueError, match="writable True, aligned False"):
+        module["add"](x, x, out=np.zeros(25, np.uint8)[1:].view("f").reshape(2, 3))
+
+
 @pytest.mark.parametrize(
     ("position", "value", "error", "message"),
     [
@@ -216,7 +242,7 @@ def test_generated_code_checks_its_arguments(module, x, position, value, error, 
 
 
 def test_generated_code_checks_the_number_of_arguments(module, x):
-    with pytest.raises(TypeError, match="add: expected 3 arguments, found 2"):
+    with pytest.raises(TypeError, match=r"add: expected 3 arguments, found 2: it takes x, x, y$"):
         module["add"].packed(x, x)
 
 

@@ -88,8 +88,14 @@ _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime"
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            with deferred():
-                value = getattr(importlib.import_module(home), name)
+            try:
+                with deferred():
+                    value = getattr(importlib.import_module(home), name)
+            except ModuleNotFoundError as error:
+                if (error.name or "").startswith("relayc."):  # the distribution relayc-runtime has relayc.runtime only
+                    what = f"relayc.{name} needs the compiler: install the package relayc in place of relayc-runtime"
+                    raise ModuleNotFoundError(what, name=error.name) from None
+                raise
             globals()[name] = value
             return value
     if name in _SUBPACKAGES:

@@ -181,6 +181,12 @@ for function, inputs, outputs in each(sys.argv[3]):
 packages = {name.split(".")[0] for name, module in sys.modules.items() if "site-packages" in str(getattr(module, "__file__", ""))}
 known = {"tvm_ffi", "numpy", "ml_dtypes", "isal", "typing_extensions", "cuda"}  # tvm-ffi imports cuda-bindings where they are
 assert {name for name in packages if not name.startswith("_")} <= known, packages
+try:
+    relayc.compile
+except ModuleNotFoundError as error:
+    assert str(error) == "relayc.compile needs the compiler: install the package relayc in place of relayc-runtime"
+else:
+    raise AssertionError("the compiler was found")
 """
     in_another_process(code, ("torch_mlir", "onnx", "rich"), tmp_path / "installed", exported["symbolic"][1])
 

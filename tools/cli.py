@@ -32,12 +32,14 @@ from relayc.frontend.errors import MissingShapes
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
 from relayc.runtime import GraphExecutorDebug, Module, Profile, set_num_threads
+from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.symbolic import Range
 from relayc.tools import cache, device_code, opt
 from relayc.tools.bisect.command import add_options as add_bisect_options
 from relayc.tools.inputs import (
     load_inputs,
+    output_file,
     parse_dim,
     parse_seed,
     parse_shape,
@@ -48,6 +50,7 @@ from relayc.tools.inputs import (
     sizes_text,
     symbol_sizes,
     tensors_of,
+    written,
 )
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
@@ -57,9 +60,10 @@ class CommandError(Exception):
     """Something that the user can mend, said in one line."""
 
 
-def make_console() -> Console:
-    """Standard output; in a file or pipe lines have room for a table."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+def make_console(to_stderr: bool = False) -> Console:
+    """Standard output, or standard error where the former is for a file; in a file or pipe lines have room for a table."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    return Console(highlight=False, stderr=to_stderr, width=None if stream.isatty() else 160)
 
 
 @contextmanager
@@ -152,8 +156,8 @@ def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: arg
     console.print(_sum_text(profile))
     if arguments.json is not None:
         data = {"model": str(arguments.model), "target": module.target, "stages": module.stats, **profile.as_data()}
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        arguments.json.write_text(json.dumps(data, indent=1) + "\n")
+        with written(arguments.json) as file:
+            file.write(f"{json.dumps(data, indent=1)}\n".encode())
 
 
 def _print_saved(profile: Profile, console: Console) -> None:
@@ -253,6 +257,7 @@ def _stage_text(arguments: argparse.Namespace) -> str:
 
 def export(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc compile`: compiles a model and writes it as a library."""
+    ExportRequest(arguments.out.absolute(), arguments.params == "beside", arguments.prefix, not arguments.no_openmp)  # before the work
     module = compile_model(arguments)
     files = module.export_library(arguments.out, params=arguments.params, prefix=arguments.prefix, bundle=not arguments.no_openmp)
     console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
@@ -359,10 +364,11 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     runner = commands.add_parser("run", help="compile a model and run it", description="Compile a model and run it.")
     _add_model_options(runner)
-    runner.add_argument("--outputs", type=Path, metavar="OUT.npz", help="save the outputs by name")
+    runner.add_argument("--outputs", type=output_file, metavar="OUT.npz", help="save the outputs by name; - for standard output")
     runner.add_argument("--repeat", type=_count, metavar="N", help="run N more times and print the latency")
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
-    runner.add_argument("--json", type=Path, metavar="OUT.json", help="write the profile as JSON too; implies --profile")
+    as_json = "write the profile as JSON too, to standard output for -; implies --profile"
+    runner.add_argument("--json", type=output_file, metavar="OUT.json", help=as_json)
     traced = "write what each kernel call gives, and its time: trace.json for Chrome's trace viewer, tensors.npz, graph.json"
     runner.add_argument("--trace", type=Path, metavar="DIR", help=traced)
     runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
@@ -374,7 +380,7 @@ def make_parser() -> argparse.ArgumentParser:
     compiler.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=out)
     params = "where the parameters are: in the library (the default), or beside it in a safetensors file, which is mapped"
     compiler.add_argument("--params", choices=("embedded", "beside"), default="embedded", help=params)
-    compiler.add_argument("--prefix", default="", metavar="TEXT", help="what comes before the names of the functions")
+    compiler.add_argument("--prefix", default="", metavar="NAME", help="what comes before the names of the functions: an identifier of C")
     compiler.add_argument("--no-openmp", action="store_true", help="do not put the OpenMP runtime beside the library")
     compiler.set_defaults(action=export)
     about = "Compile a model and show its kernels: operators, FLOPs, bytes, time."
@@ -411,8 +417,14 @@ def main(argv: list[str] | None = None) -> int:
     if argv[:1] == ["opt"]:
         return opt.main(argv[1:])
     arguments = make_parser().parse_args(argv)
+    if sys.stdout is None:
+        print("relayc: error: expected a standard output, found it closed", file=sys.stderr)
+        return 1
+    files = [str(getattr(arguments, name, None)) for name in ("outputs", "json")]
+    if files == ["-", "-"]:
+        make_parser().error("expected - for one of --outputs and --json, found it for both")
     try:
-        arguments.action(arguments, make_console())
+        arguments.action(arguments, make_console("-" in files))
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)
         return 130

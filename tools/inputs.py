@@ -1,12 +1,15 @@
 """Inputs of a model on the command line: their shapes, and their values from a file or made up."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from relayc.files import open_file
 from relayc.runtime import TensorSpec
 from relayc.runtime.artifact import is_numpys, is_object_dtype, numpy_dtype
 from relayc.symbolic import Range, evaluate, parse, symbols_of
@@ -78,6 +81,26 @@ def parse_seed(text: str) -> int:
     return int(text)
 
 
+def output_file(text: str) -> Path:
+    """A file to write, in a folder that is there, or - for standard output. For argparse: raises ArgumentTypeError."""
+    path = Path(text)
+    if text != "-" and (path.is_dir() or not path.parent.is_dir()):
+        raise argparse.ArgumentTypeError(f"expected a file in a folder that is there, or -, found {text!r}")
+    return path
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """The file of a path from `output_file`, to be written."""
+    if str(path) == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with path.open("wb") as file:
+            yield file
+
+
 def symbol_sizes(specs: Sequence[TensorSpec], given: Mapping[str, int], ranges: Mapping[str, Range]) -> dict[str, int]:
     """A size for each symbol in the shapes of inputs: the one given, else a typical one.
 
@@ -132,10 +155,10 @@ def load_inputs(path: Path, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray
       ValueError: the file is not an .npz file of numeric arrays.
     """
     try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("one bare array")
-        with file:
+        with open_file(path) as stream:
+            file = np.load(stream, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("one bare array")
             arrays = {name: file[name] for name in file.files}
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: expected an .npz file of numeric arrays, as numpy.savez writes it") from error
@@ -168,8 +191,7 @@ def tensors_of(outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def save_outputs(path: Path, outputs: Mapping[str, Any]) -> None:
     """Writes arrays by name (see `tensors_of`) as an .npz file; those of types that numpy has not (bfloat16) as their bits, which every
     numpy reads, and strings as numpy's own."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:  # numpy would add .npz to a path
+    with written(path) as file:  # numpy would add .npz to a path
         arrays = {name: _storable(array) for name, array in tensors_of(outputs).items()}
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle
 

@@ -10,7 +10,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from relayc.dialects import relay  # noqa: F401 (registers the operators that the text is parsed with)
 from relayc.dialects.mlir import ir
@@ -21,6 +20,7 @@ from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.instruments import DumpIR, ir_text
 from relayc.pipelines.passes import CONFIG, PASSES, PassContext, find_pass, load_passes
 from relayc.pipelines.upstream import run_upstream
+from relayc.tools.inputs import output_file
 
 _SPLIT = re.compile(r"^// -----.*$\n?", re.MULTILINE)
 
@@ -92,7 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     script = "print functions of blocks and loops in TVMScript's form, which relayc.tir.from_source reads, in place of MLIR"
     parser.add_argument("--print-script", action="store_true", help=script)
     parser.add_argument("--dump-ir", metavar="DIR", help="write the IR after each pass into DIR")
-    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write the result (default: standard output)")
+    where = "where to write the result (default -: standard output)"
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="FILE", help=where)
     parser.add_argument("--list-passes", action=_ListPasses, nargs=0, help="list relayc's passes and end")
     return parser
 
@@ -135,17 +136,23 @@ def main(argv: list[str] | None = None) -> int:
         text = sys.stdin.read() if arguments.file == "-" else read_file(arguments.file).decode()
         instruments = [DumpIR(arguments.dump_ir)] if arguments.dump_ir else []
         config = _config(arguments.config) if arguments.config else {}
+        for name in arguments.disable:
+            if "." not in name:  # fuse-ops says which rules there are
+                find_pass(name)
         ctx = PassContext(arguments.opt_level, disabled_pass=arguments.disable, config=config, instruments=instruments)
+    except UnicodeDecodeError:
+        print(f"error: {arguments.file}: expected MLIR text, found bytes that are not UTF-8", file=sys.stderr)
+        return 1
     except (OSError, ValueError, TypeError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
     with ctx:
         found = list(_outputs(text, arguments, ctx))
     joined = "// -----\n".join(output for output, _ in found)
-    if arguments.output == "-":
+    if str(arguments.output) == "-":
         sys.stdout.write(joined)
     else:
-        Path(arguments.output).write_text(joined)
+        arguments.output.write_text(joined)
     return 0 if all(well for _, well in found) else 1
 
 

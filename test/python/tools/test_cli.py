@@ -1,7 +1,9 @@
 """The command `relayc`: what it prints and writes, its exit codes and its one-line errors."""
 
+import io
 import json
 import re
+import sys
 
 import numpy as np
 import onnx
@@ -63,9 +65,9 @@ def test_run_writes_what_each_kernel_gives(model, tmp_path, capsys):
 def test_run_reads_inputs_and_writes_outputs(model, tmp_path, capsys):
     x = np.random.default_rng(0).standard_normal((2, 3), dtype=np.float32)
     np.savez(tmp_path / "in.npz", x=x)
-    arguments = ["--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "new" / "out.npz"), "--shape", "x=2,3"]
+    arguments = ["--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz"), "--shape", "x=2,3"]
     assert run(capsys, "run", model, *arguments)[0] == 0
-    with np.load(tmp_path / "new" / "out.npz") as found:
+    with np.load(tmp_path / "out.npz") as found:
         wanted = np.abs(x + np.array([1, 2, 3], np.float32))
         np.testing.assert_array_equal(found["y"], wanted)
         np.testing.assert_allclose(found["z"], wanted.sum(), rtol=1e-6)  # another order of summation
@@ -102,7 +104,7 @@ def test_compile_writes_a_library(model, tmp_path, capsys):
 
 
 def test_the_profile_is_written_as_json(model, tmp_path, capsys):
-    file = tmp_path / "new" / "profile.json"
+    file = tmp_path / "profile.json"
     assert run(capsys, "run", model, "--shape", "x=4,3", "--json", str(file))[0] == 0
     found = json.loads(file.read_text())
     assert found["model"] == model and found["peak"]["gflops"] == 200.0 and found["latency_seconds"] > 0
@@ -111,6 +113,40 @@ def test_the_profile_is_written_as_json(model, tmp_path, capsys):
     assert second["sources"] == ["total"] and first["flops"] == 24 and first["bytes"] == 4 * (12 + 12 + 3)
     assert first["of_peak"] == pytest.approx(max(first["gflops"] / 200, first["gbytes"] / 20))
     assert sum(row["share"] for row in found["operators"]) == pytest.approx(1)
+
+
+def test_a_file_goes_to_standard_output(model, capfdbinary):
+    assert cli.main(["run", model, "--shape", "x=4,3", "--json", "-"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert json.loads(out)["model"] == model and b"output y" in err
+    assert cli.main(["run", model, "--shape", "x=4,3", "--outputs", "-"]) == 0
+    with np.load(io.BytesIO(capfdbinary.readouterr().out)) as found:
+        assert found["y"].shape == (4, 3)
+
+
+@pytest.mark.parametrize("options", [["-o", "x.dll"], ["-o", "/missing/x.so"], ["-o", "x.o", "--prefix", "a b"]])
+def test_where_a_library_goes_is_checked_before_the_model_is_compiled(model, capsys, monkeypatch, options):
+    monkeypatch.setattr(cli, "compile_model", lambda *_: pytest.fail("the model was compiled"))
+    code, _, err = run(capsys, "compile", model, *options)
+    assert code == 1 and "export_library: " in err and "expected" in err
+
+
+def test_a_closed_standard_output_is_an_error(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["cache"]) == 1
+    assert capsys.readouterr().err == "relayc: error: expected a standard output, found it closed\n"
+
+
+def test_opt_checks_files_and_names_of_passes(tmp_path, capsys):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    assert cli.main(["opt", str(tmp_path / "binary")]) == 1
+    assert capsys.readouterr().err == f"error: {tmp_path / 'binary'}: expected MLIR text, found bytes that are not UTF-8\n"
+    (tmp_path / "text").write_text("")
+    assert cli.main(["opt", str(tmp_path / "text"), "--disable", "fuse-op"]) == 1
+    assert capsys.readouterr().err.endswith("; did you mean fuse-ops?\n")
+    with pytest.raises(SystemExit):
+        cli.main(["opt", str(tmp_path / "binary"), "-o", str(tmp_path)])
+    assert "expected a file in a folder that is there, or -" in capsys.readouterr().err
 
 
 def test_inspect_shows_each_kernel_with_its_operators(model, capsys):
@@ -196,7 +232,10 @@ def test_verbose_adds_the_traceback(model, capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    ["", "fly", "run", "run m --shape x", "run m --shape x=a+", "run m --repeat 0", "run m --threads nan", "run m --seed -1"],
+    [
+        *("", "fly", "run", "run m --shape x", "run m --shape x=a+", "run m --repeat 0", "run m --threads nan", "run m --seed -1"),
+        *("run m --json /missing/out.json", "run m --outputs /", "run m --outputs - --json -"),
+    ],
 )
 def test_a_wrong_command_line_ends_with_2(capsys, arguments):
     with pytest.raises(SystemExit) as caught:

@@ -27,7 +27,7 @@ from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, s
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
-from relayc.runtime.threads import checked_threads
+from relayc.runtime.threads import startable_threads
 
 
 class _Texts(dict[str, str]):
@@ -165,7 +165,7 @@ class Module:
     @num_threads.setter
     def num_threads(self, count: int | None) -> None:
         for function in self._functions.values():
-            function.team.count = count if count is None else checked_threads(count)
+            function.team.count = count if count is None else startable_threads(count)
 
     @property
     def records(self) -> bool:

@@ -17,8 +17,8 @@ import threading
 
 _FILES = ("libiomp5.so", "libiomp5.dylib", "libiomp5md.dll")
 _OTHERS = ("iomp5", "omp")
-_MOST_THREADS = 1 << 15
-"""What libiomp5 can start."""
+_MOST_THREADS = 1 << 12
+"""More than any machine has processors: libiomp5 takes 32768, and systems do not start as many."""
 
 _BLOCK_MILLISECONDS = 1
 """How long a thread of a team waits for more work by spinning before it sleeps, where the environment does not say. OpenMP's default of
@@ -74,9 +74,9 @@ def _default() -> int:
     """RELAYC_NUM_THREADS, else what OpenMP says before anything has been set: OMP_NUM_THREADS, or all cores."""
     text = os.environ.get(_COUNT_VARIABLE, "")
     if not text:
-        return checked_threads(_runtime().omp_get_max_threads())
+        return startable_threads(_runtime().omp_get_max_threads())
     try:
-        return checked_threads(int(text))
+        return startable_threads(int(text))
     except ValueError as error:
         raise ValueError(f"{_COUNT_VARIABLE}: expected a number of threads, 1 to {_MOST_THREADS}, found {text!r}: {error}") from None
 
@@ -105,19 +105,30 @@ if hasattr(os, "register_at_fork"):
 
 
 def checked_threads(count: int) -> int:
-    """`count` as it is.
+    """A number of threads that a target plans for, as it is: it may be of another machine.
 
     Raises:
       TypeError: it is not an integer.
-      ValueError: it is less than 1, more than OpenMP takes, or more than the system lets this process start.
+      ValueError: it is less than 1, or more than any machine has processors.
     """
     if not isinstance(count, numbers.Integral) or isinstance(count, bool):
         raise TypeError(f"expected a number of threads, found {count!r}")
     if not 1 <= count <= _MOST_THREADS:
         raise ValueError(f"expected 1 to {_MOST_THREADS} threads, found {count}")
-    if count > usable_cpus() and (most := _startable(int(count))) < count:
-        raise ValueError(f"expected at most {most} threads, as many as the system lets this process start, found {count}")
     return int(count)
+
+
+def startable_threads(count: int) -> int:
+    """A number of threads that calls are to run on, as it is.
+
+    Raises:
+      TypeError, ValueError: see `checked_threads`.
+      ValueError: the system does not let this process start as many.
+    """
+    count = checked_threads(count)
+    if count > usable_cpus() and (most := _startable(count)) < count:
+        raise ValueError(f"expected at most {most} threads, as many as the system lets this process start, found {count}")
+    return count
 
 
 @functools.cache
@@ -145,10 +156,10 @@ def set_num_threads(count: int) -> None:
     Calls that run at the same time get less: together no more than there are cores, as long as each has one.
 
     Raises:
-      TypeError, ValueError: see `checked_threads`.
+      TypeError, ValueError: see `startable_threads`.
     """
     global _requested
-    _requested = checked_threads(count)
+    _requested = startable_threads(count)
 
 
 def num_threads() -> int:

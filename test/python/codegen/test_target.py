@@ -123,7 +123,7 @@ def test_a_printed_target_is_parsed_to_an_equal_one(text):
 @given(
     st.sampled_from(["native", *LEVELS]),
     st.lists(st.tuples(st.sampled_from("+-"), st.sampled_from(sorted(IMPLIES))), max_size=6),
-    st.fixed_dictionaries({}, optional={"num_threads": st.integers(1, 1 << 15), "emulate": st.booleans()}),
+    st.fixed_dictionaries({}, optional={"num_threads": st.integers(1, 1 << 12), "emulate": st.booleans()}),
     st.fixed_dictionaries({}, optional={"vector_bytes": st.sampled_from([16, 32, 64]), "num_vector_registers": st.integers(8, 64)}),
     st.lists(st.integers(1024, 1 << 40), min_size=3, max_size=3).map(sorted),
 )
@@ -257,8 +257,8 @@ def test_targets_do_not_change():
         (("cpu -emulate=perhaps",), "expected -emulate=true or -emulate=false, found perhaps"),
         (("cpu", None, "avx2"), r"expected features as \+NAME or -NAME, found 'avx2'"),
         (("cpu", None, "+avx3"), "expected features out of sse, .*, found avx3"),
-        (("cpu", None, None, -1), "expected 1 to 32768 threads, found -1"),
-        (("cpu", None, None, 40000), "expected 1 to 32768 threads, found 40000"),
+        (("cpu", None, None, -1), "expected 1 to 4096 threads, found -1"),
+        (("cpu", None, None, 40000), "expected 1 to 4096 threads, found 40000"),
     ],
 )
 def test_errors(arguments, message):

@@ -76,7 +76,7 @@ def test_the_number_of_threads_holds_in_every_thread(module, x):
 
 
 def test_less_than_one_thread_is_an_error():
-    number, limits = "a number of threads", "1 to 32768 threads"
+    number, limits = "a number of threads", "1 to 4096 threads"
     counts = [(0, limits), (10**12, limits), (float("nan"), number), ("2", number)]
     for wrong, error in counts:
         with pytest.raises((ValueError, TypeError), match=f"expected {error}, found {wrong!r}"):

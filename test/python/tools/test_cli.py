@@ -201,7 +201,7 @@ def test_opt_is_relayc_opt(tmp_path, capsys):
         (None, [], "No such file"),
         (b"not a model", [], ""),
         ("model", ["--shape", "x=4"], "expected [n, 3], found [4]"),
-        ("model", ["--shape", "x=4,3", "--threads", "99999999"], "expected 1 to 32768 threads, found 99999999"),
+        ("model", ["--shape", "x=4,3", "--threads", "99999999"], "expected 1 to 4096 threads, found 99999999"),
         ("model", ["--shape", "x=4,3", "--target", "gpu"], "expected a kind out of cpu, cuda, llvm, found gpu"),
         ("model", ["--shape", "x=4,3", "--inputs", "{tmp}/missing.npz"], "No such file"),
         ("model", ["--shape", "x=4,3", "--inputs", "{model}"], "expected an .npz file"),

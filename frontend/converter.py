@@ -400,8 +400,7 @@ class ModelBuilder:
                 with Ranges({**Ranges.current(), name: found}):
                     holds = bounds(size)[0] >= 0
                 if holds:
-                    self._set_range(name, found)
-                    break
+                    self._set_range(name, found)  # and the search ends: at `low` the size is 0 or more
 
     def _lengthen(self, name: str, size: Size) -> None:
         """Makes a larger size of a symbol typical, where a size that the model computes is not positive at the typical one.

@@ -109,9 +109,10 @@ def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Colle
 
 def _solved(p: Dim, name: str, found: Bindings, a: Size) -> Size | None:
     """x of factor * x + offset == a, where p is that of x."""
+    x = symbol("?")  # what `found` binds others to may have a symbol of this name too
     offset = substitute(p, {**found, name: 0})
     factor = substitute(p, {**found, name: 1}) - offset
-    if substitute(p, found) != symbol(name) * factor + offset or factor == 0 or name in symbols_of(factor):
+    if substitute(p, {**found, name: x}) != x * factor + offset or factor == 0:
         return None
     return exact(a - offset, factor)
 

@@ -220,6 +220,16 @@ def test_nothing_is_kept_while_the_compiler_is_edited(folder, model, monkeypatch
     assert not folder.exists()
 
 
+@pytest.mark.parametrize(("ages", "loaded"), [((1, 2), True), ((1, 0), False), ((1, -1), False)])
+def test_sources_that_were_changed_since_the_process_began_are_not_those_that_run(tmp_path, monkeypatch, ages, loaded):
+    paths = [tmp_path / f"{i}.py" for i in range(len(ages))]
+    for path, age in zip(paths, ages, strict=True):
+        path.touch()
+        os.utime(path, ns=(0, compile_cache._STARTED - age))
+    monkeypatch.setattr(compile_cache, "_files", lambda: paths)
+    assert compile_cache._sources_are_loaded() == loaded
+
+
 def test_a_changed_model_of_the_same_size_is_noticed(folder, model):
     rewrite_later(model, model.read_bytes())
     first = relayc.compile(model)["main"](X)

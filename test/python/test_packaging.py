@@ -83,3 +83,9 @@ def test_the_runtime_imports_neither_mlir_nor_onnx(wheel):
 def test_public_names_are_found_in_the_wheel(wheel):
     code = "for name in relayc.__all__: assert getattr(relayc, name) is not None, name"
     import_from(wheel, code)
+
+
+@pytest.mark.parametrize("module", [relayc, relayc.pipelines])
+def test_a_name_that_a_package_does_not_have_is_an_error(module):
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):
+        _ = module.nothing

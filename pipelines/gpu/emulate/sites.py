@@ -31,18 +31,12 @@ class Sites:
             if _SITE not in op.attributes:
                 text = io.StringIO()
                 op.print(state, file=text)
-                self._add(op, text.getvalue())
+                self.texts.append(_describe(op, text.getvalue()))
+                op.attributes[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
 
-    def number(self, kernel: str, op: ir.Operation) -> int:
-        """The number of an operation of a kernel, which remembers it."""
-        known = op.operation.attributes
-        if _SITE not in known:
-            self._add(op, op.get_asm(use_local_scope=True, skip_regions=True))
-        return ir.IntegerAttr(known[_SITE]).value
-
-    def _add(self, op: ir.Operation, text: str) -> None:
-        self.texts.append(_describe(op, text))
-        op.operation.attributes[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
+    def number(self, op: ir.Operation) -> int:
+        """The number that an operation was given."""
+        return ir.IntegerAttr(op.attributes[_SITE]).value
 
 
 def _describe(op: ir.Operation, text: str) -> str:

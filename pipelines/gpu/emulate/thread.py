@@ -105,7 +105,7 @@ class WaitingThread(Thread):
           state: what for: a state of `memory`, with UNIFORM or without.
           group: with whom: see memory.GROUP.
         """
-        site = self._sites.number(self.kernel, op)
+        site = self._sites.number(op)
         if group is not None:
             store_word(group, at(self.record, memory.GROUP))
         store_word(word(site << memory.SITE_SHIFT | state), at(self.record, memory.WAIT))
@@ -165,7 +165,7 @@ class WaitingThread(Thread):
 
     def site(self, op: ir.Operation) -> ir.Value:
         """The number under which errors name an operation that is being emulated, an i64."""
-        return word(self._sites.number(self.kernel, op))
+        return word(self._sites.number(op))
 
     def order(self) -> None:
         """Says that uses of shared memory before are in order with those that follow, of all threads: after a wait that is no barrier."""

@@ -133,3 +133,11 @@ func.func @main(%x: tensor<2x3xf32>, %k: tensor<f32>) {
   %0 = "relay.trilu"(%x, %k) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
   return
 }
+
+// -----
+
+// CHECK: relay.stack at {{.*}}: data: expected at least one operand, found 0
+func.func @main() {
+  %0 = "relay.stack"() {axis = 0 : i64} : () -> tensor<2xf32>
+  return
+}

@@ -174,3 +174,9 @@ def test_large_constants_go_to_the_parameter_table(block):
     np.testing.assert_array_equal(mod.value_of(again), np.arange(4096.0) + 1)
     np.testing.assert_array_equal(mod.value_of(small), 0)
     assert mod.value_of(block.arguments[0]) is None
+
+
+@pytest.mark.parametrize("encoding", ['["n"]', '["n", "m", "k"]', '["n", 3]', '[3, "n"]', "7"])
+def test_an_encoding_has_a_text_for_each_unknown_size(encoding):
+    with make_context(), pytest.raises(TypeError, match="expected an encoding of 2 texts, one for each"):
+        TensorType.from_mlir(ir.Type.parse(f"tensor<?x4x?xf32, {encoding}>"))

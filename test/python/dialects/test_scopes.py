@@ -32,6 +32,8 @@ def tensor(*shape: int | str, dtype: str = "float32") -> TensorType:
         ([tensor("b*n"), tensor("b")], [tensor("m*k"), tensor("m")], {"b": "m", "n": "k"}),
         ([tensor("n + 1", "n")], [tensor("n + 2", "n + 1")], {"n": "n + 1"}),
         ([TupleType((tensor("n"), tensor("m", "n")))], [TupleType((tensor("m"), tensor("n", "m")))], {"n": "m", "m": "n"}),
+        ([tensor("m", "m*n")], [tensor("n", "6*n")], {"m": "n", "n": "6"}),
+        ([tensor("m", "m*n + 2*m")], [tensor("n", "n*n")], {"m": "n", "n": "n - 2"}),
     ],
 )
 def test_matching_finds_what_symbols_stand_for(patterns: list, actuals: list, expected: dict[str, str]) -> None:
@@ -47,6 +49,7 @@ def test_matching_finds_what_symbols_stand_for(patterns: list, actuals: list, ex
         ([tensor(3)], [tensor("n")], r"it: expected tensor<3xf32>, found tensor<\?xf32, \[\"n\"\]>"),
         ([tensor("n")], [tensor("n", dtype="int8")], "it: expected tensor"),
         ([tensor("n")], [tensor("n", 1)], "it: expected tensor"),
+        ([tensor("n - n//2")], [tensor(7)], r"it: expected tensor<\?xf32, "),
     ],
 )
 def test_what_is_no_instance(patterns: list, actuals: list, message: str) -> None:

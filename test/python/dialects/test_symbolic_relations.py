@@ -16,6 +16,7 @@ import pytest
 from relayc.dialects.relay import OPS, IRModule, Op, RelayError, TensorType
 from relayc.dialects.relay.conditions import Condition, collected
 from relayc.dialects.relay.scopes import size_attributes
+from relayc.dialects.relay.slices import slice_bounds
 from relayc.dialects.relay.types import RelayType, TupleType, flat_types
 from relayc.dialects.relay.unify import substitute_type
 from relayc.symbolic import Dim, Range, Ranges, Size, evaluate, parse, symbol
@@ -377,3 +378,18 @@ def test_conditions_say_what_is_left_open() -> None:
     ]
     with Ranges({"n": Range(1)}):
         assert relation((cls, (data, indices), cls.attribute_values({"axis": 0})))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "stride", "expected"),
+    [("n - 1", 1, "min(max(0, n - 1), n)"), ("n - 2", 1, None), ("n - 1", -1, "n - 1"), ("n", 1, "n")],
+)
+def test_begins_that_are_negative_where_the_axis_is_empty(begin, stride, expected):
+    """A begin of n - 1 is clamped to the first element where n is 0, from whichever side it counts; one of n - 2 is the last where n is 1."""
+    with Ranges({"n": Range(0)}):
+        start, count = slice_bounds(symbol("n"), parse(begin), None, stride)
+        assert expected is None or start == parse(expected)
+        for n in range(6):
+            picked = range(n)[int(evaluate(parse(begin), {"n": n})) :: stride]
+            assert evaluate(count, {"n": n}) == len(picked)
+            assert not picked or evaluate(start, {"n": n}) == picked.start

@@ -186,3 +186,14 @@ def test_one_that_was_made_from_another_model(folder, tmp_path):
     refused(
         folder / "model.so", r"expected a library made from .*model\.onnx, found .*: the library is stale", model=tmp_path / "model.onnx"
     )
+
+
+def test_files_beside_the_model_are_checked(tmp_path):
+    model, weights = tmp_path / "model.onnx", tmp_path / "w.bin"
+    for path in (model, weights):
+        path.write_bytes(path.name.encode())
+    source = {"name": "model.onnx", "sha256": library.file_sha256(model), "files": {"w.bin": library.file_sha256(weights)}}
+    library._check_model(tmp_path / "model.so", {"source": source}, model)
+    weights.write_bytes(b"other")
+    with pytest.raises(LibraryError, match=r"expected a library made from .*w\.bin, found .*: the library is stale"):
+        library._check_model(tmp_path / "model.so", {"source": source}, model)

@@ -10,7 +10,9 @@ from onnx_models import model_of
 from shapes_by_size import check_shapes, imported, shapes
 
 import relayc
-from relayc.frontend.onnx import OnnxError, from_onnx
+from relayc.frontend.onnx import OnnxError, fold_sizes, from_onnx
+from relayc.frontend.sizes import LONGEST, Inexact, Ratio
+from relayc.symbolic import symbol
 
 INT, BOOL = TensorProto.INT64, TensorProto.BOOL
 MODELS = Path(__file__).parents[2] / "models"
@@ -183,6 +185,17 @@ SIZED = {
     "hardmax": ([node("Hardmax", ["x"], ["y"], axis=0)], {}, ["n", "6"]),
     "eye": ([node("EyeLike", ["x"], ["y"])], {}, ["n", "6"]),
     "resize": ([node("Resize", ["x", "", "k"], ["y"])], {"k": np.array([1.5, 2], np.float32)}, ["n + n//2", "12"]),
+    "resize by a quotient of sizes": (
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Cast", ["s"], ["f"], to=TensorProto.FLOAT),
+            node("Add", ["f", "k"], ["g"]),
+            node("Div", ["g", "f"], ["q"]),
+            node("Resize", ["x", "", "q"], ["y"]),
+        ],
+        {"k": np.array([1, 6], np.float32)},
+        ["n + 1", "12"],
+    ),
     "resize by a third": ([node("Resize", ["x", "", "k"], ["y"])], {"k": np.array([0.3, 2], np.float32)}, None),
     "unsqueeze": ([node("Unsqueeze", ["x", "k"], ["y"])], {"k": [0, 2]}, ["1", "n", "1", "6"]),
 }
@@ -350,3 +363,28 @@ def test_the_scale_of_a_normalisation_says_how_long_its_rows_are(op_type, inputs
     np.testing.assert_allclose(main(x), expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="m is 5"):
         main(np.zeros((3, 5), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "step"), [(5, 0, -2), (0, 5, 2), (0, 6, 2), (6, 0, -2), (0, 5, -1), (5, 0, 1), (0, LONGEST, 1), (LONGEST, 0, -1)]
+)
+def test_ranges_of_sizes(first, last, step):
+    elements, _ = fold_sizes._range([np.array([v], object) for v in (first, last, step)], "int64", {})
+    assert elements.tolist() == list(range(first, last, step))
+
+
+@pytest.mark.parametrize("given", [(0, LONGEST + 1, 1), (0, 5, 0), (0, symbol("n"), 1), (0, 5, symbol("n"))])
+def test_ranges_that_are_too_long_or_of_a_number_that_is_not_known(given):
+    with pytest.raises(Inexact):
+        fold_sizes._range([np.array([v], object) for v in given], "int64", {})
+
+
+@pytest.mark.parametrize("value", [0.0, -255.0, 0.375, 2.0**-32, 2.0**32])
+def test_numbers_whose_products_with_sizes_are_exact(value):
+    assert float(Ratio.number(value)) == value
+
+
+@pytest.mark.parametrize("value", [257.0, 1 / 3, 2.0**-33, 2.0**33, float("inf"), float("nan")])
+def test_numbers_whose_products_with_sizes_may_round(value):
+    with pytest.raises(Inexact):
+        Ratio.number(value)

@@ -48,6 +48,15 @@ def test_an_axis_and_a_size_that_data_say_expand_to_the_larger_one_or_to_none():
     check(model, [*given, *(({"x": ramp(n, 3), "s": np.array([2, *s])}, "expected sizes that broadcast") for n, *s in wrong)])
 
 
+def test_an_axis_of_one_element_expands_to_a_size_that_it_never_is():
+    nodes = [node("Shape", ["x"], ["k"]), node("Add", ["k", "one"], ["s"]), node("Expand", ["x", "s"], ["y"])]
+    model = model_of(nodes, {"x": ["n"]}, initializers={"one": np.array([1])})
+    main = relayc.compile(model, dims={"n": (1, 64)})["main"]
+    np.testing.assert_array_equal(main(ramp(1)), [0, 0])
+    with pytest.raises(ValueError, match="n is 3"):
+        main(ramp(3))
+
+
 def test_an_axis_expands_to_a_number():
     model = model_of([node("Expand", ["x", "s"], ["y"])], {"x": ["n", 3]}, initializers={"s": np.array([4, 3])})
     check(model, [({"x": ramp(n, 3)}, None if n in (1, 4) else f"n is {n}") for n in (1, 4, 2, 0)])

@@ -7,6 +7,9 @@ from onnx.reference import ReferenceEvaluator
 
 import relayc
 from relayc import OnnxError
+from relayc.dialects.relay import TensorType
+from relayc.frontend.converter import ModelBuilder, emit
+from relayc.frontend.gradients import gradients
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -26,8 +29,6 @@ FUNCTIONS = {
     "moves": """f = Constant <value_ints = [2, 6]> ()  p = Reshape (x, f)  q = Transpose (p)  i = Constant <value_ints = [4, 0, 4]> ()
         r = Gather <axis = 0> (q, i)  k = Concat <axis = 1> (r, r)  b0 = Constant <value_ints = [1]> ()
         e0 = Constant <value_ints = [3]> ()  y0 = Slice (k, b0, e0, b0)  y = Mul (y0, y0)""",
-    "stacks": """p = Mul (x, b)  s = SequenceConstruct (x, p, x)  q = ConcatFromSequence <axis = -1, new_axis = 1> (s)
-        r = ConcatFromSequence <axis = 1, new_axis = 1> (s)  t = Transpose <perm = [0, 2, 1]> (q)  y = Mul (r, t)""",
     "choices": """p = Max (x, b)  q = Min (p, x)  c0 = Less (x, b)  r = Where (c0, x, b)  h = Constant <value = double {0.5}> ()
         n = Constant <value = double {0.2}> ()  s = Clip (r, n, h)  t = Add (q, s)  y = Abs (t)""",
     "a shape": "d = Shape (x)  p = Expand (b, d)  q = Mul (p, p)  f = Cast <to = 1> (q)  y = Cast <to = 11> (f)",
@@ -73,6 +74,18 @@ def test_derivatives_are_those_of_the_function(body):
     for name in feed:
         wanted = differences(lambda at: module.run(at)["y"].sum(), feed, name, step)
         np.testing.assert_allclose(found[f"d{name}"], wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_derivatives_of_stacks(axis):
+    """Of the sum of (x, x^3), stacked and squared."""
+    with ModelBuilder({"x": TensorType((2, 3), "float64")}) as builder:
+        x = builder.inputs["x"]
+        stacked = emit("stack", x, emit("multiply", x, emit("multiply", x, x)), axis=axis)
+        (dx,) = gradients(emit("multiply", stacked, stacked), [x])
+        module = relayc.compile(builder.finish([("dx", dx)]))
+    x = values()["x"][:2, :3]
+    np.testing.assert_allclose(module["main"](x), 2 * x + 6 * x**5, rtol=1e-12)
 
 
 NETWORK = """p = Conv <strides = [2, 1], pads = [1, 0, 1, 2], dilations = [1, 2]> (x, w, b)  q = Relu (p)

@@ -43,6 +43,16 @@ def test_shfl_with_segments(mode):
         np.testing.assert_array_equal(y[warp], x[[source for source, _ in expected]])
 
 
+def test_reductions_are_of_integers():
+    body = """
+    %all = arith.constant -1 : i32
+    %v = memref.load %x[%t0] : memref<32xf32>
+    %r = nvvm.redux.sync fmin %v, %all : f32 -> f32
+    memref.store %r, %x[%t0] : memref<32xf32>"""
+    with pytest.raises(ValueError, match="kernel k at .*: expected a reduction of integers, found fmin"):
+        emulated(kernel("k", "%x: memref<32xf32>", body, 32))
+
+
 def test_votes_matches_reductions_and_elections_of_some_lanes():
     """The even lanes and the odd ones are apart from each other."""
     body = """

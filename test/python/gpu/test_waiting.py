@@ -324,3 +324,9 @@ def test_dynamic_shared_memory_lies_behind_the_static():
     with PassContext(config={"gpu.check_races": True}):
         emulated(text)["k"](x, y)
     np.testing.assert_array_equal(y, x[::-1])
+
+
+def test_blocks_of_threads_that_only_a_call_knows_do_not_wait():
+    text = kernel("k", "%n: index", "gpu.barrier").replace("(%s0 = %s0c", "(%s0 = %n")
+    with pytest.raises(ValueError, match="kernel k: expected blocks of a known number of threads"):
+        emulated(text)

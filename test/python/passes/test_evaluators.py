@@ -90,6 +90,16 @@ def test_reductions(dtype):
     check(body, [x], rtol=1e-6 if dtype == "float32" else 0)
 
 
+@pytest.mark.parametrize(("exponents", "folds"), [([0, 1, 5], True), ([0, -1, 2], False)])
+def test_powers_of_integers(exponents, folds):
+    """A negative power of an integer is left to the program."""
+    x, y = np.array([-2, 0, 3]), np.array(exponents)
+    mod = find_pass("FoldConstant")(program(lambda x, y: [build("power", x, y)], [Const(x), Const(y)]))
+    assert ("relay.power" not in str(mod)) == folds
+    if folds:
+        np.testing.assert_array_equal(folded(lambda x, y: [build("power", x, y)], [x, y])[0], x**y)
+
+
 def test_bools():
     x, y = np.array([True, True, False, False]), np.array([True, False, True, False])
 
@@ -161,3 +171,21 @@ def test_what_has_no_safe_value_is_left_to_run_time(body):
 
 def test_evaluators_are_of_operators_that_exist():
     assert EVALUATORS.keys() <= OPS.keys()
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "multipliers", "length", "frequencies"),
+    [((3, 4, 2), 0, 6, 6), ((2, 9, 2), 1, 8, 5), ((2, 8, 2), 2, 8, 8), ((3, 5, 1), 0, 5, 4), ((3, 7, 1), 0, 6, 4)],
+)
+def test_transforms(shape, multipliers, length, frequencies, inverse):
+    rng = np.random.default_rng(0)
+    plan = length // 2 if shape[2] == 1 and length % 2 == 0 else length
+    arrays = [rng.standard_normal(shape), np.arange(length), np.int64(length), np.int64(plan)]
+
+    def body(x, powers, n, plan, *factors):
+        roots = build("fft_roots", powers, n, dtype="float64")
+        given = x, roots, build("fft_plan", plan), *factors
+        return [build("fft", *given, length=length, frequencies=frequencies, inverse=inverse)]
+
+    check(body, arrays + [rng.standard_normal((2, length)) for _ in range(multipliers)], rtol=1e-12)

@@ -89,6 +89,14 @@ func.func @doubled(%x: tensor<?x4xf32, ["n"]> {relay.name = "x"}, %n: index {rel
 """
 
 
+CUT = """
+func.func @cut(%x: tensor<4xf32>, %n: index) -> tensor<?xf32, ["m"]> {
+  %0 = tensor.extract_slice %x[0] [%n] [1] : tensor<4xf32> to tensor<?xf32, ["m"]>
+  return %0 : tensor<?xf32, ["m"]>
+}
+"""
+
+
 def test_symbols_have_the_values_of_the_shapes_of_a_call():
     kernel = relayc.compile_kernel(DOUBLED)
     assert repr(kernel).startswith("<kernel doubled(x: float32[n, 4]) -> y: float32[n, 4], loops ")
@@ -106,6 +114,7 @@ def test_symbols_have_the_values_of_the_shapes_of_a_call():
         (PRODUCT, {"name": "quotient"}, "expected a function @quotient over tensors, found none"),
         (PRODUCT.replace("16x", "?x").replace("tensor.empty()", "tensor.empty(%n)"), {}, "compile_kernel: expected"),
         (DOUBLED.replace(', ["n"]', ""), {}, "argument 0: expected sizes that are numbers or symbols that the function takes"),
+        (CUT, {}, "result 0: expected sizes that are numbers or symbols that the function takes"),
         (DOUBLED, {"params": {0: X}}, "argument 0 of @doubled: expected an array"),
         (PRODUCT, {"params": {2: W}}, "expected positions of arguments of @product below 2, found 2"),
         (PRODUCT, {"params": {1: W[:8]}}, r"argument 1 of @product: expected an array float32\[64, 48\], found float32\[8, 48\]"),

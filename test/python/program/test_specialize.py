@@ -248,7 +248,9 @@ def test_sizes_that_cannot_be_are_one_clear_error(specialize, message):
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize("specialize", [{"n": 1}, "n=1", [1], [{"n": "1"}], [{"n": True}], [{"n": 1.0}], [{1: 1}]])
+@pytest.mark.parametrize(
+    "specialize", [{"n": 1}, 1, iter([{"n": 1}]), "n=1", b"n=1", [1], [{"n": "1"}], [{"n": True}], [{"n": 1.0}], [{1: 1}]]
+)
 def test_what_is_no_list_of_sizes_is_a_type_error(specialize):
     with pytest.raises(TypeError, match=r"^specialize: "):
         relayc.compile(layer(W), specialize=specialize)

@@ -211,6 +211,12 @@ def test_an_unaligned_out_array_is_said_to_be_unaligned(module, x):
         module["add"](x, x, out=np.zeros(25, np.uint8)[1:].view("f").reshape(2, 3))
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_out_has_an_array_for_each_output(module, x, count):
+    with pytest.raises(TypeError, match=f"add: expected 1 arrays in out, found {count}"):
+        module["add"](x, x, out=[np.empty((2, 3), "f") for _ in range(count)])
+
+
 @pytest.mark.parametrize(
     ("position", "value", "error", "message"),
     [

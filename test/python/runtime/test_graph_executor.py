@@ -165,6 +165,22 @@ def test_a_loop_is_no_graph():
         GraphExecutor(relayc.compile(program.module()))
 
 
+def test_a_program_that_calls_itself_is_no_graph():
+    program = relayc.Program()
+    x, n = relayc.TensorType((3,), "float32"), relayc.TensorType((), "int32")
+
+    @program.function(private=True, returns=x, n=n, x=x)
+    def power(n, x):
+        return program.if_else(n <= 1, lambda: x, lambda: x * program.call("power", n - 1, x))
+
+    @program.function(n=n, x=x)
+    def main(n, x):
+        return program.call("power", n, x)
+
+    with pytest.raises(ValueError, match=r"main: expected a graph: .*; found a call of power, which calls itself or finds out sizes"):
+        _ = relayc.compile(program.module()).graph_json
+
+
 # ---- the executor
 
 

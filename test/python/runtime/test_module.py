@@ -11,7 +11,7 @@ from handmade import PARAMETER, build_artifact
 
 from relayc.runtime import CallSite, KernelInfo, Module, Peak
 from relayc.runtime.arenas import ArenaPool
-from relayc.runtime.artifact import ALIGNMENT, aligned_empty
+from relayc.runtime.artifact import ALIGNMENT, TensorSpec, aligned_empty
 from relayc.runtime.profile import make_profile
 
 
@@ -122,6 +122,15 @@ PROFILED = [
     ("copy", ("copy",), 0, 8_000_000),
     ("empty", ("add",), 0, 0),
 ]
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "tensor", "share"), [(["float16"], 40.0, 0.25), (["float16"], 0.0, 0.1), (["float16", "float32"], 40.0, 0.1)]
+)
+def test_products_of_narrow_floats_are_measured_by_tensor_cores_where_there_are_any(dtypes, tensor, share):
+    inputs = tuple(TensorSpec(f"x{i}", (4,), dtype) for i, dtype in enumerate(dtypes))
+    (row,) = make_profile([CallSite(KernelInfo("k", inputs, (), (), (), 10_000_000, 0))], [(1e-3, 1)], 1e-3, 1).rows
+    assert row.shares(Peak(1, 100.0, 10.0, 8.0, tensor))[0] == pytest.approx(share)
 
 
 def test_memory_is_no_limit_for_what_is_faster_than_memory():

@@ -10,9 +10,11 @@ import relayc
 from relayc import TensorType
 from relayc.pipelines import compile_cache
 from relayc.runtime import Module
+from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.cpu import objects
-from relayc.runtime.shapes import MAX_BYTES
+from relayc.runtime.shapes import MAX_BYTES, find_sources
 from relayc.runtime.tensor import to_argument
+from relayc.symbolic import parse
 
 COUNT = TensorType((), "int32")
 
@@ -524,3 +526,15 @@ def test_kernels_that_become_one_may_have_sizes_of_more_than_64_bits():
     x, y = ramp(2, 3, 4, 3), ramp(2, 3, 3)
     for found, given in zip(module["main"](x, y), (x, y), strict=True):
         np.testing.assert_array_equal(found, np.tile(given.reshape(-1, 3), (1, 2)))
+
+
+@pytest.mark.parametrize("size", ["2*n + 1", "m + n"])
+def test_a_size_that_grows_with_a_symbol_says_what_it_is(size):
+    sources = find_sources([TensorSpec("x", (parse(size), parse("m")), "float32")], ["n", "m"])
+    assert {source.name for source in sources} == {"n", "m"}
+
+
+@pytest.mark.parametrize("size", ["8 - n", "n*n", "n//2", "n*m - n*n", "m - n"])
+def test_any_other_size_does_not(size):
+    with pytest.raises(ValueError, match="symbol n: expected a dimension of an input from which its value follows, found x: float32"):
+        find_sources([TensorSpec("x", (parse(size), parse("m")), "float32")], ["n", "m"])

@@ -41,3 +41,17 @@ def test_not_supported_where_the_system_does_not_know_the_call(asked):
     answers, _ = asked
     answers[tiles._GET_SUPPORTED] = errno.EINVAL
     assert not tiles.tiles_supported.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("machine", "states", "supported"), [("x86_64", 1 << 18, True), ("x86_64", 1 << 17, False), ("aarch64", 1 << 18, False)]
+)
+def test_supported_where_the_system_has_their_state(monkeypatch, machine, states, supported):
+    def arch_prctl(code, argument):
+        argument._obj.value = states
+        return 0
+
+    monkeypatch.setattr(tiles, "_arch_prctl", arch_prctl)
+    monkeypatch.setattr(tiles.platform, "machine", lambda: machine)
+    monkeypatch.setattr(tiles.sys, "platform", "linux")
+    assert tiles.tiles_supported.__wrapped__() == supported

@@ -267,6 +267,7 @@ N = te.placeholder((4,), "float8_e4m3fn", "N")
         (lambda: F[0] + F[1], r"add of F\[0\] and F\[1\]: expected operands that are numbers .*found bool"),
         (lambda: A[0] & A[1], "bitwise_and of .*expected integers, found float16"),
         (lambda: W[0] << 32, "expected a shift by 0 to 31, found 32"),
+        (lambda: W[0] >> -1, "expected a shift by 0 to 31, found -1"),
         (lambda: te.exp(W[0]), r"te.exp of W\[0\]: expected floats \(te.cast\), found int32"),
         (lambda: te.popcount(A[0]), r"te.popcount of A\[0\]: expected an integer, found float16"),
         (lambda: te.if_then_else(W[0], 1, 2), r"te.if_then_else: expected a condition, of dtype bool, found W\[0\] of dtype int32"),
@@ -289,3 +290,8 @@ def test_an_expression_is_neither_true_nor_false():
         bool(W[0] < 3)
     n, k = te.var("n"), te.reduce_axis((0, 4))
     assert n + 1 == 1 + te.var("n") and n != n + 1 and k == k and k in [n, k]
+
+
+@pytest.mark.parametrize("count", [0, 31])
+def test_shifts_by_nothing_and_to_the_highest_bit(count):
+    assert (W[0] << count).dtype == (W[0] >> count).dtype == "int32"

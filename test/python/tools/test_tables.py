@@ -53,6 +53,16 @@ def test_calls_in_branches_and_loops_say_where_and_how_often():
     assert total[:6] == ["4", "calls", "2.0", "G", "4.0", "M"]
 
 
+@pytest.mark.parametrize(
+    ("places", "calls", "shows"),
+    [(("main", "main"), 1, False), (("main", "main"), 2, True), (("main", "f"), 1, True), (("main/loop", "main/loop"), 1, True)],
+)
+def test_where_and_how_often_are_shown_where_they_differ(places, calls, shows):
+    sites = [CallSite(kernel, (), where) for kernel, where in zip(KERNELS, places, strict=True)]
+    heading = shown(profile_table(make_profile(sites, [(1e-3, calls)] * 2, 1.0, 2)), 160)[1].split()
+    assert ("where" in heading) == ("calls" in heading) == shows
+
+
 def test_totals_by_operators():
     lines = shown(operators_table(profile([10e-3, 30e-3])), 100)
     assert lines[3].startswith("nn.softmax ") and lines[4].startswith("nn.conv2d add nn.relu ")

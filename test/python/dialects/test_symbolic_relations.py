@@ -385,7 +385,7 @@ def test_conditions_say_what_is_left_open() -> None:
     [("n - 1", 1, "min(max(0, n - 1), n)"), ("n - 2", 1, None), ("n - 1", -1, "n - 1"), ("n", 1, "n")],
 )
 def test_begins_that_are_negative_where_the_axis_is_empty(begin, stride, expected):
-    """A begin of n - 1 is clamped to the first element where n is 0, from whichever side it counts; one of n - 2 is the last where n is 1."""
+    """A begin of n - 1 is clamped to the first element where n is 0; a begin of n - 2 is the last element where n is 1."""
     with Ranges({"n": Range(0)}):
         start, count = slice_bounds(symbol("n"), parse(begin), None, stride)
         assert expected is None or start == parse(expected)

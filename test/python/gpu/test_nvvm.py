@@ -49,7 +49,7 @@ def test_reductions_are_of_integers():
     %v = memref.load %x[%t0] : memref<32xf32>
     %r = nvvm.redux.sync fmin %v, %all : f32 -> f32
     memref.store %r, %x[%t0] : memref<32xf32>"""
-    with pytest.raises(ValueError, match="kernel k at .*: expected a reduction of integers, found fmin"):
+    with pytest.raises(ValueError, match=r"kernel k at .*: expected a reduction of integers, found fmin"):
         emulated(kernel("k", "%x: memref<32xf32>", body, 32))
 
 

@@ -1,6 +1,6 @@
 """The command `relayc`.
 
-    relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it
+    relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it; or runs a library
     relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), its IR or machine code, or what can be tuned
     relayc compile MODEL   writes it as a library that runs where relayc is not installed
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
@@ -13,7 +13,6 @@ Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a w
 import argparse
 import importlib.metadata
 import json
-import statistics
 import sys
 import time
 import traceback
@@ -31,7 +30,7 @@ from relayc.frontend import suffixes
 from relayc.frontend.errors import MissingShapes
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.driver import PRECISIONS
-from relayc.runtime import GraphExecutorDebug, Module, Profile, set_num_threads
+from relayc.runtime import GraphExecutorDebug, Module, Profile, load_module, set_num_threads
 from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.symbolic import Range
@@ -101,6 +100,21 @@ def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
     return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
 
 
+def _module(arguments: argparse.Namespace) -> Module:
+    """The module of a command that runs it: a library that `relayc compile` wrote, or what a model is compiled to."""
+    if arguments.model.suffix != ".so":
+        return compile_model(arguments)
+    parser = argparse.ArgumentParser()
+    _add_compiler_options(parser)
+    ignored = ("model", "threads", "verbose")
+    given = [name for name, value in vars(parser.parse_args([""])).items() if name not in ignored and getattr(arguments, name) != value]
+    if given:
+        raise CommandError(f"--{given[0].replace('_', '-')} is for models that are compiled: {arguments.model} is a library")
+    module = load_module(arguments.model)
+    module.num_threads = arguments.threads
+    return module
+
+
 def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
     if arguments.inputs is not None:
         return load_inputs(arguments.inputs, module.inputs)
@@ -115,19 +129,22 @@ def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc run`: compiles, runs, and as asked for saves, checks, times and profiles."""
-    module = compile_model(arguments)
+    if arguments.check and arguments.model.suffix == ".so":
+        raise CommandError("--check needs the model, found a library")
+    module = _module(arguments)
     inputs = _inputs(module, arguments, console)
     if module.lacking:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
     outputs = module.run(inputs)
-    console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
+    how = "from a library" if arguments.model.suffix == ".so" else f"compiled in {sum(module.stats.values()):.2f} s"
+    console.print(f"{arguments.model}: {len(module.kernels)} kernels, {how}")
     _print_precision(module, arguments, console)
     for spec in module.outputs:
         console.print(f"output {spec.name}: {spec}", markup=False)
     if arguments.outputs is not None:
         save_outputs(arguments.outputs, outputs)
-    if arguments.repeat:
-        _print_latency(module, inputs, arguments.repeat, console)
+    if arguments.repeat or arguments.duration:
+        _print_latency(module, inputs, arguments, console)
     if arguments.profile or arguments.json is not None:
         _print_profile(module, inputs, arguments, console)
     if arguments.trace is not None:
@@ -148,7 +165,8 @@ def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console:
 
 def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
     profile = module.profile(inputs)
-    for table in (stage_table(module.stats), profile_table(profile), operators_table(profile)):
+    stages = [stage_table(module.stats)] if module.stats else []  # a library has none
+    for table in (*stages, profile_table(profile), operators_table(profile)):
         console.print(table, "", sep="\n")
     if profile.peak is not None:
         console.print(peak_text(profile.peak))
@@ -177,13 +195,18 @@ def _print_precision(module: Module, arguments: argparse.Namespace, console: Con
         console.print(f"precision {module.precision}{why}")
 
 
-def _print_latency(module: Module, inputs: dict[str, np.ndarray], repeat: int, console: Console) -> None:
-    seconds = []
-    for _ in range(repeat):
+def _print_latency(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
+    seconds: list[float] = []
+    for _ in range(arguments.warmup):
+        module.run(inputs)
+    end = time.perf_counter() + arguments.duration
+    while len(seconds) < arguments.repeat or time.perf_counter() < end:
         start = time.perf_counter()
         module.run(inputs)
         seconds.append((time.perf_counter() - start) * 1e3)
-    console.print(f"latency: median {statistics.median(seconds):.3f} ms, least {min(seconds):.3f} ms, {repeat} runs")
+    middle, *high = np.percentile(seconds, (50, 90, 99))
+    tail = ", ".join(f"p{percent} {time:.3f} ms" for percent, time in zip((90, 99), high, strict=True))
+    console.print(f"latency: median {middle:.3f} ms, {tail}, least {min(seconds):.3f} ms, {len(seconds)} runs")
 
 
 def _check(model: Path, precision: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], console: Console) -> None:
@@ -207,7 +230,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.space:
         _print_space(arguments, console)
         return
-    module = _compile_with_reasons(arguments) if arguments.why else compile_model(arguments)
+    module = _compile_with_reasons(arguments) if arguments.why else _module(arguments)
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
@@ -328,6 +351,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1e9:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, found {text!r}")
+    return found
+
+
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compile a model and run it."""
     _add_compiler_options(parser)
@@ -338,7 +371,9 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_compiler_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}")
+    parser.add_argument(
+        "model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}; run and inspect take a library (.so) too"
+    )
     shape_help = "shape of an input with symbolic dimensions: sizes, or names for them (x=batch,3,h,w); may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
     dim_help = "size of a symbolic dimension, or its least and largest size (seq=1:512); may be repeated"
@@ -365,7 +400,9 @@ def make_parser() -> argparse.ArgumentParser:
     runner = commands.add_parser("run", help="compile a model and run it", description="Compile a model and run it.")
     _add_model_options(runner)
     runner.add_argument("--outputs", type=output_file, metavar="OUT.npz", help="save the outputs by name; - for standard output")
-    runner.add_argument("--repeat", type=_count, metavar="N", help="run N more times and print the latency")
+    runner.add_argument("--repeat", type=_count, default=0, metavar="N", help="run N more times and print the latency")
+    runner.add_argument("--duration", type=_seconds, default=0.0, metavar="S", help="run for S seconds more at least and print the latency")
+    runner.add_argument("--warmup", type=parse_seed, default=0, metavar="N", help="runs before those that are timed (default 0)")
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
     as_json = "write the profile as JSON too, to standard output for -; implies --profile"
     runner.add_argument("--json", type=output_file, metavar="OUT.json", help=as_json)

@@ -103,6 +103,20 @@ def test_compile_writes_a_library(model, tmp_path, capsys):
     assert y.tolist() == [[1, 2, 3]] * 2 and z == 12
 
 
+def test_a_library_is_run_as_a_model_is(model, tmp_path, capsys):
+    out = str(tmp_path / "model.so")
+    assert run(capsys, "compile", model, "-o", out, "--shape", "x=n,3")[0] == 0
+    code, shown, _ = run(capsys, "run", out, "--size", "n=4", "--threads", "1", "--warmup", "1", "--repeat", "2", "--duration", "0.01")
+    assert (
+        code == 0
+        and "output y: float32[n, 3]" in shown
+        and re.search(r"median .* ms, p90 .* ms, p99 .* ms, least .* ms, [0-9]+ runs", shown)
+    )
+    assert run(capsys, "inspect", out, "--size", "n=4")[0] == 0
+    assert "--target is for models that are compiled" in run(capsys, "run", out, "--target", "cpu -num-threads=1")[2]
+    assert "--check needs the model, found a library" in run(capsys, "run", out, "--check")[2]
+
+
 def test_the_profile_is_written_as_json(model, tmp_path, capsys):
     file = tmp_path / "profile.json"
     assert run(capsys, "run", model, "--shape", "x=4,3", "--json", str(file))[0] == 0

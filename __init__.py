@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from relayc.frontend.errors import ModelError
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.relay import Program
-    from relayc.pipelines import Equivalence, NotEquivalent, PassContext, Sequential, function_pass, module_pass
+    from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.backend import Backend, register_backend
     from relayc.pipelines.blocks.rules import remove_schedule_rule, schedule_rule
     from relayc.pipelines.compile_kernel import compile_kernel
     from relayc.pipelines.driver import compile
+    from relayc.pipelines.evaluate.equivalence import Equivalence, NotEquivalent
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.target import Target
     from relayc.pipelines.tuning_space import TuningSpace, tuning_space
@@ -72,11 +73,12 @@ _HOMES = {
     "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.relay": ("Program",),
-    "relayc.pipelines": ("Equivalence", "NotEquivalent", "PassContext", "Sequential", "function_pass", "module_pass"),
+    "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.backend": ("Backend", "register_backend"),
     "relayc.pipelines.blocks.rules": ("remove_schedule_rule", "schedule_rule"),
     "relayc.pipelines.compile_kernel": ("compile_kernel",),
     "relayc.pipelines.driver": ("compile",),
+    "relayc.pipelines.evaluate.equivalence": ("Equivalence", "NotEquivalent"),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.target": ("Target",),
     "relayc.pipelines.tuning_space": ("TuningSpace", "tuning_space"),

@@ -4,14 +4,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relayc.pipelines.evaluate.equivalence import Equivalence, NotEquivalent
     from relayc.pipelines.instruments import DumpIR, PassInfo, PassInstrument, PassTimingInstrument, Verifier
     from relayc.pipelines.passes import Pass, PassContext, Sequential, config_option, find_pass, function_pass, module_pass
 
 __all__ = [
     "DumpIR",
-    "Equivalence",
-    "NotEquivalent",
     "Pass",
     "PassContext",
     "PassInfo",
@@ -31,15 +28,13 @@ MAX_OPT_LEVEL = 4
 """The highest opt_level of a pass: above the default are those that pay on some models and cost on others (Relay's level of
 CombineParallelConv2D and CombineParallelDense)."""
 
-_HOMES = dict.fromkeys(("Equivalence", "NotEquivalent"), "evaluate.equivalence") | dict.fromkeys(
-    ("DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", "Verifier"), "instruments"
-)
+_INSTRUMENTS = ("DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", "Verifier")
 
 
 # Looked up on first use: they import MLIR, which a program from the cache can do without.
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"relayc.pipelines.{_HOMES.get(name, 'passes')}"), name)
+    value = getattr(importlib.import_module(f"relayc.pipelines.{'instruments' if name in _INSTRUMENTS else 'passes'}"), name)
     globals()[name] = value
     return value

@@ -17,7 +17,7 @@ from relayc.symbolic import Range, Ranges, evaluate
 _PRIMES = (7, 5, 11, 3, 13)
 _LARGE = 1031
 """A prime above 1,024: more than any tile."""
-_MOST_ELEMENTS = 1 << 12
+_MOST_ELEMENTS = 1 << 14
 """Of the inputs of a case whose sizes are made up."""
 
 
@@ -45,7 +45,7 @@ class Case:
 
 def cases_of(mod: IRModule, inputs: Sequence[Mapping[str, np.ndarray]] | None, sizes: Mapping[str, Sequence[int]] | None) -> list[Case]:
     """The cases of every public function of a module of the relay or te stage; of `main` alone where `inputs` are given by name."""
-    found = []
+    found: list[Case] = []
     for function in mod.module.body.operations:
         if isinstance(function, func.FuncOp) and is_public(function) and len(function.regions[0].blocks):
             name, tensors = symbol_name(function), _tensors(function)

@@ -506,7 +506,7 @@ def _access(amap: ir.AffineMap) -> Callable[[Sequence[Array], Array], Array]:
     expressions = [_affine(e) for e in results]
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in results]
     is_view = all(isinstance(e, ir.AffineConstantExpr) if d is None else dims.count(d) == 1 for d, e in zip(dims, results, strict=True))
-    order = sorted(range(len(dims)), key=lambda i: -1 if dims[i] is None else dims[i])
+    order = sorted(range(len(dims)), key=[-1 if d is None else d for d in dims].__getitem__)
 
     def read(indices: Sequence[Array], array: Array) -> Array:
         index = [np.asarray(e(indices)) for e in expressions]
@@ -610,7 +610,7 @@ def _comes_last(block: ir.Block, last: ir.Operation, users: Sequence[ir.Operatio
             return False
     if top == last:
         return len(inside) == 1
-    if top.name != "scf.if":
+    if top is None or top.name != "scf.if":
         return False
     regions = [region.blocks[0] for region in top.regions if len(region.blocks)]
     taken = next(inner for inner in regions if _ancestor(last, inner) is not None)

@@ -13,7 +13,7 @@ It follows the text and nothing else: a function becomes Python source that does
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from relayc.pipelines.evaluate.errors import Outside, Unknown
 from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
 from relayc.symbolic import Size, evaluate
 
-Source = Nest | ir.OpView | ir.Operation | IRModule
-Inputs = Mapping[str, np.ndarray] | Sequence[np.ndarray]
+Source: TypeAlias = Nest | ir.OpView | ir.Operation | IRModule
+Inputs: TypeAlias = Mapping[str, np.ndarray] | Sequence[np.ndarray]
 
 
 def run(source: Source, inputs: Inputs, sizes: Mapping[str, int] | None = None) -> list[np.ndarray]:

@@ -8,11 +8,11 @@ import onnx
 import pytest
 
 import relayc
-from relayc import TensorType
+from relayc import Equivalence, NotEquivalent, TensorType
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as emit
-from relayc.pipelines import Equivalence, NotEquivalent, PassContext, PassInfo
+from relayc.pipelines import PassContext, PassInfo
 from relayc.pipelines.evaluate.equivalence import check
 from relayc.pipelines.passes import ModulePass
 from relayc.symbolic import minimum, symbol

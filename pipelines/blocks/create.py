@@ -95,8 +95,6 @@ class _Creation:
         arguments = list(self.nest.entry.arguments)
         self.buffers = dict(zip(kernel.args, arguments, strict=False))
         self.outputs = arguments[len(given) : len(tensors)]
-        for node, buffer in zip(tensors, arguments, strict=False):
-            self.nest.knows_shape(buffer, node.shape)
         end = ir.Operation.create("func.return", ip=ir.InsertionPoint(self.nest.entry))
         with self.nest.building() if kernel.symbols else nullcontext(), ir.InsertionPoint(end):
             for value, node in kernel.values.items():

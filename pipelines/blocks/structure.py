@@ -433,13 +433,8 @@ class Nest:
         """An allocation at the end of the function, which is the ambient insertion point (see `added`)."""
         made = make_buffer(name, shape, element)
         self._contents.allocations[name] = made
-        self.knows_shape(made, shape)
         self._contents.inside.append(made.owner.operation)
         return made
-
-    def knows_shape(self, buffer: ir.Value, shape: Sequence[Size]) -> None:
-        """Says the shape of a buffer, which is read of the function else."""
-        self._contents.of_buffers["shape", buffer] = tuple(shape)
 
     # ---- views
 

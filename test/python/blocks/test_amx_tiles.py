@@ -98,6 +98,20 @@ def test_errors() -> None:
             compiled(plain(32, 32, 64), schedule, params={1: np.zeros((64, 32), ml_dtypes.bfloat16)}, target=target)
 
 
+def test_pairs_that_lie_apart() -> None:
+    def schedule(s: Schedule) -> None:
+        s.cache_read("C", 0, "global")
+        s.transform_layout("C", ("read", 0), lambda i, k: [k // 2, i, k % 2])
+        s.transform_layout("C", ("read", "B"), lambda k, j: [j // 16, k // 2, j % 16, k % 2])
+        _, j, k = s.get_loops("C")
+        s.split(j, [2, 16])
+        s.split(k, [None, 2])
+        s.tensorize("i", "dot_amx_32x32")
+
+    with pytest.raises(ScheduleError, match="dot_amx_32x32: A: expected pairs side by side, found them 64 elements apart"):
+        compiled(plain(32, 32, 64), schedule, params={1: np.zeros((64, 32), ml_dtypes.bfloat16)}, target=EMULATED)
+
+
 def test_columns_without_room() -> None:
     """Panels of 10 columns are no tiles of 16."""
 

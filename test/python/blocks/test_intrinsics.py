@@ -1,5 +1,6 @@
 """Blocks in blocks, and tensor intrinsics, as code: what is compiled agrees with numpy."""
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +11,7 @@ from blocks.lowered import arrays, check_product, compiled, first, product
 import relayc
 from relayc import te
 from relayc.dialects.mlir import ir
+from relayc.pipelines.blocks.lower.function import lower_function
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.tir import emit
 from relayc.tir import Schedule, ScheduleError, T, TensorCall, TensorIntrin, prim_func
@@ -159,31 +161,71 @@ def test_columns_that_lie_apart() -> None:
         compiled(te.create_prim_func([a, b, c]), all_of_it)
 
 
+def too_many_sums(s: Schedule) -> None:
+    s.tensorize(s.get_loops("C")[0], "dot_f32_16x80")
+
+
 def test_errors_of_register_tiles() -> None:
     for shape, function, message in (
         ((4, 5, 24), lambda s: s.tensorize(s.get_loops("C")[0], "dot_f32_3x24"), "loop i: expected an extent of 3, found 4"),
+        ((16, 5, 80), too_many_sums, "expected at most 64 vectors of sums, found (80|160)"),
         ((4, 5, 24), lambda s: s.tensorize(s.get_loops("C")[0], "dot_f64"), r"out of .*dot_f32_\{rows\}x\{columns\}.*, found 'dot_f64'"),
     ):
         with pytest.raises(ScheduleError, match=message):
             compiled(product(*shape), function)
 
 
-@pytest.mark.skipif(not relayc.Target("cpu").has("avx512bf16"), reason="needs AVX512-BF16")
-def test_register_tiles_of_pairs() -> None:
-    rows, depth, columns = 8, 12, 64
+def pairs(s: Schedule) -> None:
+    """Tiles of 4 rows and 32 columns of a product of bf16."""
+    s.cache_read("C", 1, "global")
+    s.transform_layout("C", ("read", 1), lambda k, j: [j // 32, k // 2, j % 32, k % 2], pad_value=0.0)
+    i, j, k = s.get_loops("C")
+    (io, ii), (jo, ji), (ko, ki) = s.split(i, [None, 4]), s.split(j, [None, 32]), s.split(k, [None, 2])
+    s.reorder(io, jo, ii, ji, ko, ki)
+    s.tensorize(ii, "dot_bf16_4x32")
+
+
+def product_of_pairs(rows: int, depth: int, columns: int) -> Any:
     a, b = te.placeholder((rows, depth), "bfloat16", name="A"), te.placeholder((depth, columns), "bfloat16", name="B")
     k = te.reduce_axis((0, depth), "k")
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k), name="C")
+    return te.create_prim_func([a, b, c])
 
-    def pairs(s: Schedule) -> None:
-        s.transform_layout("C", ("read", 1), lambda k, j: [j // 32, k // 2, j % 32, k % 2], pad_value=0.0)
-        i, j, k = s.get_loops("C")
-        (io, ii), (jo, ji), (ko, ki) = s.split(i, [None, 4]), s.split(j, [None, 32]), s.split(k, [None, 2])
-        s.reorder(io, jo, ii, ji, ko, ki)
-        s.tensorize(ii, "dot_bf16_4x32")
 
+@pytest.mark.skipif(not relayc.Target("cpu").has("avx512bf16"), reason="needs AVX512-BF16")
+def test_register_tiles_of_pairs() -> None:
+    rows, depth, columns = 8, 12, 64
     x, y = (v.astype(ml_dtypes.bfloat16) for v in arrays((rows, depth), (depth, columns)))
-    check_product(compiled(te.create_prim_func([a, b, c]), pairs, params={1: y})(x), x, y)
+    check_product(compiled(product_of_pairs(rows, depth, columns), pairs, params={1: y})(x), x, y)
+
+
+def pairs_in_order(s: Schedule) -> None:
+    """All steps of a column side by side, not those of pairs alone."""
+    s.cache_read("C", 1, "global")
+    s.transform_layout("C", ("read", 1), lambda k, j: [j, k // 2, k % 2])
+    s.split(s.get_loops("C")[2], [None, 2])
+    s.tensorize("i", "dot_bf16_4x32")
+
+
+def test_errors_of_register_tiles_of_pairs() -> None:
+    for function, target, message in (
+        (pairs, "cpu -mcpu=x86-64-v4", "dot_bf16_4x32: expected a target with avx512bf16, found cpu"),
+        (pairs_in_order, "cpu -mcpu=sapphirerapids", "dot_bf16_4x32: B: expected pairs side by side, found them 12 elements apart"),
+        (lambda s: s.tensorize("i", "dot_bf16_4x24"), "cpu -mcpu=sapphirerapids", "dot_bf16_4x24: expected columns in vectors of 16"),
+        (lambda s: s.tensorize("i", "dot_bf16_17x64"), "cpu -mcpu=sapphirerapids", "dot_bf16_17x64: .* at most 64 of sums, found others"),
+    ):
+        with pytest.raises(ScheduleError, match=message):
+            compiled(product_of_pairs(4, 12, 32), function, target=target)
+
+
+def test_tiles_that_start_at_zero_read_no_sums() -> None:
+    """Sums that begin with the tile are neither written as zeros nor loaded."""
+    for module, schedule in ((product(4, 5, 24), tile_with_epilogue), (product_of_pairs(4, 12, 32), pairs)):
+        s = Schedule(module)
+        schedule(s)
+        with s.mod.context, ir.Location.unknown(), ir.InsertionPoint((made := ir.Module.create()).body):
+            lower_function(s.nest, relayc.Target("cpu", mcpu="sapphirerapids"))
+        assert "dense<0.0" in str(made) and not re.search("vector.store %cst", str(made)), made
 
 
 # ---- intrinsics of a person's own

@@ -143,6 +143,13 @@ def test_a_product_of_padded_extents() -> None:
     check(kernel, schedule)
 
 
+def test_a_matrix_times_itself_is_not_padded() -> None:
+    a, k = te.placeholder((6, 10), name="A"), te.reduce_axis((0, 10), "k")
+    schedule = Schedule(te.create_prim_func([a, te.compute((6, 6), lambda i, j: te.sum(a[i, k] * a[j, k], axis=k), name="C")]))
+    with pytest.raises(ScheduleError, match="expected block C to access A at one index, found several"):
+        schedule.pad_einsum("C", [1, 1, 4])
+
+
 def test_annotations_are_of_blocks_and_loops() -> None:
     schedule = Schedule(KERNELS["total"]().mod)
     schedule.annotate("total", "why", "because")

@@ -6,7 +6,7 @@ import pytest
 
 from relayc.pipelines.evaluate.tir import run
 from relayc.symbolic import symbol
-from relayc.tir import Schedule, ScriptError, T, from_source, prim_func, replay
+from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, replay
 
 rng = np.random.default_rng(7)
 
@@ -117,6 +117,10 @@ def test_stores_outside_of_blocks_are_blocks_in_the_order_of_the_loops() -> None
     np.testing.assert_allclose(run(main, [a])[0], np.concatenate([[0], np.cumsum(a)]), rtol=1e-5, atol=1e-6)
     assert [str(b) for b in Schedule(main).get_blocks()] == ["B", "B_2"]
     assert 'iterators = ["opaque"]' in str(main)
+    for thread in ("threadIdx.x", "blockIdx.x"):
+        s = Schedule(main)
+        with pytest.raises(ScheduleError, match="expected iterations that are independent, found (an opaque iterator of )?block B_2"):
+            s.bind(s.get_loops("B_2")[0], thread)
 
 
 def test_if_around_blocks_and_in_them() -> None:

@@ -16,7 +16,7 @@ from relayc.dialects.relay import IRModule
 from relayc.pipelines.blocks.create import create_nest
 from relayc.pipelines.evaluate.tir import run
 from relayc.pipelines.passes import PassContext, load_passes
-from relayc.tir import Schedule, ScheduleError, T, from_source, prim_func, script
+from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, script
 from relayc.tools.opt import run_passes
 
 LIT = Path(__file__).parents[2] / "lit" / "te"
@@ -142,6 +142,12 @@ def f(n: T.Buffer(("n", 4), "float32"), i: T.Buffer(("n", 4), "float32", name="o
     printed = check_round_trip(mod)
     assert 'tir.loop = "range"' in str(mod) and 'name="range"' in printed
     assert 'm = T.var("int64", "n")' not in printed and 'T.var("int64", "n")' in printed
+
+
+@pytest.mark.parametrize("text", ["", "import tvm", '"""A text."""'])
+def test_a_text_has_a_function(text: str) -> None:
+    with pytest.raises(ScriptError, match="1: expected a function, found none"):
+        from_source(text)
 
 
 def test_what_is_read_twice_or_before_a_store_has_a_name() -> None:

@@ -6,7 +6,9 @@ from jitted import call, compile_text
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.codegen.bufferize import bufferize_kernel
+from relayc.pipelines.codegen.vectorize import vectorize_loops
 from relayc.pipelines.compile_kernel import compile_kernel
+from relayc.pipelines.kernel.updates import DISTINCT
 from relayc.pipelines.schedule.table import FALLBACK
 
 SOFTMAX = """
@@ -157,3 +159,27 @@ def test_concatenations_of_symbolic_sizes_go_into_one_buffer():
     assert kernel.info.schedule == FALLBACK
     x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(20, dtype=np.float32).reshape(5, 4)
     np.testing.assert_array_equal(kernel(x, y), np.concatenate([x, y]))
+
+
+@pytest.mark.parametrize(("bound", "has_vectors"), [("%n", True), ("%i", False), ("%j", False)])
+def test_loops_inside_of_vectors_have_bounds_that_all_lanes_share(bound, has_vectors):
+    text = f"""
+    func.func @f(%x: memref<64xf32>, %y: memref<64xf32>, %n: index) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      scf.for %i = %c0 to %c64 step %c1 {{
+        %j = arith.addi %i, %n : index
+        %a = memref.load %x[%i] : memref<64xf32>
+        %s = scf.for %k = %c0 to {bound} step %c1 iter_args(%b = %a) -> (f32) {{
+          %c = arith.addf %b, %a : f32
+          scf.yield %c : f32
+        }}
+        memref.store %s, %y[%i] : memref<64xf32>
+      }} {{{DISTINCT}}}
+      return
+    }}"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        vectorize_loops(module, 32, 32)
+        assert ("vector.store" in str(module)) == has_vectors

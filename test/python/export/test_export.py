@@ -1,5 +1,6 @@
 """Exported modules give what the module gives that they were made of, loaded in each of the four ways."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -19,7 +20,9 @@ import relayc
 from relayc import TensorType
 from relayc.pipelines.cpu import engine
 from relayc.pipelines.cpu.export import linker
+from relayc.pipelines.cpu.export.library import export_library
 from relayc.runtime import Module
+from relayc.runtime.export import ExportedProgram, ExportRequest
 from relayc.tools.runtime_wheel import write_runtime_wheel
 
 ROOT = Path(relayc.__file__).parent
@@ -244,6 +247,13 @@ def test_functions_say_what_they_take_and_what_they_were_made_from(exported):
     assert said["outputs"] == [{"name": "y", "shape": ["2*batch", 4], "dtype": "float32"}]
     assert said["symbols"] == ["batch"] and said["target"].startswith("cpu ") and said["relayc"] == relayc.__version__
     assert library.get_function_doc("main") == "main(x: float32[batch, 8]) -> (y: float32[2*batch, 4])"
+
+
+def test_code_in_memory_only_is_not_exported(exported, tmp_path):
+    module, _ = exported["symbolic"]
+    program = ExportedProgram(dataclasses.replace(module._artifact, code=None), {}, ())
+    with pytest.raises(ValueError, match="export_library: expected a module made of object files, found one whose code is in memory only"):
+        export_library(program, ExportRequest(tmp_path / "memory.so", False, "", False))
 
 
 def test_a_loaded_module_is_a_module_without_a_compiler(exported, tmp_path):

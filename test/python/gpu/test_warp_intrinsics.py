@@ -15,7 +15,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.lower.function import lower_function
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
-from relayc.tir import Schedule, ScheduleError, T
+from relayc.tir import Schedule, ScheduleError, T, TensorIntrin
 
 RNG = np.random.default_rng(11)
 EMULATED = Target("cuda", arch="sm_80", emulate=True)
@@ -126,6 +126,22 @@ def with_hint(key, value):
 def test_what_is_not_legal_is_an_error(schedule, options, message):
     with pytest.raises(ScheduleError, match=message):
         lowered(schedule, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ldmatrix_a_trans_s8_32x16", "expected elements of 16 bits, which alone are transposed, found s8"),
+        ("ldmatrix_a_f16_24x16", r"expected a multiple of 16 \(line\), found 24"),
+        ("ldmatrix_b_f16_12x16", r"expected a multiple of 8 \(line\), found 12"),
+        ("ldmatrix_a_f16_16x24", r"expected a multiple of 16 \(depth\), found 24"),
+        ("mma_store_f32_24x8", r"expected a multiple of 16 \(row\), found 24"),
+        ("mma_store_f32_16x12", r"expected a multiple of 8 \(column\), found 12"),
+    ],
+)
+def test_tiles_that_are_no_whole_fragments(name, message):
+    with pytest.raises(ScheduleError, match=f"tensor intrinsic {name}: {message}"):
+        TensorIntrin.get(name)
 
 
 @T.prim_func

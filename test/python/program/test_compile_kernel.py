@@ -89,8 +89,24 @@ func.func @doubled(%x: tensor<?x4xf32, ["n"]> {relay.name = "x"}, %n: index {rel
 """
 
 
+STEPS = """
+func.func @steps(%x: tensor<12xf32>, %s: tensor<?xf32, ["s"]>, %n: index {relay.symbol = "s"}) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %0 = tensor.extract_slice %x[1] [3] [%n] : tensor<12xf32> to tensor<3xf32>
+  %1 = linalg.add ins(%0, %0 : tensor<3xf32>, tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
+  return %1 : tensor<3xf32>
+}
+"""
+
+
+def test_strides_that_a_call_says():
+    kernel, x = relayc.compile_kernel(STEPS), np.arange(12, dtype=np.float32)
+    for stride in (1, 2, 5):
+        np.testing.assert_array_equal(kernel(x, np.zeros(stride, np.float32)), 2 * x[1::stride][:3])
+
+
 CUT = """
-func.func @cut(%x: tensor<4xf32>, %n: index) -> tensor<?xf32, ["m"]> {
+func.func @cut(%x: tensor<4xf32>, %n: index {relay.symbol = "n"}) -> tensor<?xf32, ["m"]> {
   %0 = tensor.extract_slice %x[0] [%n] [1] : tensor<4xf32> to tensor<?xf32, ["m"]>
   return %0 : tensor<?xf32, ["m"]>
 }

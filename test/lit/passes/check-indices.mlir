@@ -26,3 +26,14 @@ func.func @main(%x: tensor<?x4xf32, ["n"]>, %i: tensor<?xi32, ["k"]>, %y: tensor
   %7 = "relay.take"(%x, %0) {axis = 0 : i64, mode = "clip"} : (tensor<?x4xf32, ["n"]>, tensor<?xi64, ["k"]>) -> tensor<?x4xf32, ["k"]>
   return %7 : tensor<?x4xf32, ["k"]>
 }
+
+// The least index is as low as an axis of 4 has: only the largest is checked.
+// CHECK-LABEL: func.func @least
+// CHECK-NEXT: relay.arange
+// CHECK-NEXT: "relay.check_sizes"() {{.*}}predicate = "le"}
+// CHECK-NEXT: relay.take
+func.func @least(%x: tensor<4x3xf32>, %y: tensor<?xf32, ["k"]>) -> tensor<?x3xf32, ["k"]> {
+  %0 = "relay.arange"() {start = -4.0 : f64, stop = "k - 4", step = 1.0 : f64, dtype = "int64"} : () -> tensor<?xi64, ["k"]>
+  %1 = "relay.take"(%x, %0) {axis = 0 : i64, mode = "raise"} : (tensor<4x3xf32>, tensor<?xi64, ["k"]>) -> tensor<?x3xf32, ["k"]>
+  return %1 : tensor<?x3xf32, ["k"]>
+}

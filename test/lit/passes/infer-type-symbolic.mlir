@@ -13,6 +13,15 @@ func.func @named(%x: tensor<?x3xf32> {relay.name = "ids"}, %y: tensor<?x?xf32>) 
 
 // -----
 
+// Those of which something is known keep it.
+// CHECK-LABEL: func.func @some
+// CHECK-SAME: (%arg0: tensor<?x3xf32, ["k"]>, %arg1: tensor<?x3xf32, ["arg1_0"]>, %arg2: tensor<?xf32, ["arg2_0"]>)
+func.func @some(%x: tensor<?x3xf32, ["k"]>, %y: tensor<?x3xf32>, %z: tensor<?xf32>) -> tensor<?xf32> {
+  return %z : tensor<?xf32>
+}
+
+// -----
+
 // Sizes that an operator wants equal are; one that it wants to be a number is that.
 // CHECK-LABEL: func.func @equal
 // CHECK-SAME: (%arg0: tensor<?x8xf32, ["arg0_0"]>, %arg1: tensor<?x8xf32, ["arg0_0"]>, %arg2: tensor<4x8xf32>)

@@ -115,3 +115,17 @@ func.func @constant_masks(%q: tensor<1x4x2x8xf32>, %k: tensor<1x2x3x8xf32>, %v: 
   %1 = "relay.nn_attention"(%0, %k, %v, %z) {scale = 1.0 : f64} : (tensor<1x4x2x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<2x3xf32>) -> tensor<1x4x2x8xf32>
   return %1 : tensor<1x4x2x8xf32>
 }
+
+// -----
+
+// One of finite numbers is where every row sees a key: not where the first row sees none.
+// CHECK-LABEL: func.func @finite_triangles
+// CHECK: %[[A:.*]] = "relay.nn_attention"(%arg0, %arg1, %arg2) {causal_offset = 0 : i64, {{.*}}is_causal = true
+// CHECK-NEXT: "relay.nn_attention"(%[[A]], %arg1, %arg2, %{{.*}}) {scale
+func.func @finite_triangles(%q: tensor<1x4x2x8xf32>, %k: tensor<1x2x2x8xf32>, %v: tensor<1x2x2x8xf32>) -> tensor<1x4x2x8xf32> {
+  %t = "relay.constant"() {value = dense<[[0.0, -1.0e9], [0.0, 0.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %s = "relay.constant"() {value = dense<[[-1.0e9, -1.0e9], [0.0, -1.0e9]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "relay.nn_attention"(%q, %k, %v, %t) {scale = 1.0 : f64} : (tensor<1x4x2x8xf32>, tensor<1x2x2x8xf32>, tensor<1x2x2x8xf32>, tensor<2x2xf32>) -> tensor<1x4x2x8xf32>
+  %1 = "relay.nn_attention"(%0, %k, %v, %s) {scale = 1.0 : f64} : (tensor<1x4x2x8xf32>, tensor<1x2x2x8xf32>, tensor<1x2x2x8xf32>, tensor<2x2xf32>) -> tensor<1x4x2x8xf32>
+  return %1 : tensor<1x4x2x8xf32>
+}

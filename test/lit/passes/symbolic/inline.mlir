@@ -44,6 +44,18 @@ func.func @names(%x: tensor<?xf32, ["n"]>, %c: tensor<i64>) -> (tensor<?xf32, ["
 // CHECK-NEXT: %[[D:.*]] = "relay.match_shape"(%[[C]]) {shape = ["more"]}
 // CHECK-NEXT: return %[[B]], %[[D]]
 
+// A size that the caller knows as a number is checked to be that number.
+func.func @number(%x: tensor<?xf32, ["n"]>, %c: tensor<i64>) -> tensor<4xf32> {
+  %0 = func.call @count(%x, %c) : (tensor<?xf32, ["n"]>, tensor<i64>) -> tensor<?xf32, ["k"]>
+  %1 = "relay.cast_shape"(%0) {shape = [4]} : (tensor<?xf32, ["k"]>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @number
+// CHECK-NEXT: "relay.define_sizes"(%arg1) {names = ["k_0"]}
+// CHECK-NEXT: relay.strided_slice
+// CHECK-NEXT: %[[E:.*]] = "relay.match_shape"(%{{.*}}) {shape = ["k_0"]}
+// CHECK-NEXT: "relay.match_shape"(%[[E]]) {shape = array<i64: 4>}
+
 // -----
 
 // Calls in the callee keep the symbols of their own callee, though they have the same names.

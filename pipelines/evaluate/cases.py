@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
+from relayc.dialects.functions import is_public, signature_of, strings_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, numpy_dtype
@@ -61,8 +61,8 @@ def _tensors(function: ir.OpView) -> list[TensorType]:
     types = signature_of(function).inputs
     if "relay.input_dtypes" not in function.attributes:
         return flat_tensors(types)
-    dtypes = [ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes["relay.input_dtypes"])]
-    return [TensorType.of(t).with_dtype(dtype) for t, dtype in zip(types, dtypes, strict=False)]
+    dtypes = strings_of(function, "relay.input_dtypes")
+    return [t.with_dtype(dtype) for t, dtype in zip(flat_tensors(list(types)[: len(dtypes)]), dtypes, strict=True)]
 
 
 def _given(function: ir.OpView, tensors: Sequence[TensorType], arrays: Mapping[str, np.ndarray], number: int) -> Case:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from relayc.dialects.functions import symbols_of, value_attributes
+from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.elements import dense_array
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
-from relayc.pipelines.sizes import SYMBOL
+from relayc.pipelines.sizes import symbol_names
 
 Array = np.ndarray
 Frame = list[Any]
@@ -73,8 +73,8 @@ class Program:
             if name not in self._functions:
                 raise Unknown(f"@{name}: a function without a body of the te stage")
             function, module = self._functions.pop(name)
-            found = self._compiled[name] = _Function(function, self)
-            del module  # which has the function
+            with module.context:
+                found = self._compiled[name] = _Function(function, self)
         symbols = [np.int64((sizes or {})[s]) for s in found.symbols[len(found.symbols) - (found.count - len(arrays)) :]]
         with np.errstate(all="ignore"):
             return found([*arrays, *symbols])
@@ -86,7 +86,7 @@ class _Function:
         block = function.regions[0].blocks[0]
         self._slots = [compiler.slot(a) for a in block.arguments]
         self.count = len(self._slots)
-        self.symbols = [ir.StringAttr(a[SYMBOL]).value for a in value_attributes(function) if SYMBOL in a]
+        self.symbols = symbol_names(function)
         self._run, self._results = compiler.block(block)
         self._size = compiler.size
 

@@ -119,7 +119,7 @@ def test_stores_outside_of_blocks_are_blocks_in_the_order_of_the_loops() -> None
     assert 'iterators = ["opaque"]' in str(main)
     for thread in ("threadIdx.x", "blockIdx.x"):
         s = Schedule(main)
-        with pytest.raises(ScheduleError, match="expected iterations that are independent, found (an opaque iterator of )?block B_2"):
+        with pytest.raises(ScheduleError, match=r"expected iterations that are independent, found (an opaque iterator of )?block B_2"):
             s.bind(s.get_loops("B_2")[0], thread)
 
 

@@ -180,18 +180,18 @@ def test_vectors_are_masked_where_the_target_masks_such_elements(mcpu: str, mask
             assert ("memref.load %arg0" in text) == (dtype not in masked), f"{dtype} {y}"
 
 
-I, J, UNIT = Var(0, 2, name="i"), Var(0, 3, name="j"), Var(0, 0, name="unit")
+ROW, COLUMN, UNIT = Var(0, 2, name="i"), Var(0, 3, name="j"), Var(0, 0, name="unit")
 
 
 @pytest.mark.parametrize(
     ("index", "extent", "digits"),
     [
-        (Index(0, {I: 4, J: 1, UNIT: 7}), 12, [(I, 4), (J, 1)]),
+        (Index(0, {ROW: 4, COLUMN: 1, UNIT: 7}), 12, [(ROW, 4), (COLUMN, 1)]),
         (Index(), 1, []),
-        (Index(1, {I: 4, J: 1}), 12, None),
-        (Index(0, {I: 2}), 6, None),
-        (Index(0, {I: 4, J: 1}), 16, None),
-        (Index(0, {I: 3, J: 1}), 9, None),
+        (Index(1, {ROW: 4, COLUMN: 1}), 12, None),
+        (Index(0, {ROW: 2}), 6, None),
+        (Index(0, {ROW: 4, COLUMN: 1}), 16, None),
+        (Index(0, {ROW: 3, COLUMN: 1}), 9, None),
     ],
     ids=str,
 )

@@ -9,6 +9,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.scopes import check_scopes
 from relayc.frontend import import_model
 from relayc.interrupts import deferred
 from relayc.pipelines.backend import find_backend
@@ -73,6 +74,8 @@ def build(
             return mod
         if stop_after == "relay":
             raise RelayError("stop_after: expected te or a later stage, as the module is of the te stage, found 'relay'")
+    if first == "relay":
+        check_scopes(mod.module)
     if specialize:
         with mod.context:
             ask_for(mod.main, specialize)

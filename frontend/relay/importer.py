@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.scopes import check_scopes
 from relayc.frontend.registry import Progress
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.builder import Program
@@ -28,7 +27,7 @@ def from_relay(
 
     Raises:
       ValueError: `shapes` has any: the types of a program's inputs stand in it; `dims` names no symbol of a function's arguments.
-      RelayError, MLIRError: a Program or a module of the Relay language is invalid, or uses a symbol where it has no value.
+      RelayError, MLIRError: a Program or a module of the Relay language is invalid.
     """
     if shapes:
         raise ValueError(f"shapes: expected none for a program of the relay stage, whose inputs have types, found {', '.join(shapes)}")
@@ -37,7 +36,6 @@ def from_relay(
     if isinstance(model, RelayModule):
         model = lower(model)
     mod = model.module() if isinstance(model, Program) else model
-    check_scopes(mod.module)
     if dims:
         bind_dims(mod, dims)
     return mod

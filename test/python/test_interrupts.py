@@ -13,6 +13,14 @@ from relayc.dialects.mlir import ir
 from relayc.interrupts import deferred
 
 
+@pytest.fixture(autouse=True)
+def handler():
+    """The handler that Python installs, which it does not where a shell has started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -16,7 +16,9 @@ from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.elements import dense_array
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
+from relayc.pipelines.evaluate.memory import is_fresh, is_over
 from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
+from relayc.pipelines.evaluate.structured import access, grid, reduced, reductions, written
 from relayc.pipelines.sizes import symbol_names
 
 Array = np.ndarray
@@ -27,18 +29,6 @@ Step = Callable[[Frame, Any], None]
 
 _MOST_POINTS = 1 << 22
 """Points of an iteration space that are computed at once."""
-
-_REDUCERS: dict[str, Any] = {
-    "arith.addf": np.add,
-    "arith.addi": np.add,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-    "arith.andi": np.bitwise_and,
-    "arith.ori": np.bitwise_or,
-}
-"""Operations of a reduction that are computed for all points at once."""
 
 _COMPARE = {"eq": np.equal, "ge": np.greater_equal, "le": np.less_equal}
 
@@ -160,19 +150,18 @@ class _Compiler:
         """A linalg operation: the reduction as one of numpy's where its body is `combine(accumulator, element)`, else point by point."""
         count = len(op.results)
         maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
-        reads = [_access(m) for m in maps]
+        reads = [access(m) for m in maps]
         dims = [[e.position if isinstance(e, ir.AffineDimExpr) else None for e in m.results] for m in maps]
         rank, outer = maps[0].n_dims, self.grid
         kept = {d for d in dims[-1] if d is not None}
-        reduced = [d for d in range(rank) if d not in kept]
+        others = [d for d in range(rank) if d not in kept]
         block = op.regions[0].blocks[0]
         arguments = [self.slot(a) for a in block.arguments]
-        self.grid = grid = self.slot()
-        reducers = _reducers(block, count) if reduced else None
-        body, yielded = self.block(block, [op for _, op, _ in reducers or []])
-        ufuncs = None
-        if reducers is not None:
-            ufuncs, yielded = [ufunc for ufunc, _, _ in reducers], [self.slots[v] for _, _, v in reducers]
+        self.grid = place = self.slot()
+        known = reductions(block, count) if others else None
+        body, yielded = self.block(block, [op for one in known or [] for op in one.done])
+        reducers = None if known is None else [(one.ufunc, [self.slots[v] for v in one.operands]) for one in known]
+        products = reducers is not None and all(len(slots) == 2 for _, slots in reducers)
         self.grid = outer
         results = [self.slot(r) for r in op.results]
 
@@ -183,44 +172,47 @@ class _Compiler:
                 for size, d in zip(array.shape, places, strict=True) if places else ():
                     if d is not None:
                         extents[d] = size
-            if 0 in extents and (ufuncs is not None or any(extents[d] == 0 for d in kept)):
+            if 0 in extents and (reducers is not None or any(extents[d] == 0 for d in kept)):
                 for slot, old in zip(results, given[-count:], strict=True):
                     frame[slot] = old.copy()
                 return
             points = prod(extents[d] for d in kept)
-            split = len(reduced)
-            if ufuncs is not None:
-                while split and points * extents[reduced[split - 1]] <= _MOST_POINTS:
+            split = len(others)
+            if reducers is not None:
+                while split and (products or points * extents[others[split - 1]] <= _MOST_POINTS):
                     split -= 1
-                    points *= extents[reduced[split]]
+                    points *= extents[others[split]]
             whole = [n if d in kept else 1 for d, n in enumerate(extents)]
-            found = [read(_grid(whole), array) for read, array in zip(reads[-count:], given[-count:], strict=True)]
-            if ufuncs is not None:
+            found = [read(grid(whole), array) for read, array in zip(reads[-count:], given[-count:], strict=True)]
+            if reducers is not None:
                 found = [a if a.dtype.kind in "iub" else a.astype(np.float64) for a in found]
-            space = [1 if d in reduced[:split] else n for d, n in enumerate(extents)]
-            indices = frame[grid] = _grid(space)
-            for point in itertools.product(*[range(extents[d]) for d in reduced[:split]]):
-                for d, i in zip(reduced[:split], point, strict=True):
+            space = [1 if d in others[:split] else n for d, n in enumerate(extents)]
+            indices = frame[place] = grid(space)
+            for point in itertools.product(*[range(extents[d]) for d in others[:split]]):
+                for d, i in zip(others[:split], point, strict=True):
                     indices[d] = np.full([1] * rank, i)
                 for slot, read, array in zip(arguments, reads[:-count], given, strict=False):
                     frame[slot] = read(indices, array)
                 for slot, array in zip(arguments[-count:], found, strict=True):
                     frame[slot] = array
                 body(frame, None)
-                new = [frame[slot] for slot in yielded]
-                if ufuncs is not None:
-                    new = [_reduced(r, a, b, space, reduced) for r, a, b in zip(ufuncs, found, new, strict=True)]
-                found = new
+                if reducers is None:
+                    found = [frame[slot] for slot in yielded]
+                else:
+                    found = [
+                        reduced(ufunc, acc, [frame[i] for i in slots], space, others)
+                        for (ufunc, slots), acc in zip(reducers, found, strict=True)
+                    ]
             for slot, array, places, old in zip(results, found, dims[-count:], given[-count:], strict=True):
-                frame[slot] = _written(np.asarray(array), places, whole, old)
+                frame[slot] = written(np.asarray(array), places, whole, old)
 
         return step
 
     def index(self, op: ir.Operation, inputs: list[int]) -> Step:
-        out, grid, dim = self.slot(op.results[0]), self.grid, ir.IntegerAttr(op.attributes["dim"]).value
+        out, place, dim = self.slot(op.results[0]), self.grid, ir.IntegerAttr(op.attributes["dim"]).value
 
         def step(frame: Frame, mask: Any) -> None:
-            frame[out] = frame[grid][dim]
+            frame[out] = frame[place][dim]
 
         return step
 
@@ -294,7 +286,7 @@ class _Compiler:
 
     def insert(self, op: ir.Operation, inputs: list[int]) -> Step:
         out, (value, source, *places) = self.slot(op.results[0]), inputs
-        in_place = _is_over(op.operands[1], op)
+        in_place = is_over(op.operands[1], op)
 
         def step(frame: Frame, mask: Any) -> None:
             index = tuple(int(frame[i]) for i in places)
@@ -320,7 +312,7 @@ class _Compiler:
             source, *sizes = (frame[i] for i in inputs)
             before, after = _filled(low, sizes[:dynamic]), _filled(high, sizes[dynamic:])
             shape = [n + a + b for n, a, b in zip(source.shape, before, after, strict=True)]
-            for slot, index in zip(places, _grid(shape), strict=True):
+            for slot, index in zip(places, grid(shape), strict=True):
                 frame[slot] = index
             body(frame, None)
             frame[out] = found = np.array(np.broadcast_to(frame[yielded], shape), source.dtype)
@@ -378,9 +370,9 @@ class _Compiler:
         variable, *carried = (self.slot(a) for a in block.arguments)
         run, yielded = self.block(block)
         results, bounds, starts = [self.slot(r) for r in op.results], inputs[:3], inputs[3:]
-        starts_over = [_is_over(v, op) for v in list(op.operands)[3:]]
+        starts_over = [is_over(v, op) for v in list(op.operands)[3:]]
         ends = list(block.operations[len(block.operations) - 1].operands)
-        fresh = [_is_fresh(v, block) and ends.count(v) == 1 for v in ends]
+        fresh = [is_fresh(v, block) and ends.count(v) == 1 for v in ends]
 
         def step(frame: Frame, mask: Any) -> None:
             low, high, by = (np.asarray(frame[i]) for i in bounds)
@@ -472,90 +464,6 @@ _OPERATIONS: dict[str, Callable[[_Compiler, ir.Operation, list[int]], Step]] = {
 }
 
 
-# ---- accesses of linalg operations
-
-
-def _affine(e: ir.AffineExpr) -> Callable[[Sequence[Array]], Any]:
-    """An expression of the indices of an iteration space."""
-    if isinstance(e, ir.AffineDimExpr):
-        position = e.position
-        return lambda indices: indices[position]
-    if isinstance(e, ir.AffineConstantExpr):
-        value = e.value
-        return lambda indices: value
-    left, right = _affine(e.lhs), _affine(e.rhs)
-    if isinstance(e, ir.AffineAddExpr):
-        return lambda indices: left(indices) + right(indices)
-    if isinstance(e, ir.AffineMulExpr):
-        return lambda indices: left(indices) * right(indices)
-    if isinstance(e, ir.AffineFloorDivExpr):
-        return lambda indices: left(indices) // right(indices)
-    if isinstance(e, ir.AffineModExpr):
-        return lambda indices: left(indices) % right(indices)
-    raise Unknown(f"{e}: an expression that the interpreter of te does not know")
-
-
-def _grid(extents: Sequence[int]) -> list[Array]:
-    """The indices of an iteration space."""
-    return list(np.ogrid[tuple(slice(n) for n in extents)]) if extents else []
-
-
-def _access(amap: ir.AffineMap) -> Callable[[Sequence[Array], Array], Array]:
-    """What reads the elements of an operand over an iteration space, with sizes of 1 where they are the same."""
-    rank, results = amap.n_dims, list(amap.results)
-    expressions = [_affine(e) for e in results]
-    dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in results]
-    is_view = all(isinstance(e, ir.AffineConstantExpr) if d is None else dims.count(d) == 1 for d, e in zip(dims, results, strict=True))
-    order = sorted(range(len(dims)), key=[-1 if d is None else d for d in dims].__getitem__)
-
-    def read(indices: Sequence[Array], array: Array) -> Array:
-        index = [np.asarray(e(indices)) for e in expressions]
-        spans = [(int(i.min()), int(i.max()) + 1) for i in index]
-        for (low, high), n in zip(spans, array.shape, strict=True):
-            if low < 0 or high > n:
-                raise Outside(f"an operand of {array.shape} is read at {low} to {high - 1} of a dimension of {n}")
-        if not is_view:
-            return array[tuple(np.reshape(i, [1] * rank) if i.ndim < rank else i for i in index)]
-        part = array[tuple(slice(*span) for span in spans)].transpose(order)
-        return part.reshape([part.shape[order.index(dims.index(d))] if d in dims else 1 for d in range(rank)])
-
-    return read
-
-
-def _written(found: Array, places: Sequence[int | None], whole: Sequence[int], old: Array) -> Array:
-    """The elements of a result from those over the iteration space."""
-    kept = [d for d in places if d is not None]
-    spread = np.broadcast_to(found, whole)
-    others = [d for d in range(len(whole)) if d not in kept]
-    array = spread.transpose([*kept, *others]).reshape(old.shape)
-    return np.array(array, old.dtype)
-
-
-def _reduced(ufunc: Any, acc: Array, elements: Any, space: Sequence[int], reduced: Sequence[int]) -> Array:
-    axes = tuple(reduced)
-    array = np.broadcast_to(elements, space)
-    if array.dtype.kind not in "iub":
-        array = array.astype(np.float64)
-        return ufunc(acc, ufunc.reduce(array, axis=axes, keepdims=True))
-    return ufunc(acc, ufunc.reduce(array, axis=axes, keepdims=True, dtype=array.dtype))
-
-
-def _reducers(block: ir.Block, count: int) -> list[tuple[Any, ir.Operation, ir.Value]] | None:
-    """How each result is reduced, by which operation, and of which element at each point; None where the body is not of this form."""
-    accumulators = list(block.arguments)[-count:]
-    found = []
-    for value, acc in zip(block.operations[len(block.operations) - 1].operands, accumulators, strict=True):
-        if isinstance(value.owner, ir.Block):
-            return None
-        owner = value.owner.operation
-        operands = list(owner.operands)
-        uses = [use.owner.operation for use in acc.uses]
-        if owner.name not in _REDUCERS or uses != [owner] or acc not in operands or operands[0] == operands[1]:
-            return None
-        found.append((_REDUCERS[owner.name], owner, operands[1] if operands[0] == acc else operands[0]))
-    return found
-
-
 def _sizes(op: ir.Operation, name: str) -> list[int | None]:
     """A static size for each entry, None for those among the operands."""
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -567,64 +475,5 @@ def _filled(static: Sequence[int | None], sizes: Sequence[Any]) -> tuple[int, ..
     return tuple(int(next(left)) if n is None else n for n in static)
 
 
-# ---- memory of what is written one by one
-
-_READERS = ("tensor.extract", "tensor.insert", "tensor.dim", "arith.", "linalg.")
-"""Operations whose results are not the memory of what they read."""
-_MAKERS = ("tensor.insert", "tensor.empty", "scf.for", "linalg.")
-"""Operations whose results are memory of their own."""
-
-
 def _own(value: Any, is_own: bool) -> Any:
     return value.copy() if not is_own and isinstance(value, np.ndarray) and value.ndim else value
-
-
-def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
-    """The operation of a block that an operation is, or is in."""
-    while op.block != block:
-        if op.parent is None or op.parent.operation.name == "func.func":
-            return None
-        op = op.parent.operation
-    return op
-
-
-def _is_over(value: ir.Value, last: ir.Operation) -> bool:
-    """Whether a tensor is memory of the loop or the operation that gave it, and nothing has it after an operation that uses it."""
-    owner = value.owner
-    is_argument = isinstance(owner, ir.Block)
-    name = owner.owner.operation.name if is_argument else owner.operation.name
-    own = name == "scf.for" if is_argument else name.startswith(_MAKERS)
-    return own and _comes_last(owner if is_argument else owner.operation.block, last, [use.owner.operation for use in value.uses])
-
-
-def _comes_last(block: ir.Block, last: ir.Operation, users: Sequence[ir.Operation]) -> bool:
-    """Whether an operation is the last one in a block that uses a value, once, and no other has given it away."""
-    top = _ancestor(last, block)
-    order = {op.operation: i for i, op in enumerate(block.operations)}
-    inside = []
-    for user in users:
-        other = _ancestor(user, block)
-        if other == top:
-            inside.append(user)
-        elif order[other] > order[top] or not user.name.startswith(_READERS):
-            return False
-    if top == last:
-        return len(inside) == 1
-    if top is None or top.name != "scf.if":
-        return False
-    regions = [region.blocks[0] for region in top.regions if len(region.blocks)]
-    taken = next(inner for inner in regions if _ancestor(last, inner) is not None)
-    return _comes_last(taken, last, [user for user in inside if _ancestor(user, taken) is not None])
-
-
-def _is_fresh(value: ir.Value, loop: ir.Block) -> bool:
-    """Whether what a loop yields is memory of its own: nobody else has it."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return owner == loop
-    op = owner.operation
-    if op.name == "scf.if":
-        number = ir.OpResult(value).result_number
-        ends = [region.blocks[0].operations[len(region.blocks[0].operations) - 1] for region in op.regions]
-        return all(_is_fresh(end.operands[number], loop) for end in ends)
-    return op.name.startswith(_MAKERS)

@@ -138,9 +138,9 @@ class _Known:
     def largest(self, sizes: Iterable[Size]) -> Size:
         """The maximum of some sizes. A size that is proved to be at most another one is left out first: `at_most` remembers the proof."""
         kept: list[Size] = []
-        for size in sorted(dict.fromkeys(sizes), key=self.at, reverse=True):
+        for size in dict.fromkeys(sizes):
             if not any(self.at_most(size, other) for other in kept):
-                kept.append(size)
+                kept = [other for other in kept if not self.at_most(other, size)] + [size]
         return maximum(0, *kept)
 
 

@@ -2,6 +2,7 @@
 
 import operator
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -53,6 +54,31 @@ def test_machine_code_with_a_division_that_may_trap_is_an_error() -> None:
                 check_divisions(module)
 
 
+@pytest.mark.parametrize(
+    ("compared", "is_safe"),
+    [
+        ("eq, %b, %c0", True),
+        ("eq, %c0, %b", True),
+        ("eq, %a, %c0", False),
+        ("eq, %c0, %a", False),
+        ("eq, %c1, %b", False),
+        ("ne, %b, %c0", False),
+    ],
+)
+def test_a_divisor_is_chosen_by_what_it_is(compared: str, is_safe: bool) -> None:
+    text = f"""
+    func.func @f(%a: i64, %b: i64) -> i64 {{
+      %c0 = arith.constant 0 : i64
+      %c1 = arith.constant 1 : i64
+      %is = arith.cmpi {compared} : i64
+      %d = arith.select %is, %c1, %b : i64
+      %q = arith.divui %a, %d : i64
+      return %q : i64
+    }}"""
+    with make_context(), nullcontext() if is_safe else pytest.raises(ValueError, match="expected a division that cannot trap"):
+        check_divisions(ir.Module.parse(text))
+
+
 def test_a_division_by_a_symbol_in_an_index_is_guarded() -> None:
     text = """
     func.func @f(%i: index, %n: index, %m: index, %out: memref<3xindex>) {
@@ -76,7 +102,10 @@ def _wrapped(value: int) -> int:
     return (value - LOWEST) % (1 << BITS) + LOWEST
 
 
-OPERATIONS = {"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "minsi": min, "maxsi": max}
+OPERATIONS = {
+    **{"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "minsi": min, "maxsi": max},
+    "minui": lambda a, b: min(a % (1 << BITS), b % (1 << BITS)),
+}
 DIVISIONS = {"divui": operator.floordiv, "remui": operator.mod, "ceildivui": lambda a, b: -(-a // b)}
 
 

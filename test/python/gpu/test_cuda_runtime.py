@@ -4,7 +4,9 @@ import json
 import logging
 import os
 import re
+import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -89,6 +91,16 @@ def test_tensors_of_others_go_in_without_a_copy_on_the_stream_of_the_thread(driv
     driver.wait(5)
     driver.pop()
     assert len(driver.launches) == before + 1
+
+
+def test_the_stream_is_that_of_the_first_tensor_whose_framework_has_one(driver, monkeypatch):
+    streams = SimpleNamespace(current_stream=lambda index: SimpleNamespace(cuda_stream=9 + index))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=streams))
+    tensor = type("Tensor", (), {"__module__": "torch"})()
+    kind = device_kind("cuda")
+    with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 77):
+        assert kind.stream_of(0, [values((4,)), tensor]) == 9
+        assert kind.stream_of(0, [values((4,)), None]) == kind.stream_of(0, []) == 77
 
 
 def test_a_result_of_one_stream_is_waited_for_on_another(driver):

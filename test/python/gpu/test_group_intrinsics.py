@@ -39,16 +39,19 @@ def product(m, n, k, kind, across=(False, False)):
     return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + c[i, j], name="D")])
 
 
-def one_group(kind="f16", across=(False, False), columns=24, depth=None, ahead=1, tiles=1, rows=64, hints=True, copies=True, name=None):
+def one_group(
+    kind="f16", across=(False, False), columns=24, depth=None, ahead=1, tiles=1, rows=64, hints=True, copies=True, name=None, each=None
+):
     """A schedule with blocks of one group: some rows and columns, `depth` steps at a time, in products of a line of 128 bytes each.
 
     Args:
       tiles: of columns that follow each other in a block.
       name: of the intrinsic.
+      each: the steps of one intrinsic, where they are not those of a line.
     """
     line = TYPES[kind][2]
     depth, total = depth or line, "i32" if kind == "s8" else "f32"
-    each = min(depth, line)
+    each = each or min(depth, line)
     name = name or f"wgmma_{'trans_a_' * across[0]}{'trans_b_' * across[1]}{kind}_{rows}x{columns}x{each}"
 
     def schedule(s):
@@ -94,6 +97,7 @@ def one_group(kind="f16", across=(False, False), columns=24, depth=None, ahead=1
         ("tf32", (False, False), (64, 24, 100), {"columns": 8, "depth": 32, "tiles": 3}),
         ("s8", (False, False), (66, 48, 272), {"columns": 48, "ahead": 2}),
         ("f16", (False, False), (1, 16, 64), {"columns": 16, "rows": 128}),  # one row, one turn
+        ("f16", (False, False), (64, 16, 128), {"columns": 16, "each": 32}),  # half of a line at a time
     ],
 )
 def test_tiles_of_groups_are_products(kind, across, shape, options):

@@ -10,6 +10,7 @@ from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.relay import build
+from relayc.pipelines.cuda.schedule.transpose import _pitch
 from relayc.pipelines.driver import compile
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.target import Target
@@ -90,3 +91,11 @@ def test_accesses_are_vectors_and_nothing_is_spilled():
     assert not re.search(r"\b(ld|st)\.local\b", ptx)
     if figures.report is not None:
         assert figures.report.spill_stores == figures.report.spill_loads == 0
+
+
+@pytest.mark.parametrize(
+    ("across", "along", "vector", "pitch"), [(32, 32, 4, 33), (16, 16, 2, 18), (2, 16, 8, 24), (8, 8, 8, 10), (4, 8, 16, 10), (8, 4, 16, 5)]
+)
+def test_lines_are_so_far_apart_that_threads_meet_least_at_a_bank(across, along, vector, pitch):
+    """At once a warp reads or writes 128 bytes: vectors of 4 bytes or fewer of 32 lanes, of 8 bytes of 16, of 16 bytes of 8."""
+    assert _pitch(across, along, vector) == pitch

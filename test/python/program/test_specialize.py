@@ -169,6 +169,14 @@ def test_a_module_is_specialized_later(path):
         np.testing.assert_allclose(function(x), wanted, rtol=1e-5, atol=1e-7)
 
 
+def test_a_module_is_specialized_with_the_settings_that_it_was_compiled_with():
+    model = model_of([helper.make_node("Exp", ["x"], ["h"]), helper.make_node("Neg", ["h"], ["y"])], {"x": ["n", 3]})
+    with relayc.PassContext(opt_level=0):  # which fuses nothing
+        module = relayc.compile(model)
+    module.specialize({"n": 2}, model=model)
+    assert sorted(kernel.ops for kernel in module.kernels) == [("exp",), ("exp",), ("negative",), ("negative",)]
+
+
 def test_calls_go_on_while_a_module_is_specialized(path):
     module = relayc.compile(path, dims=DIMS)
     x, done, wrong = given(2, 5), threading.Event(), []

@@ -120,7 +120,7 @@ def _is_argument_cast(operation: ir.Operation) -> bool:
 def _is_of_callee(operation: ir.Operation) -> bool:
     """Whether an operation's results are in symbols of a callee: a cast before a call, the call, or a field of its result."""
     if operation.name == "func.call":
-        return all(map(is_cast, operation.results))
+        return all(is_cast(result) for result in operation.results if symbols_of_value(result))
     if operation.name == "relay.tuple_get_item":
         owner = operation.operands[0].owner
         is_result = not isinstance(owner, ir.Block) and owner.operation.name in ("func.call", "relay.tuple_get_item")

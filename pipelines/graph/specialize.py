@@ -5,12 +5,13 @@ function of its own, with what they know of static shapes: layouts, Winograd, fo
 begins, by its lowering to the te stage (see te.dispatch).
 """
 
-from relayc.dialects.functions import Names, refresh_signature, symbol_name, value_attributes
-from relayc.dialects.mlir import ir
+from relayc.dialects.functions import Names, refresh_signature, signature_of, symbol_name, symbols_of, value_attributes
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.calls import cast_argument, cast_value
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import is_cast, replace_symbols, symbols_of_value
-from relayc.dialects.relay.types import flat_types, type_of
+from relayc.dialects.relay.types import flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import substitute_type
 from relayc.pipelines.graph.infer_type import infer_type
 from relayc.pipelines.graph.inline import read_calls
@@ -86,12 +87,26 @@ def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.O
     copy.attributes[SIZES] = sizes_attribute(sizes)
     copy.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(main))
     replace_symbols(copy, sizes, of_callees=False)
+    functions = symbols_of(main.parent)
     for call in read_calls(copy):
-        for result in call.operation.results:
-            if not is_cast(result):  # else its type is in symbols of the callee
-                result.set_type(substitute_type(type_of(result), sizes).to_mlir())
+        _cast(call, signature_of(functions[call.callee.value]), sizes)
     refresh_signature(copy)
     return copy
+
+
+def _cast(call: func.CallOp, callee: ir.FunctionType, sizes: dict[str, int]) -> None:
+    """Puts casts between a call, which stays in symbols of the callee, and the sizes around it."""
+    operation = call.operation
+    with operation.location:
+        with ir.InsertionPoint(operation):
+            for i, wanted in enumerate(callee.inputs):
+                operation.operands[i] = cast_argument(operation.operands[i], relay_type(wanted))
+        with ir.InsertionPoint.after(operation):
+            for result in [r for r in operation.results if not is_cast(r)]:
+                uses = list(result.uses)
+                known = cast_value(result, substitute_type(type_of(result), sizes))
+                for use in uses if known != result else ():
+                    use.owner.operands[use.operand_number] = known
 
 
 def _check_inputs(main: ir.Operation, sizes: dict[str, int]) -> None:

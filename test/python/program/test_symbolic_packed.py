@@ -5,6 +5,7 @@ import pytest
 
 import relayc
 from relayc import TensorType
+from relayc.pipelines import PassContext, Verifier
 
 seen = []
 
@@ -47,7 +48,8 @@ def expected(x, y):
 @pytest.mark.parametrize("private", [False, True])
 @pytest.mark.parametrize("options", [{}, {"specialize": [{"n": 2}, {"n": 1, "m": 4}]}, {"dims": {"n": 2}}])
 def test_a_packed_function_gets_the_shapes_of_the_call(private, options):
-    module = make(private, **options)
+    with PassContext(instruments=[Verifier()]):
+        module = make(private, **options)
     for n, m in ((2, 1), (1, 4), (2, 0), (5, 7)):
         if options.get("dims", {"n": n}) != {"n": n}:
             continue

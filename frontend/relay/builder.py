@@ -31,6 +31,7 @@ from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType
 from relayc.frontend.dimensions import ranges_of
 from relayc.frontend.errors import ModelError
+from relayc.frontend.relay.operators import Operators as TensorOperators
 from relayc.nearest import nearest
 from relayc.symbolic import parse
 
@@ -38,7 +39,7 @@ Structure = Any
 """An Expr, or a tuple of structures."""
 
 
-class Expr:
+class Expr(TensorOperators["Expr"]):
     """A tensor of a program under construction; arithmetic and comparisons on it are operators of the program.
 
     Attributes:
@@ -55,51 +56,11 @@ class Expr:
         """Shape and dtype."""
         return TensorType.of(self.value)
 
-    def _binary(self, name: str, other: Any, swap: bool = False) -> "Expr":
-        lhs, rhs = (other, self) if swap else (self, other)
-        return self.program.apply(name, lhs, rhs)
-
-    def __add__(self, other: Any) -> "Expr":
-        return self._binary("add", other)
-
-    def __radd__(self, other: Any) -> "Expr":
-        return self._binary("add", other, swap=True)
-
-    def __sub__(self, other: Any) -> "Expr":
-        return self._binary("subtract", other)
-
-    def __rsub__(self, other: Any) -> "Expr":
-        return self._binary("subtract", other, swap=True)
-
-    def __mul__(self, other: Any) -> "Expr":
-        return self._binary("multiply", other)
-
-    def __rmul__(self, other: Any) -> "Expr":
-        return self._binary("multiply", other, swap=True)
-
-    def __truediv__(self, other: Any) -> "Expr":
-        return self._binary("divide", other)
-
-    def __rtruediv__(self, other: Any) -> "Expr":
-        return self._binary("divide", other, swap=True)
-
-    def __lt__(self, other: Any) -> "Expr":
-        return self._binary("less", other)
-
-    def __le__(self, other: Any) -> "Expr":
-        return self._binary("less_equal", other)
-
-    def __gt__(self, other: Any) -> "Expr":
-        return self._binary("greater", other)
-
-    def __ge__(self, other: Any) -> "Expr":
-        return self._binary("greater_equal", other)
+    def _apply(self, name: str, *operands: Any) -> "Expr":
+        return self.program.apply(name, *operands)
 
     def __matmul__(self, other: Any) -> "Expr":
         return self.program.apply("nn.matmul", self, other)
-
-    def __neg__(self) -> "Expr":
-        return self.program.apply("negative", self)
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of a tensor is known when the program runs: use Program.if_else or Program.while_loop")

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import NDArray, Node, Span, items, ndarray, store
 from relayc.frontend.relay.ast.types import FuncType, TensorType, Type, TypeCall, TypeVar
+from relayc.frontend.relay.operators import Operators
 
 
-class Expr(Node):
+class Expr(Operators["Expr"], Node):
     """An expression.
 
     Attributes:
@@ -56,59 +57,19 @@ class Expr(Node):
         """The value in another element type."""
         return Call(Op.get("cast"), [self], Attrs({"dtype": str(dtype)}, "relay.attrs.CastAttrs"))
 
-    def __neg__(self) -> "Expr":
-        return Call(Op.get("negative"), [self])
-
-    def __add__(self, other: "Expr") -> "Expr":
-        return _binary("add", self, other)
-
-    def __radd__(self, other: "Expr") -> "Expr":
-        return _binary("add", other, self)
-
-    def __sub__(self, other: "Expr") -> "Expr":
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: "Expr") -> "Expr":
-        return _binary("subtract", other, self)
-
-    def __mul__(self, other: "Expr") -> "Expr":
-        return _binary("multiply", self, other)
-
-    def __rmul__(self, other: "Expr") -> "Expr":
-        return _binary("multiply", other, self)
-
-    def __truediv__(self, other: "Expr") -> "Expr":
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: "Expr") -> "Expr":
-        return _binary("divide", other, self)
-
-    def __lt__(self, other: "Expr") -> "Expr":
-        return _binary("less", self, other)
-
-    def __le__(self, other: "Expr") -> "Expr":
-        return _binary("less_equal", self, other)
-
-    def __gt__(self, other: "Expr") -> "Expr":
-        return _binary("greater", self, other)
-
-    def __ge__(self, other: "Expr") -> "Expr":
-        return _binary("greater_equal", self, other)
+    def _apply(self, name: str, *operands: Any) -> "Expr":
+        for value in operands:
+            if isinstance(value, numbers.Number):
+                raise TypeError(f'{name}: expected expressions, found the number {value}: convert it with "relay.const"')
+            if not isinstance(value, Expr):
+                raise TypeError(f"{name}: expected expressions, found {type(value).__name__}")
+        return Call(Op.get(name), operands)
 
 
 def _is_same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
     return a is b
-
-
-def _binary(name: str, lhs: Any, rhs: Any) -> Expr:
-    for value in (lhs, rhs):
-        if isinstance(value, numbers.Number):
-            raise TypeError(f'{name}: expected expressions, found the number {value}: convert it with "relay.const"')
-        if not isinstance(value, Expr):
-            raise TypeError(f"{name}: expected expressions, found {type(value).__name__}")
-    return Call(Op.get(name), [lhs, rhs])
 
 
 class Constant(Expr):

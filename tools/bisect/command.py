@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +15,6 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend import import_model
-from relayc.pipelines.evaluate.equivalence import Equivalence
 from relayc.runtime import Module
 from relayc.runtime.params import save_param_dict_to_file
 from relayc.tools.bisect.compiling import Compiler
@@ -26,6 +25,9 @@ from relayc.tools.bisect.symptoms import symptom_of
 from relayc.tools.inputs import save_outputs, tensors_of
 from relayc.tools.reference import Agreement, run_onnxruntime, tolerance
 from relayc.tools.tables import make_table
+
+if TYPE_CHECKING:
+    from relayc.pipelines.evaluate.equivalence import Equivalence
 
 ONNXRUNTIME, SIMPLEST = "onnxruntime", "opt0"
 
@@ -239,7 +241,7 @@ def chosen_reference(arguments: argparse.Namespace) -> str:
     return ONNXRUNTIME if _onnx_model(arguments.model) is not None else SIMPLEST
 
 
-def show_passes(found: Equivalence, console: Console) -> None:
+def show_passes(found: "Equivalence", console: Console) -> None:
     """Prints which passes change what a model gives."""
     for reason in dict.fromkeys(found.unchecked):
         console.print(f"not compared: {reason}", markup=False, soft_wrap=True)

@@ -14,7 +14,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,12 @@ class Program:
     Attributes:
       operands: types, as `float32[n, 64]`; those that begin with "const " are constants.
       body: builds operators of the operands.
-      lows, highs: bounds of symbols, 1 and none where nothing is said.
-      targets: names out of TARGETS.
+      highs: the largest values of symbols, whose least is 1; none where nothing is said.
     """
 
     operands: Sequence[str]
     body: Callable[..., Any]
     highs: Mapping[str, int] = field(default_factory=dict)
-    targets: Sequence[str] = tuple(TARGETS)
 
     def module(self) -> IRModule:
         types = [
@@ -192,7 +190,7 @@ def _digest(text: str) -> str:
 def cases() -> Iterator[tuple[str, str]]:
     """(target, program) by name."""
     for target in TARGETS:
-        yield from ((target, name) for name, program in PROGRAMS.items() if target in program.targets)
+        yield from ((target, name) for name in PROGRAMS)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
 
 
@@ -206,6 +204,7 @@ def made(target: str, name: str) -> list[str]:
     return [name, *stages.lines]
 
 
+@cache
 def recorded(target: str) -> dict[str, list[str]]:
     """The lines of the record of a target, by program."""
     found: dict[str, list[str]] = {}

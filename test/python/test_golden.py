@@ -6,7 +6,7 @@ import golden
 import pytest
 
 
-@pytest.mark.parametrize(("target", "name"), golden.cases())
+@pytest.mark.parametrize(("target", "name"), list(golden.cases()))
 def test_golden(target: str, name: str) -> None:
     known, found = golden.recorded(target).get(name, []), golden.made(target, name)
     changes = "\n".join(difflib.unified_diff(known, found, "recorded", "made", lineterm="", n=0))

@@ -96,8 +96,6 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
       keeps_shape: the result has the shape of the first operand.
       broadcasts: the operands broadcast to the result as in numpy, element by element; there are no attributes.
       by_rows: it computes each row of its first operand along the attribute `axis` by itself (softmax, layer_norm).
-      independent_axes: axes of its operand and of its result along which it computes each slice by itself, in the same way however many
-        there are (those of an elementwise operator are, whatever this says).
       gathers: it reads its data at computed indices (take, resize), so that reading it twice is no bargain.
       moves_only: it computes nothing that would be worth keeping, though its pattern is not INJECTIVE: elements repeated or converted.
       repeats_only: the result says no more than the operands and attributes, which what uses it can read instead (broadcast_to, zeros).
@@ -128,7 +126,6 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
     keeps_shape = False
     broadcasts = False
     by_rows = False
-    independent_axes = cast("tuple[int, ...]", ())
     gathers = False
     moves_only = False
     repeats_only = False
@@ -245,6 +242,11 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
     def inferred_types(self) -> list[RelayType]:
         """What the type relation says of the operation as it stands. Raises RelayError."""
         return type(self).result_types(self.operand_types(), self.attrs())
+
+    def independent_axes(self) -> tuple[int, ...]:
+        """Axes of its operand and of its result along which it computes each slice by itself, in the same way however many there are;
+        those of an elementwise operator are, whatever this says."""
+        return ()
 
     # ---- layouts, of operators whose `layout_role` is not FIXED
 

@@ -138,6 +138,11 @@ class Transpose(Op, name="transpose"):
     def infer(op: View) -> TensorType:
         return op.data.with_shape(op.data.shape[a] for a in permutation(op.axes, op.data.rank))
 
+    def independent_axes(self) -> tuple[int, ...]:
+        """Those that stay where they are."""
+        rank = TensorType.of(self.data).rank
+        return tuple(i for i, axis in enumerate(permutation(self.axes, rank)) if i == axis)
+
 
 class Reverse(Op, name="reverse"):
     """The elements in the opposite order along `axis`."""
@@ -254,6 +259,10 @@ class StridedSlice(Op, name="strided_slice"):
                 shape[axis] = slice_bounds(size, begin, end, stride)[1]
         return op.data.with_shape(shape)
 
+    def independent_axes(self) -> tuple[int, ...]:
+        """All: along a sliced one elements are at a distance that the attributes say."""
+        return tuple(range(TensorType.of(self.data).rank))
+
 
 class Split(Op, name="split"):
     """Parts of the operand along `axis`, as a tuple: a number of equal sections, or the indices at which parts begin."""
@@ -329,6 +338,10 @@ class Concatenate(Op, name="concatenate"):
         sizes = [t.shape[axis] for t in op.data]
         shape[axis] = None if None in sizes else sum(d for d in sizes if d is not None)
         return TensorType(tuple(shape), dtype)
+
+    def independent_axes(self) -> tuple[int, ...]:
+        """All: along `axis` an operand begins where the one before ends."""
+        return tuple(range(TensorType.of(self.data[0]).rank))
 
 
 class Stack(Op, name="stack"):

@@ -55,7 +55,9 @@ class WinogradInputTransform(Op, name="nn_winograd_input_transform", relay_name=
     padding: Ints = (1, 1, 1, 1)
     layout: str = "NCHW8c"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
-    independent_axes = (0, 1)
+
+    def independent_axes(self) -> tuple[int, ...]:
+        return (0, 1)
 
     @staticmethod
     def infer(op: View) -> TensorType:
@@ -76,7 +78,9 @@ class WinogradOutputTransform(Op, name="nn_winograd_output_transform", relay_nam
     width: Size
     layout: str = "NCHW8c"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
-    independent_axes = (0, 1)
+
+    def independent_axes(self) -> tuple[int, ...]:
+        return (0, 1)
 
     @staticmethod
     def infer(op: View) -> TensorType:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
+from relayc.pipelines.cpu.loop_hints import OPTIMIZE
 from relayc.pipelines.cpu.parallel import FORKS, TAKE
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import PART_SYMBOL
@@ -24,6 +25,8 @@ from relayc.runtime.threads import usable_cpus
 
 OPT_LEVEL = 3
 """LLVM's; 2 takes as long and unrolls less."""
+OPT_LEVEL_AS_IT_IS = 1
+"""The same of modules without a function to optimize (see loop_hints.py): as fast when they run, and compiled in 0.85 of the time."""
 PARTS_PER_THREAD = 3
 """Parts are compiled as threads become free; more of them balance better, each costs about 5 ms."""
 _KEEP_OBJECTS = _POSITION_INDEPENDENT = True
@@ -74,12 +77,12 @@ class _Compiled:
     """One MLIR execution engine, made without holding the interpreter lock."""
 
     def __init__(self, module: ir.Module, libraries: Sequence[str]) -> None:
+        is_optimized = any(OPTIMIZE in op.operation.attributes for op in module.body.operations if _is_defined(op.operation))
+        level = OPT_LEVEL if is_optimized else OPT_LEVEL_AS_IT_IS
         paths = (_StringRef * len(libraries))(*[_string(path) for path in libraries])
         with module.context:
             handle = _Handle(c_handle(module))
-            self._handle = _call(
-                "mlirExecutionEngineCreate", handle, OPT_LEVEL, len(libraries), paths, _KEEP_OBJECTS, _POSITION_INDEPENDENT
-            )
+            self._handle = _call("mlirExecutionEngineCreate", handle, level, len(libraries), paths, _KEEP_OBJECTS, _POSITION_INDEPENDENT)
         if not self._handle.pointer:
             raise CodegenError("LLVM refused the module; the reason is on stderr")
 
@@ -257,7 +260,8 @@ def _split(symbols: dict[str, ir.Operation], threads: int) -> list[list[_Functio
     # What each kernel calls goes with it.
     defined = {f.name for f in functions} - {TAKE, *FORKS}
     leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
-    parts = _parts(leaves, PARTS_PER_THREAD * threads)
+    groups = [[f for f in leaves if (OPTIMIZE in f.op.attributes) == is_optimized] for is_optimized in (True, False)]
+    parts = [part for group in groups for part in _parts(group, PARTS_PER_THREAD * threads)]
     return parts if len(parts) > 1 else []
 
 

@@ -8,12 +8,16 @@ LLVM, which does not know that they are few, would make vectors of them.
 A loop of a few iterations with a short body, over the channels of a block, say, is unrolled as in static programs: counting costs something
 beside such a body. One with a long body, such as a transpose of a tile or other loops, is not: schedules of symbolic sizes write loops
 where static ones write copies, to have the code once.
+
+All other functions are marked, too: where LLVM leaves every loop alone it needs no more than its first level (see engine.py).
 """
 
 from relayc.dialects.mlir import func, ir, scf
 from relayc.pipelines.codegen.bufferize import walk
 from relayc.pipelines.sizes import symbol_positions
 
+OPTIMIZE = "relay.optimize"
+"""Of a function in which LLVM may find loops to vectorize or to unroll: any but those that take symbols and whose loops have vectors."""
 _ON_LOOP = "llvm.loop_annotation"
 _ON_BRANCH = "loop_annotation"
 _OF_VECTORS = "vector."
@@ -28,15 +32,34 @@ _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disab
 def keep_loops(module: ir.Module) -> bool:
     """Marks the loops with vectors in functions that take symbols, and those that go on where one of these ends, but for loops of a few
     iterations. Gives whether there are such functions: then `pass_on_hints` has to follow the conversion to branches."""
-    functions = [op for op in module.body.operations if isinstance(op, func.FuncOp) and symbol_positions(op)]
+    functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+    symbolic = [op for op in functions if symbol_positions(op)]
     hint = ir.Attribute.parse(_AS_IT_IS)
     for function in functions:
+        function.operation.attributes[OPTIMIZE] = ir.UnitAttr.get()
+    for function in symbolic:
         loops = [loop.operation for loop in walk(function.operation, scf.ForOp) if not _is_short(loop.operation)]
         kept = [loop for loop in loops if _has_vectors(loop)]
         ends = {loop.operands[1] for loop in kept}
-        for loop in [*kept, *(loop for loop in loops if loop.operands[0] in ends)]:
+        kept += [loop for loop in loops if loop.operands[0] in ends and loop not in kept]
+        for loop in kept:
             loop.attributes[_ON_LOOP] = hint
-    return bool(functions)
+        if len(kept) == len(loops) and not _has_other_loops(function.operation):
+            del function.operation.attributes[OPTIMIZE]
+    return bool(symbolic)
+
+
+def _has_other_loops(function: ir.Operation) -> bool:
+    """Whether there are operations of linalg, which become loops, or parallel loops without vectors."""
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = op.name.startswith("linalg.") or (op.name == "scf.parallel" and not _has_vectors(op))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _is_short(loop: ir.Operation) -> bool:

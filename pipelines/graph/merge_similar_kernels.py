@@ -7,8 +7,8 @@ What its symbols are stands at each call, `relay.bindings = {d0 = 8, d1 = "(h + 
 MergeSimilarFunctions does so with constants.)
 
 It is for kernels whose code is the same whatever these sizes are. A number becomes a symbol along axes that every operator of the kernel is
-independent in (Op.independent_axes), and never along the innermost one, where lanes run. Kernels around products keep their sizes, by which
-tiles are chosen and weights packed.
+independent in (Op.independent_axes), and never along the innermost one, where lanes run. Products keep their numbers, by which tiles are
+chosen and weights packed: their symbols alone may differ.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -43,9 +43,11 @@ def merge_similar_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
     for function in functions(mod):
         if "relay.primitive" in function.attributes and _may_merge(function):
             families.setdefault(_contents(function), []).append(function)
-    for kernels in families.values():
-        if len(kernels) > 1:
-            _merge(mod, kernels[::-1])  # the first of the program is the last of the module
+    alike = [kernels[::-1] for kernels in families.values() if len(kernels) > 1]  # the first of the program is the last of the module
+    if alike:
+        names = SymbolNames(mod.module.operation)
+        for kernels in alike:
+            _merge(mod, kernels, names)
     return mod
 
 
@@ -60,11 +62,11 @@ def _values(function: ir.Operation) -> list[ir.Value]:
 
 
 def _may_merge(function: ir.Operation) -> bool:
-    """Whether a kernel takes symbols, and no operator in it is scheduled by its sizes."""
-    operations, values = _operations(function), _values(function)
+    """Whether a kernel takes symbols, and is made of operators."""
+    values = _values(function)
     return (
         all(isinstance(v.type, ir.RankedTensorType) for v in values)
-        and all(isinstance(op, Op) and (op.pattern <= Pattern.INJECTIVE or len(op.independent_axes) > 0) for op in operations)
+        and all(isinstance(op, Op) for op in _operations(function))
         and any(map(symbols_of_value, values))
     )
 
@@ -96,7 +98,8 @@ def _contents(function: ir.Operation) -> object:
     for op in _operations(function):
         results, sizes = list(op.operation.results), _sizes_in(op)
         said = (op.attributes[i] for i in range(len(op.attributes)))
-        attributes = tuple(sorted((a.name, str(_numbers(sizes[a.name]) if a.name in sizes else a.attr)) for a in said))
+        numbers = _count if len(op.independent_axes()) == TensorType.of(results[0]).rank else _numbers
+        attributes = tuple(sorted((a.name, str(numbers(sizes[a.name]) if a.name in sizes else a.attr)) for a in said))
         operands = tuple(number[v] for v in op.operation.operands)
         inside.append((op.operation.name, attributes, operands, tuple(_form(r, free[r]) for r in results)))
         number.update((r, len(number) + i) for i, r in enumerate(results))
@@ -111,7 +114,7 @@ def _free_axes(function: ir.Operation) -> dict[ir.Value, set[int]]:
         for value in (*op.operation.operands, *op.operation.results):
             axes = set(range(TensorType.of(value).rank - 1))
             if op.pattern > Pattern.BROADCAST:
-                axes &= set(op.independent_axes)
+                axes &= set(op.independent_axes())
             found[value] = found.get(value, axes) & axes
     return found
 
@@ -125,6 +128,11 @@ def _form(value: ir.Value, free: set[int]) -> tuple[str, Sizes]:
 def _numbers(value: Size | Sizes) -> Sizes:
     """Of the sizes that an attribute says those that are numbers."""
     return tuple(-1 if isinstance(size, Dim) else size for size in _flat(value))
+
+
+def _count(value: Size | Sizes) -> int:
+    """How many sizes an attribute says: of an operator that is independent along all axes they may differ."""
+    return len(_flat(value))
 
 
 # ---- the sizes of several kernels as those of one --------------------------------------------------------------------------------------
@@ -153,6 +161,8 @@ class _General:
         if all(s == sizes[0] for s in sizes):
             return sizes[0]
         for base, values in self.symbols.items():
+            if values == sizes:
+                return base
             for candidate in _from(base, values[0], sizes[0]):
                 if all(substitute(candidate, {str(base): v}) == s for v, s in zip(values, sizes, strict=True)):
                     return candidate
@@ -217,10 +227,10 @@ def _generalise(kernels: Sequence[ir.Operation], names: SymbolNames) -> _General
 # ---- merging ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _merge(mod: IRModule, kernels: Sequence[ir.Operation]) -> None:
+def _merge(mod: IRModule, kernels: Sequence[ir.Operation], names: SymbolNames) -> None:
     """Makes one kernel of several of the same contents, where one is right for all."""
     before = mod.ranges
-    general = _generalise(kernels, SymbolNames(mod.module.operation))
+    general = _generalise(kernels, names)
     mod.set_ranges({**before, **general.ranges()})
     with ir.InsertionPoint(kernels[0]):
         merged = kernels[0].clone().operation

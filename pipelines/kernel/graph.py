@@ -79,6 +79,12 @@ class Node:
     def is_reduction(self) -> bool:
         return self.kind == "generic" and "reduction" in self.structured.iterators
 
+    @property
+    def is_costly(self) -> bool:
+        """Whether an element takes a division or a function such as the exponential, which are many instructions."""
+        body = self.structured.body.operations if self.kind == "generic" else []
+        return any(op.name.startswith("math.") or op.name == "arith.divf" for op in body)
+
 
 @dataclass(eq=False)
 class Structured:
@@ -166,6 +172,12 @@ def nodes_of(results: Iterable[Node]) -> list[Node]:
         elif source not in order:
             pending.append((source, sources(source)))
     return list(order)
+
+
+def is_costly_after(node: Node, result: Node) -> bool:
+    """Whether an operation between a node and a result that depends on it is costly."""
+    before = set(nodes_of([node]))
+    return any(n.is_costly for n in nodes_of([result]) if n not in before)
 
 
 def sources(node: Node) -> Iterator[Node]:

@@ -2,7 +2,8 @@
 
 Lanes run along the innermost dimension. A tile's elements are loaded once; the two products are unrolled into additions and
 multiply-adds, in which zeros and ones of the matrix cost nothing; then every element goes to its place, through the epilogue if there is
-one.
+one. Where the epilogue is many instructions, and only a call knows how many elements are kept, elements wait in memory for a loop, so that
+there is one copy of the epilogue.
 """
 
 from collections.abc import Sequence
@@ -11,14 +12,15 @@ from math import prod
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.kernel.access import split_exactly
-from relayc.pipelines.kernel.graph import Kernel, NotStructured
+from relayc.pipelines.kernel.graph import Kernel, NotStructured, is_costly_after
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.kernel.tile_transform import TileTransform, match
 from relayc.pipelines.kernel.window import number
 from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
 from relayc.pipelines.schedule.tuning import Tuning, grains
 from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit, nest
+from relayc.pipelines.tir import emit, nest, vectors
+from relayc.pipelines.tir.buffers import local_buffer
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, bounds, minimum, proves
 
@@ -38,7 +40,11 @@ def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> S
 
 
 class _Emission:
-    """Points are indices by the positions of loops of the transform."""
+    """Points are indices by the positions of loops of the transform.
+
+    Attributes:
+      tile: where the elements of a tile wait for the epilogue; None where they go through it in registers.
+    """
 
     def __init__(self, transform: TileTransform, evaluator: Evaluator, output: ir.Value, target: Target) -> None:
         self.t, self.evaluator, self.output = transform, evaluator, output
@@ -48,6 +54,7 @@ class _Emission:
         self.width = min(target.lanes(transform.node.element.width), self.lanes)
         if self.lane_dim in (transform.a, transform.b) or self.lanes % self.width:
             raise NotStructured("lanes that do not divide the innermost dimension")
+        self.tile: ir.Value | None = None
 
     @property
     def work(self) -> Size:
@@ -62,7 +69,13 @@ class _Emission:
         variables = [Var(0, extents[d] - 1, name="p") for d in outer]
         point = {d: Index.of(v) for d, v in zip(outer, variables, strict=True)}
         work = self.work
-        nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, lambda: self._inner(point, inner), work=work, grain=grain)
+        nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, lambda: self._task(point, inner), work=work, grain=grain)
+
+    def _task(self, point: dict[int, Index], inner: int | None) -> None:
+        is_static = all(isinstance(extent, int) for extent in self.structured.extents)
+        if not is_static and is_costly_after(self.t.node, self.t.root):
+            self.tile = local_buffer(len(self.t.matrix) ** 2 * self.width, self.t.node.element)
+        self._inner(point, inner)
 
     def _inner(self, point: dict[int, Index], inner: int | None) -> None:
         """The last tile loop: its ends apart, where a padding or a crop is, so that the tiles between need no checks."""
@@ -139,6 +152,9 @@ class _Emission:
         return emit.broadcast(emit.number(value, emit.element_of(type_)), self.width)
 
     def _store(self, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
+        if self.tile is not None:
+            self._store_in_loops(self.tile, point, values)
+            return
         rows, columns = self._kept(point, self.t.a), self._kept(point, self.t.b)
         for p, line in enumerate(values):
             if rows is not None and p >= rows:
@@ -150,18 +166,37 @@ class _Emission:
             else:
                 nest.when(guard, self.evaluator, store)
 
+    def _store_in_loops(self, tile: ir.Value, point: dict[int, Index], values: list[list[ir.Value]]) -> None:
+        """The epilogue of the elements of a tile that are kept, in a loop over its rows and one over those of a row."""
+        size = len(values)
+        for n, value in enumerate(v for line in values for v in line):
+            vectors.store(value, tile, Index(n * self.width))
+        p, q = Var(0, size - 1, name="p"), Var(0, size - 1, name="q")
+        rows, columns = self._count(point, self.t.a), self._count(point, self.t.b)
+        with emit.for_loop(0, rows, 1, p), emit.for_loop(0, columns, 1, q), self.evaluator.scope():
+            value = vectors.load(tile, Index(0, {p: size * self.width, q: self.width}), self.width)
+            self._store_element(point, Index.of(p), Index.of(q), value)
+
+    def _count(self, point: dict[int, Index], loop: int) -> ir.Value:
+        """How many rows of the matrix have results that are kept at a tile."""
+        kept, size = self._kept(point, loop), number(self.structured.extents[loop])
+        if kept is not None:
+            return emit.index_constant(kept)
+        tile, extent = self.t.crop[loop]
+        return emit.smaller(emit.materialize(point.get(tile, Index()) * -size + extent), size)
+
     def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value], checked: bool) -> None:
         """A row of a tile; `checked` where the running program knows how many of it are kept."""
         for q, value in enumerate(line):
-            store = partial(self._store_element, point, p, q, value)
+            store = partial(self._store_element, point, Index(p), Index(q), value)
             guard = self._guard(point, self.t.b, q) if checked else None
             if guard is None:
                 store()
             else:
                 nest.when(guard, self.evaluator, store)
 
-    def _store_element(self, point: dict[int, Index], p: int, q: int, value: ir.Value) -> None:
-        at = {**point, self.t.a: Index(p), self.t.b: Index(q)}
+    def _store_element(self, point: dict[int, Index], p: Index, q: Index, value: ir.Value) -> None:
+        at = {**point, self.t.a: p, self.t.b: q}
         indices = self.structured.output_indices(self.t.node.position, [at.get(d, Index()) for d in range(len(self.structured.extents))])
         self.evaluator.remember(self.t.node, indices, value)
         root = reshape(indices, self.t.node.shape, self.t.whole, split_exactly)

@@ -48,11 +48,10 @@ class AcrossRows:
         columns is a whole one, and columns are finished in registers.
     """
 
-    def __init__(self, micro: Microkernel, sums: Sums) -> None:
+    def __init__(self, micro: Microkernel, sums: Sums, is_costly: bool) -> None:
         self.micro, self.sums, self.lanes = micro, sums, micro.tile.lanes
-        c = micro.c
-        is_whole = c.column_extent % self.lanes == 0
-        self.block = None if is_whole else local_buffer(self.lanes * self.lanes, sums.element)
+        is_whole = micro.c.column_extent % self.lanes == 0
+        self.block = None if is_whole and not is_costly else local_buffer(self.lanes * self.lanes, sums.element)
 
     def finish(self, low: ir.Value, end: ir.Value, place: Callable[[Index], Index], point: Point) -> None:
         """Emits the epilogue of the rows from `low` up to `end` for the columns of a panel, from `point[COLUMN]` on.

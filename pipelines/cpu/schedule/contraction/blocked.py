@@ -31,7 +31,7 @@ from relayc.pipelines.cpu.schedule.contraction.plan import BUSY_ROWS, PLACE_BYTE
 from relayc.pipelines.cpu.schedule.contraction.row_table import rows_of_table
 from relayc.pipelines.cpu.schedule.contraction.rows import row_copy
 from relayc.pipelines.cpu.schedule.contraction.tasks import Task, TaskNest
-from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, LONG, Blocks
+from relayc.pipelines.cpu.schedule.contraction.tile import FEWEST_TILES, Blocks
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.schedule.strategy import Body
@@ -72,7 +72,7 @@ class BlockedNest(TaskNest):
         self.finishes_across = finishes_across(plan)
         self.finishes_tiles = not self.finishes_across and (not self.is_covered or stores_across(c) or c.root is c.node)
         shares_code = c.root is not c.node or (self._has_whole_panels and plan.panels * tile.width != c.column_extent)
-        by_rows = self.is_covered and not stores_across(c) and shares_code and guess(c.depth) >= LONG
+        by_rows = self.is_covered and not stores_across(c) and shares_code and plan.may_keep_sums
         self.finishes_rows = self.chunks == 1 and (by_rows or self.finishes_across)
         self.keeps_sums = self.chunks != 1 or self.finishes_rows
         self.sums_pitch = tile.width if self.finishes_rows else blocks.panels * tile.width
@@ -123,7 +123,8 @@ class BlockedNest(TaskNest):
         if self.keeps_sums:
             self.sums = local_buffer(self._most_slots() * self.sums_pitch, self.c.node.element)
         if self.finishes_across:
-            self.across = AcrossRows(self.micro, Sums(self.sums, self.sums_pitch, self.c.node.element))
+            sums = Sums(self.sums, self.sums_pitch, self.c.node.element)
+            self.across = AcrossRows(self.micro, sums, self.plan.has_costly_epilogue)
 
     # ---- B
 

@@ -127,6 +127,7 @@ class Cover:
       slots: rows of all tiles, so that rows of which there are several count as often.
       last: slot at which the last tile begins.
       steps: how far rows of a lower tile are behind its first one: 0, 1, ..., and not behind the last row.
+      excess: how far slots of the last tile are behind their rows: not, where it is the only one.
     """
 
     rows: Size
@@ -136,6 +137,7 @@ class Cover:
     slots: Index
     last: ir.Value
     steps: tuple[Index, ...]
+    excess: ir.Value
 
     def start(self, slot: Index, height: int) -> Index:
         """The row at which a tile begins, of the slot where it begins."""
@@ -161,12 +163,7 @@ class Cover:
         """The slot of a row."""
         value = emit.materialize(row)
         behind = emit.compare("sge", value, self.last)
-        return Index.of(Var(0, self.slots.bounds()[1], emit.select(behind, emit.arith("addi", value, self._excess()), value), name="slot"))
-
-    def _excess(self) -> ir.Value:
-        """How far slots of the last tile are behind their rows: not, where it is the only one."""
-        only = emit.compare("eq", self.last, emit.index_constant(0))
-        return emit.select(only, emit.index_constant(0), emit.materialize(self.slots - self.rows))
+        return Index.of(Var(0, self.slots.bounds()[1], emit.select(behind, emit.arith("addi", value, self.excess), value), name="slot"))
 
 
 def cover(rows: Size, heights: Heights) -> Cover:
@@ -202,7 +199,9 @@ def cover(rows: Size, heights: Heights) -> Cover:
         last = emit.select(some, emit.materialize(behind - size), last)
         slots = index(emit.materialize(behind), "slots")
     steps = (Index(), *(_step(rows, n) if heights.repeats else Index(n) for n in range(1, max(sizes[1:], default=1))))
-    return Cover(rows, height, full, tuple(low), slots, last, steps)
+    only = emit.compare("eq", last, emit.index_constant(0))
+    excess = emit.select(only, emit.index_constant(0), emit.materialize(slots - rows))
+    return Cover(rows, height, full, tuple(low), slots, last, steps, excess)
 
 
 def _step(rows: Size, count: int) -> Index:

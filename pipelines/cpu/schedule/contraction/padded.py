@@ -10,7 +10,7 @@ from relayc.pipelines.cpu.schedule.contraction.microkernel import Columns, Micro
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
 from relayc.pipelines.cpu.schedule.contraction.plan import Plan, Source
 from relayc.pipelines.cpu.schedule.contraction.strips import FIRST, RowCover, Strip, StripCopy
-from relayc.pipelines.cpu.schedule.contraction.tile import LONG, PARALLEL_TASKS
+from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
 from relayc.pipelines.kernel.access import MergedLoop
 from relayc.pipelines.kernel.index import Index, Var, linearize
 from relayc.pipelines.schedule.strategy import Body
@@ -110,7 +110,7 @@ class PaddedNest(ContractionNest):
         width, most_rows = self.tile.width, max(self.row_cover.most_rows, self.tile.rows)
         self.sums = Sums(local_buffer(most_rows * width, self.c.node.element), width, self.c.node.element)
         if self.finishes_across:
-            self.across = AcrossRows(micro, self.sums)
+            self.across = AcrossRows(micro, self.sums, self.plan.has_costly_epilogue)
 
     @property
     def keeps_sums(self) -> bool:
@@ -120,7 +120,7 @@ class PaddedNest(ContractionNest):
     @property
     def keeps_all_sums(self) -> bool:
         """Whether those of whole tiles do, too: where these are stored across rows, and where it takes a small part of their time."""
-        return self.finishes_across or (self.keeps_sums and guess(self.c.depth) >= LONG)
+        return self.finishes_across or (self.keeps_sums and self.plan.may_keep_sums)
 
     def _row_of_call(self, micro: Microkernel, var: Var, sweep: Sweep, ahead: Index | None, point: Point) -> None:
         """The tiles of a row whose length only a call knows: those at its ends in strips, and those between."""

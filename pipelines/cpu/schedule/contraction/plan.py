@@ -5,6 +5,7 @@ from enum import Enum
 
 from relayc.pipelines.cpu.schedule.contraction.tile import (
     FEWEST_TILES,
+    LONG,
     MOST_SETS,
     NEAR_LINE,
     NO_WAITS,
@@ -14,7 +15,7 @@ from relayc.pipelines.cpu.schedule.contraction.tile import (
     typical_rows,
 )
 from relayc.pipelines.kernel.contraction import Contraction
-from relayc.pipelines.kernel.graph import Kernel, Node, memory_of
+from relayc.pipelines.kernel.graph import Kernel, Node, is_costly_after, memory_of
 from relayc.pipelines.memory import align
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.pipelines.schedule.turns import is_repeated
@@ -79,6 +80,16 @@ class Plan:
     def has_masks(self, node: Node) -> bool:
         """Whether the target reads and writes some lanes of a vector of elements of a node by one instruction each."""
         return 0 < self.mask_bits <= node.element.width
+
+    @property
+    def has_costly_epilogue(self) -> bool:
+        """Whether the epilogue of a vector is many instructions, of which one copy is better than one for each sum of a tile."""
+        return is_costly_after(self.contraction.node, self.contraction.root)
+
+    @property
+    def may_keep_sums(self) -> bool:
+        """Whether sums may wait in memory for the epilogue: it takes a small part of the time of a long reduction or a costly epilogue."""
+        return guess(self.contraction.depth) >= LONG or self.has_costly_epilogue
 
     @property
     def masks_columns(self) -> bool:

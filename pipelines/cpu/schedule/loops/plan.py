@@ -190,7 +190,7 @@ def _stash(node: Node, reductions: Sequence[Node], memory: Sequence[Node], place
             and candidate.shape == node.shape
             and candidate.element == node.element
             and candidate is not node
-            and _is_costly(candidate)
+            and candidate.is_costly
         ):
             # What follows the reductions.
             analysis = Analysis([*memory, candidate])
@@ -199,7 +199,3 @@ def _stash(node: Node, reductions: Sequence[Node], memory: Sequence[Node], place
             if found and all(key == place.key for key in found) and not analysis.found.irregular:
                 return candidate
     return None
-
-
-def _is_costly(node: Node) -> bool:
-    return any(op.name.startswith("math.") or op.name == "arith.divf" for op in node.structured.body.operations)

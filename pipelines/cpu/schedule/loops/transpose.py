@@ -66,9 +66,9 @@ def find_turned(loops: Sequence[MergedLoop], accesses: Accesses, store: Index, w
 
 
 def smaller_tiles(turned: Turned) -> list[Turned]:
-    """Tiles for fewer elements than one takes, larger ones first."""
+    """Tiles for fewer elements than one takes: the smallest, as each is code of its own for a short time."""
     rows = turned.chunk * turned.lanes * turned.along
-    return [replace(turned, lanes=n, across=1, along=1, chunk=rows // n) for n in (8, 4) if n < turned.lanes]
+    return [replace(turned, lanes=4, across=1, along=1, chunk=rows // 4)] if turned.lanes > 4 else []
 
 
 def emit_turned(turned: Turned, evaluator: Evaluator, across: Index, along: Index, assign: Assign, store: Store) -> None:

@@ -1,11 +1,13 @@
 """Loops over symbolic sizes reach LLVM with the hint to leave them as they are; static ones do not."""
 
+import numpy as np
 import pytest
 from symbolic_kernels import with_sizes
 
 import relayc
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
+from relayc.pipelines.cpu import engine
 from relayc.pipelines.cpu.loop_hints import keep_loops
 
 TEXT = """func.func @main(%x: tensor<?x768xf32, ["n"]> {relay.name = "x"}) -> tensor<?x768xf32, ["n"]> {
@@ -54,3 +56,32 @@ def test_loops_of_few_iterations_are_left_to_llvm_where_their_body_is_short(oper
         module = ir.Module.parse(text)
         assert keep_loops(module)
     assert ("llvm.loop_annotation" in str(module)) == is_kept
+
+
+@pytest.mark.parametrize(("size", "levels"), [("n", [1, 3]), (64, [3])])
+def test_llvm_optimizes_where_it_has_loops_of_its_own(size: str | int, levels: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort has loops without vectors, a softmax of a symbolic number of rows has none. Each kernel is compiled by itself."""
+    found, call = set(), engine._call
+
+    def spy(name: str, *arguments: object) -> object:
+        if name == "mlirExecutionEngineCreate":
+            found.add(arguments[1])
+        return call(name, *arguments)
+
+    monkeypatch.setattr(engine, "_call", spy)
+    monkeypatch.setattr(engine, "MIN_PART_OPS", 1)
+    monkeypatch.setattr(engine, "usable_cpus", lambda: 2)
+    program = relayc.Program(dims={"n": (1, 100)})
+
+    @program.function(x=relayc.TensorType((size, 64), "float32"))
+    def main(x):  # type: ignore[no-untyped-def] # of values that are being built
+        return program.op.nn.softmax(x), program.op.sort(x)
+
+    module = relayc.compile(program, "cpu -num-threads=2", cache=False)
+    assert sorted(found) == levels
+    x = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    powers = np.exp(x.astype(np.float64))
+    softmax, ordered = module["main"](x)
+    assert np.array_equal(ordered, np.sort(x))
+    # Exponentials and their sum of 64 positive terms, to some units in the last place.
+    np.testing.assert_allclose(softmax, powers / powers.sum(-1, keepdims=True), rtol=2e-6)

@@ -10,7 +10,7 @@ from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
 from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
 from relayc.pipelines.cpu.schedule.bf16 import amx, dot
 from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
-from relayc.pipelines.cpu.schedule.contraction import inner_products, products
+from relayc.pipelines.cpu.schedule.contraction import inner_products
 from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
 from relayc.pipelines.cpu.schedule.contraction.tile import PARALLEL_TASKS
@@ -128,14 +128,6 @@ TABLE = (
         "2 columns or more",
         "all of 16 bits or more (sums)",
         (*_TILES, _TASKS),
-    ),
-    Entry(
-        "products",
-        products.schedule_products,
-        "dense, matmul, conv without padding and what follows elementwise",
-        "a parameter on one side, sizes that are numbers; asked only where it is named",
-        "all of 16 bits or more (sums)",
-        _TILES,
     ),
     Entry(
         "window_channels",

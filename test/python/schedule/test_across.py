@@ -65,7 +65,8 @@ def test_every_remainder_of_rows(channels, columns, taps, epilogue, ndim, mcpu, 
     compiled = relayc.compile(onnx.load_from_string(content), target, cache=False)
     assert finished, [kernel.schedule for kernel in compiled.kernels]
     lanes = 16 if mcpu is None and relayc.Target("cpu").vector_bytes == 64 else 8
-    assert all((block is not None) == (columns % lanes != 0) for block in finished)
+    # Columns wait in memory where the last vector of them is not whole, and for the one copy of a costly epilogue.
+    assert all((block is not None) == (columns % lanes != 0 or epilogue == "sigmoid") for block in finished)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(3)
     for n in LENGTHS:

@@ -9,10 +9,7 @@ import relayc
 from relayc import te
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.cpu.schedule.contraction.products import _digits
 from relayc.pipelines.instruments import KeepSchedules
-from relayc.pipelines.kernel.body import NotStructured
-from relayc.pipelines.kernel.index import Index, Var
 from relayc.pipelines.passes import PassContext
 from relayc.pipelines.schedule.choice import schedule_kernel
 from relayc.pipelines.schedule.table import tuning_for
@@ -178,26 +175,3 @@ def test_vectors_are_masked_where_the_target_masks_such_elements(mcpu: str, mask
             text = scheduled(te.create_prim_func([x, y]), [], Target("cpu", mcpu=mcpu))
             assert ("vector.maskedload" in text) == (dtype in masked), f"{dtype} {y}"
             assert ("memref.load %arg0" in text) == (dtype not in masked), f"{dtype} {y}"
-
-
-ROW, COLUMN, UNIT = Var(0, 2, name="i"), Var(0, 3, name="j"), Var(0, 0, name="unit")
-
-
-@pytest.mark.parametrize(
-    ("index", "extent", "digits"),
-    [
-        (Index(0, {ROW: 4, COLUMN: 1, UNIT: 7}), 12, [(ROW, 4), (COLUMN, 1)]),
-        (Index(), 1, []),
-        (Index(1, {ROW: 4, COLUMN: 1}), 12, None),
-        (Index(0, {ROW: 2}), 6, None),
-        (Index(0, {ROW: 4, COLUMN: 1}), 16, None),
-        (Index(0, {ROW: 3, COLUMN: 1}), 9, None),
-    ],
-    ids=str,
-)
-def test_digits_of_an_index_that_reaches_all_of_an_extent(index, extent, digits):
-    if digits is None:
-        with pytest.raises(NotStructured, match="a part of a tensor"):
-            _digits(index, extent)
-    else:
-        assert _digits(index, extent) == digits

@@ -131,6 +131,36 @@ def test_transforms_at_all_scales_are_the_same_kernels() -> None:
         assert rows["merged"] == rows["apart"]
 
 
+def test_elements_of_a_symbolic_tile_share_a_costly_epilogue() -> None:
+    """Sizes around that of a tile, of which some rows or columns are cropped, and beyond 1,024."""
+    rng = np.random.default_rng(5)
+
+    def weight(o: int, i: int, k: int) -> np.ndarray:
+        return (rng.standard_normal((o, i, k, k)) / np.sqrt(i * k * k)).astype(np.float32)
+
+    weights, bias = [weight(32, 8, 1), weight(48, 32, 3), weight(8, 48, 1)], rng.standard_normal((48, 1, 1)).astype(np.float32)
+    program = relayc.Program(dims={"h": (1, 2000), "w": (1, 2000)})
+    op = program.op
+
+    @program.function(x=relayc.TensorType((1, 8, "h", "w"), "float32"))
+    def main(x):  # type: ignore[no-untyped-def] # of values that are being built
+        y = op.nn.conv2d(op.nn.conv2d(x, weights[0]), weights[1], padding=(1, 1, 1, 1)) + bias
+        return op.nn.conv2d(y * op.sigmoid(y), weights[2])
+
+    with relayc.PassContext(3, required_pass=["Winograd", "AlterOpLayout"]):
+        module = relayc.compile(program)
+        tir = str(relayc.compile(program, stop_after="tir").module)
+    with relayc.PassContext(3, disabled_pass=["Winograd", "AlterOpLayout"]):
+        direct = relayc.compile(program)
+    (transform,) = (text for text in tir.split("func.func") if "@fused_winograd_output_transform" in text and "math." in text)
+    # Tiles at the ends of a row, and those between.
+    assert transform.count("math.exp") == 2
+    for size in ((1, 1), (3, 4), (4, 5), (7, 8), (9, 16), (2, 1031), (1027, 3)):
+        x = rng.standard_normal((1, 8, *size)).astype(np.float32)
+        expected = direct["main"](x)
+        np.testing.assert_allclose(module["main"](x), expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
+
+
 def test_operations_are_counted_by_the_definition_of_a_convolution() -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((1, 32, 32, 32)).astype(np.float32)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.kernel.body import Constant, LoopIndex
 from relayc.pipelines.kernel.graph import Node, NotStructured, Structured
 from relayc.pipelines.kernel.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.tir import emit, vectors
@@ -260,6 +261,9 @@ class Evaluator:
         split = index.split(divisor)
         if split is not None:
             return split[want == "remainder"]
+        return self.once((want, index.key, divisor), lambda: self._divided(index, divisor, want))
+
+    def _divided(self, index: Index, divisor: Size, want: str) -> Index:
         value = self.index_value(index)
         by = emit.index_constant(divisor)
         if emit.is_vector(value):
@@ -382,56 +386,53 @@ class Evaluator:
 
     def _body(self, node: Node, point: Sequence[Index], accumulators: Sequence[ir.Value | None]) -> Call[list[ir.Value]]:
         structured = node.structured
-        arguments = list(structured.block.arguments)
-        values: dict[ir.Value, ir.Value] = {}
-        for argument, accumulator in zip(arguments[len(structured.inputs) :], accumulators, strict=True):
-            values[argument] = accumulator
-        for argument, source, amap in zip(arguments, structured.inputs, structured.maps, strict=False):
-            if next(iter(argument.uses), None) is not None:
-                values[argument] = yield self._at(source, self.apply(amap, point) if source.shape else [])
-        return (yield from self._clone(structured, point, values))
+        values: dict[int, ir.Value] = dict(enumerate(accumulators, len(structured.inputs)))
+        for number, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=False)):
+            if number in structured.body.used:
+                values[number] = yield self._at(source, self.apply(amap, point) if source.shape else [])
+        return (yield from self._compute(structured, point, values))
 
-    def clone(self, structured: Structured, point: Sequence[Index], values: dict[ir.Value, ir.Value]) -> list[ir.Value]:
-        """Clones the operations of a body with scalars widened to vectors where an operand is one; gives what it yields."""
-        return trampoline(self._clone(structured, point, values))
+    def compute(self, structured: Structured, point: Sequence[Index], values: dict[int, ir.Value]) -> list[ir.Value]:
+        """Emits the operations of a body, where `values` are its arguments by their numbers; gives what it yields."""
+        return trampoline(self._compute(structured, point, values))
 
-    def _clone(self, structured: Structured, point: Sequence[Index], values: dict[ir.Value, ir.Value]) -> Call[list[ir.Value]]:
-        contract = "reduction" in structured.iterators
-        for op in structured.block.operations:
-            name = op.operation.name
-            operands = list(op.operation.operands)
-            if name == "linalg.yield":
-                return [self._operand(v, values, structured) for v in operands]
-            result = op.operation.results[0]
-            if name == "linalg.index":
-                values[result] = self.index_value(point[ir.IntegerAttr(op.attributes["dim"]).value])
-                values[("index", result)] = point[ir.IntegerAttr(op.attributes["dim"]).value]
-            elif name == "tensor.extract":
-                at = [values.get(("index", v)) or self.opaque(self._operand(v, values, structured)) for v in operands[1:]]
-                values[result] = yield self._at(structured.captured[operands[0]], at)
-            elif name == "arith.constant":
-                values[result] = emit.constant(op.attributes["value"], result.type)
+    def _compute(self, structured: Structured, point: Sequence[Index], values: dict[int, ir.Value]) -> Call[list[ir.Value]]:
+        body, fast = structured.body, {}
+        if "reduction" in structured.iterators:
+            fast = {"fastmath": emit.parsed("#arith.fastmath<contract>")}
+        for number, op in enumerate(body.operations, body.arguments):
+            if op.name == "tensor.extract":
+                source, *indices = op.operands
+                values[number] = yield self._at(source, [self._index(v, point, values) for v in indices])
             else:
-                values[result] = self._widened(op.operation, [self._operand(v, values, structured) for v in operands], contract)
-        raise NotStructured("a body without linalg.yield")
+                attributes = op.attributes | (fast if op.name in ("arith.mulf", "arith.addf") else {})
+                values[number] = self.operation(op.name, op.type, [self._operand(v, point, values) for v in op.operands], attributes)
+        return [self._operand(v, point, values) for v in body.yielded]
 
-    def _operand(self, value: ir.Value, values: dict[ir.Value, ir.Value], structured: Structured) -> ir.Value:
-        if value not in values and value in structured.sizes:
-            values[value] = emit.index_constant(structured.sizes[value])
-        elif value not in values:  # defined outside the body: a constant of the kernel
-            owner = value.owner
-            if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name != "arith.constant":
-                raise NotStructured(f"a body that uses {value}")
-            values[value] = emit.constant(owner.operation.attributes["value"], value.type)
-        return values[value]
+    def _index(self, operand: Any, point: Sequence[Index], values: dict[int, ir.Value]) -> Index:
+        """An operand that is an index."""
+        if isinstance(operand, LoopIndex):
+            return point[operand.dim]
+        return operand if isinstance(operand, Index) else self.opaque(values[operand])
 
-    def _widened(self, op: ir.Operation, operands: list[ir.Value], contract: bool) -> ir.Value:
-        result = op.results[0].type
-        if any(emit.is_vector(v) for v in operands):
-            condition = op.name == "arith.select" and not emit.is_vector(operands[0])
-            operands = [v if i == 0 and condition else emit.broadcast(v, self.width) for i, v in enumerate(operands)]
+    def _operand(self, operand: Any, point: Sequence[Index], values: dict[int, ir.Value]) -> ir.Value:
+        if isinstance(operand, int):
+            return values[operand]
+        if isinstance(operand, Constant):
+            return emit.constant(operand.attribute, operand.type)
+        index = self._index(operand, point, values)
+        return self.once(("index", index.key, self.width), lambda: self.index_value(index))
+
+    def operation(self, name: str, result: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]) -> ir.Value:
+        """An operation on elements, or on vectors of them where an operand is one."""
+        if any(map(emit.is_vector, operands)):
+            is_choice = name == "arith.select" and not emit.is_vector(operands[0])
+            operands = [v if is_choice and i == 0 else self.broadcast(v) for i, v in enumerate(operands)]
             result = emit.vector_of(self.width, result)
-        attributes = dict(op.attributes.items())
-        if contract and op.name in ("arith.mulf", "arith.addf"):
-            attributes["fastmath"] = emit.parsed("#arith.fastmath<contract>")
-        return emit.create(op.name, [result], operands, attributes)
+        return emit.create(name, [result], operands, attributes)
+
+    def broadcast(self, value: ir.Value) -> ir.Value:
+        """A scalar in all lanes; vectors as they are."""
+        if self.width == 1 or emit.is_vector(value):
+            return value
+        return self.once(("broadcast", value, self.width), lambda: emit.broadcast(value, self.width))

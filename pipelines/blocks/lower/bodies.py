@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.blocks.buffers import allocation_name
@@ -19,8 +19,6 @@ from relayc.pipelines.kernel.index import Index, Var, strides_of, weighted
 from relayc.pipelines.tir import emit, nest, vectors
 from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size, exact, proves
-
-Made = TypeVar("Made")
 
 
 @dataclass
@@ -141,11 +139,9 @@ class Bodies:
     def __init__(self, storage: dict[ir.Value, Storage]) -> None:
         self.storage = storage
         self.evaluator = Evaluator({})
-        self.scopes: list[dict[Hashable, Any]] = [{}]
         self._lanes: dict[int, Lanes] = {}
         self._bases: dict[tuple[Place, object], Index] = {}
         self._programs: dict[tuple[str, bool], list[Step]] = {}
-        self._wide: dict[tuple[ir.Type, int], ir.Type] = {}
         self._held: list[Callable[[], None]] | None = None
 
     def lanes_of(self, width: int) -> Lanes:
@@ -154,31 +150,9 @@ class Bodies:
             self._lanes[width] = Lanes(Var(0, width - 1, name="lane"), width)
         return self._lanes[width]
 
-    def wide_type(self, element: ir.Type) -> ir.Type:
-        """A vector of an element type with the lanes that there are now."""
-        key = element, self.evaluator.width
-        if key not in self._wide:
-            self._wide[key] = emit.vector_of(self.evaluator.width, element)
-        return self._wide[key]
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        self.scopes.append({})
-        with self.evaluator.scope():
-            yield
-        self.scopes.pop()
-
     def along(self, lanes: Lanes | None) -> "_Along":
         """In it the evaluator reads and writes vectors along lanes."""
         return _Along(self.evaluator, lanes)
-
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` emitted for a key in this scope or one around it; else it emits that now."""
-        for scope in reversed(self.scopes):
-            if key in scope:
-                return scope[key]
-        made = self.scopes[-1][key] = make()
-        return made
 
     # ---- indices
 
@@ -202,11 +176,10 @@ class Bodies:
 
     def _times(self, var: Var, factor: Size, point: Mapping[Var, Point]) -> Index:
         if isinstance(var, Divided):
-            index = self.at(var.index, point)
-            return self.once((var.kind, index.key, var.divisor), lambda: self.evaluator.divide(index, var.divisor, var.kind)) * factor
+            return self.evaluator.divide(self.at(var.index, point), var.divisor, var.kind) * factor
         if isinstance(var, Extremal):
             a, b = self.at(var.a, point), self.at(var.b, point)
-            return self.once((var.kind, a.key, b.key), lambda: self._extremal(var, a, b)) * factor
+            return self.evaluator.once((var.kind, a.key, b.key), lambda: self._extremal(var, a, b)) * factor
         value = point[var]
         if isinstance(value, Index):
             return value * factor
@@ -344,7 +317,7 @@ class Bodies:
             width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
             key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
             offset = lambda: found  # noqa: E731 (an argument)
-        return self.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
+        return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
 
     def _clipped(self, index: Index, extent: Size) -> Index:
         """An index that is inside: itself, or the nearest."""
@@ -531,18 +504,9 @@ class _Body:
         return self.evaluator.index_value(self.bodies.at(operand, self.point))
 
     def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
-        """An operation on values, widened to vectors where one is a vector."""
-        if self.evaluator.width > 1 and any(map(emit.is_vector, operands)):
-            scalar = name == "arith.select" and not emit.is_vector(operands[0])
-            operands = [v if scalar and i == 0 else self._wide(v) for i, v in enumerate(operands)]
-            result = self.bodies.wide_type(result)
-        return self.bodies.once((name, key, result, *operands), lambda: emit.create(name, [result], operands, attributes))
-
-    def _wide(self, value: ir.Value) -> ir.Value:
-        if emit.is_vector(value):
-            return value
-        width = self.evaluator.width
-        return self.bodies.once(("broadcast", value, width), lambda: emit.broadcast(value, width))
+        """An operation on values, once for the same values."""
+        make = lambda: self.evaluator.operation(name, result, operands, attributes)  # noqa: E731 (an argument)
+        return self.evaluator.once((name, key, self.evaluator.width, *operands), make)
 
 
 def same_place(a: Place, b: Place) -> bool:

@@ -205,7 +205,7 @@ class DeviceFunction(Function):
         attributions = [*map(wanted.__getitem__, apart), *([(arena.size, ir.IntegerType.get_signless(8))] if arena.size else [])]
         sizes = {axis: loop.extent for axis, loop in found.axes.items()}
         grid, threads = ([sizes.get(f"{what}Idx.{axis}", 1) for axis in "xyz"] for what in ("block", "thread"))
-        with self.bodies.scope(), launch(grid, [int(n) for n in threads], attributions) as made:
+        with self.bodies.evaluator.scope(), launch(grid, [int(n) for n in threads], attributions) as made:
             memories = dict(zip(apart, made.shared, strict=False))
             memories |= {b: arena.view(made.shared[-1], b, *wanted[b]) for b in arena.tensors}
             for buffer, memory in memories.items():

@@ -176,7 +176,7 @@ class Emission:
         inside = replace(state, point={**state.point, **point}, run=object())
 
         def body() -> None:
-            with self.bodies.scope(), self._isolated():
+            with self.bodies.evaluator.scope(), self._isolated():
                 self.begin([n.loop.name for n in chain if n.loop.extent != 1][-1], inside)
                 self._iteration(chain, inside, init)
 
@@ -236,7 +236,7 @@ class Emission:
         """Code in a branch, which only stores to memory."""
 
         def branch() -> None:
-            with self.bodies.scope(), self._isolated(), self.bodies.stores_at_once():
+            with self.bodies.evaluator.scope(), self._isolated(), self.bodies.stores_at_once():
                 code()
 
         return branch
@@ -336,7 +336,7 @@ class Emission:
                 inner.point = {**state.point, node.loop.var: Shifted(first, tile)}
             slots = [(sums.file, sums.file.slot(k * width, width)) for k in range(unroll)] if sums else []
             self._set(slots, values)
-            with self.bodies.scope(), self._anew(node):
+            with self.bodies.evaluator.scope(), self._anew(node):
                 inside(self._part(strip, [(at + k * width, width) for k in range(unroll)], inner))
             return [file.registers.value(slot) for file, slot in slots]
 
@@ -390,7 +390,7 @@ class Emission:
         with self._versions(node):
             start = low if isinstance(low, ir.Value) else emit.index_constant(low)
             loop = emit.for_loop(start, emit.materialize(high), 1, var, inits)
-            with self._anew(node), loop as made, self.bodies.scope():
+            with self._anew(node), loop as made, self.bodies.evaluator.scope():
                 self._set(carried, made.inner_iter_args if inits else [])
                 inside = self._at(state, node, Index.of(var))
                 if node.prefetch is not None and init is None:

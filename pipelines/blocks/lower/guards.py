@@ -175,7 +175,9 @@ class Guards:
         """The lanes at which an index is below a limit."""
         if index.coefficient(lanes.var) == 1 and not index.has_vector():
             count = Index(limit) - (index - Index(0, {lanes.var: 1}))
-            made = self.bodies.once(("mask", count.key, lanes.width), lambda: emit.first_lanes(emit.materialize(count), lanes.width))
+            made = self.bodies.evaluator.once(
+                ("mask", count.key, lanes.width), lambda: emit.first_lanes(emit.materialize(count), lanes.width)
+            )
         else:
             ends = emit.broadcast(emit.index_constant(limit), lanes.width)
             made = emit.compare("slt", self.bodies.evaluator.index_value(index), ends)

@@ -145,7 +145,7 @@ class LaunchEmission(Emission):
         uses = [use for node in nodes for use in _uses(node)]
 
         def inside() -> list[ir.Value]:
-            with self.bodies.scope(), self.bodies.stores_at_once():
+            with self.bodies.evaluator.scope(), self.bodies.stores_at_once():
                 code()
             return [file.registers.value(slot) for file, slot in carried]
 
@@ -289,11 +289,11 @@ class LaunchEmission(Emission):
     def _copies(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
         if node in self.boxes:
             inside = self._at(state, node, number)
-            with self._in_ring(node, turn), self.bodies.scope():
+            with self._in_ring(node, turn), self.bodies.evaluator.scope():
                 self.boxes[node].copy(inside, turn, lambda box: self._begin_of(box, inside))
             return
         self.is_asynchronous = node.is_asynchronous
-        with self._in_ring(node, turn), self.bodies.scope():
+        with self._in_ring(node, turn), self.bodies.evaluator.scope():
             self.emit(node.copies, self._at(state, node, number))
         self.is_asynchronous = False
 
@@ -386,7 +386,7 @@ class LaunchEmission(Emission):
         self._changed(use)
 
         def inside() -> None:
-            with self.bodies.scope(), self.bodies.stores_at_once():
+            with self.bodies.evaluator.scope(), self.bodies.stores_at_once():
                 code()
 
         nest.when(emit.all_of(conditions), self.bodies.evaluator, inside)

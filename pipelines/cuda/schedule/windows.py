@@ -232,14 +232,13 @@ class _Emission:
         w = self.w
         loops = {**point, **{axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None}}
         loop_point = w.loop_point(loops)
-        arguments = list(w.structured.block.arguments)
-        values = {arguments[-1]: total, arguments[w.position]: element}
+        values = {len(w.structured.inputs): total, w.position: element}
         for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
             if position in self.weights:
-                values[arguments[position]] = self._weight(position, loops, vector)
+                values[position] = self._weight(position, loops, vector)
             elif position != w.position and node.kind != "empty":
-                values[arguments[position]] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
-        return self.evaluator.clone(w.structured, loop_point, values)[0]
+                values[position] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
+        return self.evaluator.compute(w.structured, loop_point, values)[0]
 
     def _weight(self, position: int, loops: Point, vector: Index) -> ir.Value:
         weights = self.weights[position]

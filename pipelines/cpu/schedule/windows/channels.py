@@ -318,11 +318,10 @@ class _Emission:
         loops = {**point, w.channel: index}
         loops.update({axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None})
         loop_point = w.loop_point(loops)
-        arguments = list(w.structured.block.arguments)
-        values = {arguments[-1]: total, arguments[w.position]: self.evaluator.at(w.data, w.data_at(loops, *at))}
+        values = {len(w.structured.inputs): total, w.position: self.evaluator.at(w.data, w.data_at(loops, *at))}
         for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
             if position in self.weights:
-                values[arguments[position]] = self.weights[position].load(self.evaluator, loops, vector)
+                values[position] = self.weights[position].load(self.evaluator, loops, vector)
             elif position != w.position and node.kind != "empty":
-                values[arguments[position]] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
-        return self.evaluator.clone(w.structured, loop_point, values)[0]
+                values[position] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
+        return self.evaluator.compute(w.structured, loop_point, values)[0]

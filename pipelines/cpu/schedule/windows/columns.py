@@ -275,18 +275,17 @@ class _Emission:
         """Adds one row of the buffer to the places that use it: `users` are (place, row of taps)."""
         columns, structured = self.w.columns, self.w.structured
         sums = list(sums)
-        arguments = list(structured.block.arguments)
         for tap in range(columns.taps):
             quotient, phase = divmod(tap * columns.dilation, columns.stride)
             start = buffer_row * self.plan.row_pitch + (phase * self.plan.pitch + quotient) + column + Index.of(lane)
             for n, row_tap in users:
                 taps = ((columns.tap, Index(tap)), (self.w.rows.tap, row_tap))
                 loop_point = self.w.loop_point({**point, **{v: index for v, index in taps if v is not None}})
-                values = {arguments[-1]: sums[n], arguments[self.w.position]: self.evaluator.at(self.plane, [start + places[n][1]])}
+                values = {len(structured.inputs): sums[n], self.w.position: self.evaluator.at(self.plane, [start + places[n][1]])}
                 for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
                     if i != self.w.position and source.kind != "empty":
-                        values[arguments[i]] = self._factor(source, self.evaluator.apply(amap, loop_point))
-                sums[n] = self.evaluator.clone(structured, loop_point, values)[0]
+                        values[i] = self._factor(source, self.evaluator.apply(amap, loop_point))
+                sums[n] = self.evaluator.compute(structured, loop_point, values)[0]
         return sums
 
     def _factor(self, source: Node, indices: list[Index]) -> ir.Value:

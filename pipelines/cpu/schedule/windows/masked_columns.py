@@ -243,16 +243,15 @@ class _Emission:
             loop_point = w.loop_point({**row.point, **{v: index for v, index in loops if v is not None}})
             factors = self._factors(loop_point)
             for vector, total in enumerate(sums):
-                values = {**factors, structured.block.arguments[-1]: total}
-                values[structured.block.arguments[w.position]] = load(source, tap, vector)
-                sums[vector] = self.evaluator.clone(structured, loop_point, values)[0]
+                values = {**factors, len(structured.inputs): total, w.position: load(source, tap, vector)}
+                sums[vector] = self.evaluator.compute(structured, loop_point, values)[0]
         return sums
 
-    def _factors(self, loop_point: Sequence[Index]) -> dict[ir.Value, ir.Value]:
+    def _factors(self, loop_point: Sequence[Index]) -> dict[int, ir.Value]:
         """The other operands of the reduction at a tap, in all lanes."""
         structured, found = self.w.structured, {}
         for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
             if i != self.w.position and source.kind != "empty":
                 value = self.evaluator.at(source, self.evaluator.apply(amap, loop_point) if source.shape else [])
-                found[structured.block.arguments[i]] = emit.broadcast(value, self.lanes)
+                found[i] = emit.broadcast(value, self.lanes)
         return found

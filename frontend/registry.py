@@ -67,7 +67,7 @@ FRONTENDS: list[Frontend] = [
         (bytes, bytearray, memoryview, "onnx.ModelProto"),
         files="relayc.frontend.onnx.model:external_files",
     ),
-    Frontend("relay", "relayc.frontend.relay:from_relay", (".relay",), ("relayc.IRModule", "relayc.Program", "relayc.RelayModule")),
+    Frontend("relay", "relayc.frontend.relay:from_relay", (".relay", ".mlir"), ("relayc.IRModule", "relayc.Program", "relayc.RelayModule")),
 ]
 """The frontends; of several that take a model the last one does."""
 

@@ -161,9 +161,14 @@ def find_backend(kind: str) -> Backend:
     if kind not in _BACKENDS and kind in _HOMES:
         importlib.import_module(_HOMES[kind])
     if kind not in _BACKENDS:
-        known = sorted({*_BACKENDS, *_HOMES, *_ALIASES})
+        known = sorted({*target_kinds(), *_ALIASES})
         raise ValueError(f"target: expected a kind out of {', '.join(known)}, found {kind or 'nothing'}{nearest(kind, known)}")
     return _BACKENDS[kind]
+
+
+def target_kinds() -> list[str]:
+    """The kinds of targets that there are backends for."""
+    return sorted({*_BACKENDS, *_HOMES})
 
 
 def backend_modules() -> list[str]:

@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command `relayc`.
 
     relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it; or runs a library
@@ -5,7 +6,10 @@
     relayc compile MODEL   writes it as a library that runs where relayc is not installed
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
+    relayc targets         shows what programs can be compiled for
     relayc cache           shows the compiled programs that are kept on disk; relayc cache clear removes them
+
+argcomplete, where it is installed, completes commands and options in the shell.
 
 Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line.
 """
@@ -17,7 +21,8 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +39,10 @@ from relayc.runtime import GraphExecutorDebug, Module, Profile, load_module, set
 from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.symbolic import Range
-from relayc.tools import cache, device_code, opt
+from relayc.tools import cache, device_code, opt, targets
 from relayc.tools.bisect.command import add_options as add_bisect_options
 from relayc.tools.inputs import (
+    FILLS,
     load_inputs,
     output_file,
     parse_dim,
@@ -44,6 +50,7 @@ from relayc.tools.inputs import (
     parse_shape,
     parse_size,
     parse_specialize,
+    parse_tolerance,
     random_inputs,
     save_outputs,
     sizes_text,
@@ -52,6 +59,7 @@ from relayc.tools.inputs import (
     written,
 )
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
+from relayc.tools.settings import add_pass_options, pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 
 
@@ -66,11 +74,11 @@ def make_console(to_stderr: bool = False) -> Console:
 
 
 @contextmanager
-def import_progress() -> Iterator[Any]:
-    """A callback (done, total) that moves a progress bar on stderr; nothing is shown where stderr is not a terminal."""
+def import_progress(quiet: bool = False) -> Iterator[Any]:
+    """A callback (done, total) that moves a progress bar on stderr; nothing is shown where stderr is not a terminal, or `quiet`."""
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task("importing", total=None)
 
         def advance(done: int, total: int) -> None:
@@ -82,11 +90,11 @@ def import_progress() -> Iterator[Any]:
         yield advance
 
 
-def compile_with_progress(model: Any, **options: Any) -> Module:
-    """Compiles a model with options of `relayc.compile`; a progress bar shows how far it is."""
+def compile_with_progress(model: Any, quiet: bool = False, **options: Any) -> Module:
+    """Compiles a model with options of `relayc.compile`; a progress bar shows how far it is, unless `quiet`."""
     from relayc.pipelines.driver import compile as compile_
 
-    with import_progress() as progress:
+    with import_progress(quiet) as progress:
         return compile_(model, progress=progress, **options)
 
 
@@ -96,7 +104,7 @@ def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
         set_num_threads(arguments.threads)
     shapes, dims = dict(arguments.shape), dict(arguments.dim)
     options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
-    options |= {"precision": arguments.precision, "specialize": arguments.specialize}
+    options |= {"precision": arguments.precision, "specialize": arguments.specialize, "quiet": arguments.quiet}
     return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
 
 
@@ -106,7 +114,7 @@ def _module(arguments: argparse.Namespace) -> Module:
         return compile_model(arguments)
     parser = argparse.ArgumentParser()
     _add_compiler_options(parser)
-    ignored = ("model", "threads", "verbose")
+    ignored = ("model", "threads", "verbose", "quiet")
     given = [name for name, value in vars(parser.parse_args([""])).items() if name not in ignored and getattr(arguments, name) != value]
     if given:
         raise CommandError(f"--{given[0].replace('_', '-')} is for models that are compiled: {arguments.model} is a library")
@@ -123,8 +131,14 @@ def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> 
     if sizes:
         typical = [name for name in sizes if name not in given]
         chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""
-        console.print(f"sizes: {sizes_text(sizes)}{chosen}", markup=False)
-    return random_inputs(module.inputs, arguments.seed, sizes)
+        _say(f"sizes: {sizes_text(sizes)}{chosen}", arguments, console)
+    return random_inputs(module.inputs, arguments.seed, sizes, arguments.fill)
+
+
+def _say(text: str, arguments: argparse.Namespace, console: Console) -> None:
+    """Prints what nobody asked for, unless --quiet."""
+    if not arguments.quiet:
+        console.print(text, markup=False, soft_wrap=True)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
@@ -137,10 +151,10 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
     outputs = module.run(inputs)
     how = "from a library" if arguments.model.suffix == ".so" else f"compiled in {sum(module.stats.values()):.2f} s"
-    console.print(f"{arguments.model}: {len(module.kernels)} kernels, {how}")
+    _say(f"{arguments.model}: {len(module.kernels)} kernels, {how}", arguments, console)
     _print_precision(module, arguments, console)
     for spec in module.outputs:
-        console.print(f"output {spec.name}: {spec}", markup=False)
+        _say(f"output {spec.name}: {spec}", arguments, console)
     if arguments.outputs is not None:
         save_outputs(arguments.outputs, outputs)
     if arguments.repeat or arguments.duration:
@@ -150,7 +164,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.trace is not None:
         _trace(module, inputs, arguments.trace, console)
     if arguments.check:
-        _check(arguments.model, module.precision, inputs, outputs, console)
+        _check(arguments, module.precision, inputs, outputs, console)
 
 
 def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console: Console) -> None:
@@ -192,32 +206,46 @@ def _print_precision(module: Module, arguments: argparse.Namespace, console: Con
     """Says what was computed in where that was asked for."""
     if arguments.precision != "f32":
         why = "" if module.precision == arguments.precision else f": the target has no instructions for {arguments.precision}"
-        console.print(f"precision {module.precision}{why}")
+        _say(f"precision {module.precision}{why}", arguments, console)
 
 
 def _print_latency(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
-    seconds: list[float] = []
     for _ in range(arguments.warmup):
         module.run(inputs)
-    end = time.perf_counter() + arguments.duration
-    while len(seconds) < arguments.repeat or time.perf_counter() < end:
-        start = time.perf_counter()
-        module.run(inputs)
-        seconds.append((time.perf_counter() - start) * 1e3)
+    callers = arguments.concurrency
+    begin = time.perf_counter()
+
+    def call(runs: int) -> list[float]:
+        seconds: list[float] = []
+        while len(seconds) < runs or time.perf_counter() < begin + arguments.duration:
+            start = time.perf_counter()
+            module.run(inputs)
+            seconds.append((time.perf_counter() - start) * 1e3)
+        return seconds
+
+    with ThreadPoolExecutor(callers) as pool:
+        shares = [arguments.repeat // callers + (i < arguments.repeat % callers) for i in range(callers)]
+        seconds = [one for found in pool.map(call, shares) for one in found]
+    rate = len(seconds) / (time.perf_counter() - begin)
     middle, *high = np.percentile(seconds, (50, 90, 99))
     tail = ", ".join(f"p{percent} {time:.3f} ms" for percent, time in zip((90, 99), high, strict=True))
     console.print(f"latency: median {middle:.3f} ms, {tail}, least {min(seconds):.3f} ms, {len(seconds)} runs")
+    if callers > 1:
+        console.print(f"throughput: {rate:.1f} runs/s by {callers} callers")
 
 
-def _check(model: Path, precision: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], console: Console) -> None:
+def _check(
+    arguments: argparse.Namespace, precision: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray], console: Console
+) -> None:
+    given = arguments.tolerance
     try:
-        reference = run_onnxruntime(model, inputs)
+        reference = run_onnxruntime(arguments.model, inputs)
     except ModuleNotFoundError as error:
         raise CommandError("--check needs ONNX Runtime: pip install onnxruntime") from error
-    found = compare(tensors_of(outputs), tensors_of(reference), precision)
+    found = compare(tensors_of(outputs), tensors_of(reference), precision, given)
     if not found.agrees:
         far = f"{found.difference:.3g}" if precision == "f32" else f"{found.difference:.3g}, {found.spread:.1%} of the spread"
-        raise CommandError(f"results differ from ONNX Runtime by up to {far} (allowed: {tolerance(precision)})")
+        raise CommandError(f"results differ from ONNX Runtime by up to {far} (allowed: {tolerance(precision, given)})")
     much = "" if precision == "f32" else f", {found.spread:.1%} of the spread"
     console.print(f"agrees with ONNX Runtime: largest difference {found.difference:.3g}{much}")
 
@@ -283,10 +311,10 @@ def export(arguments: argparse.Namespace, console: Console) -> None:
     ExportRequest(arguments.out.absolute(), arguments.params == "beside", arguments.prefix, not arguments.no_openmp)  # before the work
     module = compile_model(arguments)
     files = module.export_library(arguments.out, params=arguments.params, prefix=arguments.prefix, bundle=not arguments.no_openmp)
-    console.print(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s")
+    _say(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s", arguments, console)
     _print_precision(module, arguments, console)
     for file in files:
-        console.print(f"{file.name}: {scaled(file.stat().st_size)} bytes", markup=False)
+        _say(f"{file.name}: {scaled(file.stat().st_size)} bytes", arguments, console)
 
 
 def bisect(arguments: argparse.Namespace, console: Console) -> None:
@@ -364,7 +392,8 @@ def _seconds(text: str) -> float:
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compile a model and run it."""
     _add_compiler_options(parser)
-    parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: random, from --seed)")
+    parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: as --fill says)")
+    parser.add_argument("--fill", choices=FILLS, default="random", help="what inputs are made of (default random, from --seed)")
     parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
     size_help = "size of a symbolic dimension in random inputs (default: a typical one); may be repeated"
     parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
@@ -372,7 +401,7 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_compiler_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", type=Path, help=f"a model: a file that ends in {' or '.join(suffixes())}; run and inspect take a library (.so) too"
+        "model", type=Path, help=f"a model: a file that ends in {', '.join(suffixes())}; run and inspect take a library (.so) too"
     )
     shape_help = "shape of an input with symbolic dimensions: sizes, or names for them (x=batch,3,h,w); may be repeated"
     parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
@@ -389,6 +418,8 @@ def _add_compiler_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
     parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")
     parser.add_argument("--dump-ir", type=Path, metavar="DIR", help="write the IR after each pass into DIR")
+    add_pass_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors and what other options ask for")
     parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
 
 
@@ -403,12 +434,15 @@ def make_parser() -> argparse.ArgumentParser:
     runner.add_argument("--repeat", type=_count, default=0, metavar="N", help="run N more times and print the latency")
     runner.add_argument("--duration", type=_seconds, default=0.0, metavar="S", help="run for S seconds more at least and print the latency")
     runner.add_argument("--warmup", type=parse_seed, default=0, metavar="N", help="runs before those that are timed (default 0)")
+    runner.add_argument("--concurrency", type=_count, default=1, metavar="N", help="callers that are timed at the same time (default 1)")
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
     as_json = "write the profile as JSON too, to standard output for -; implies --profile"
     runner.add_argument("--json", type=output_file, metavar="OUT.json", help=as_json)
     traced = "write what each kernel call gives, and its time: trace.json for Chrome's trace viewer, tensors.npz, graph.json"
     runner.add_argument("--trace", type=Path, metavar="DIR", help=traced)
     runner.add_argument("--check", action="store_true", help="compare the outputs with those of ONNX Runtime")
+    allowed = "of --check: |difference| <= ATOL + RTOL * |reference| for each element (default: by precision, see docs/command-line.md)"
+    runner.add_argument("--tolerance", type=parse_tolerance, metavar="RTOL[,ATOL]", help=allowed)
     runner.set_defaults(action=run)
     about = "Compile a model to a library that runs where relayc is not installed (docs/export.md)."
     compiler = commands.add_parser("compile", help="compile a model to a shared library", description=about)
@@ -436,6 +470,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_model_options(searcher)
     add_bisect_options(searcher)
     searcher.set_defaults(action=bisect)
+    targets.add_parser(commands)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
     return parser
@@ -453,15 +488,21 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["opt"]:
         return opt.main(argv[1:])
-    arguments = make_parser().parse_args(argv)
+    parser = make_parser()
+    with suppress(ModuleNotFoundError):
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    arguments = parser.parse_args(argv)
     if sys.stdout is None:
         print("relayc: error: expected a standard output, found it closed", file=sys.stderr)
         return 1
     files = [str(getattr(arguments, name, None)) for name in ("outputs", "json")]
     if files == ["-", "-"]:
-        make_parser().error("expected - for one of --outputs and --json, found it for both")
+        parser.error("expected - for one of --outputs and --json, found it for both")
     try:
-        arguments.action(arguments, make_console("-" in files))
+        with pass_context(arguments) if "config" in arguments else nullcontext():
+            arguments.action(arguments, make_console("-" in files))
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)
         return 130

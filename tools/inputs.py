@@ -74,6 +74,17 @@ def parse_specialize(text: str) -> dict[str, int]:
     return dict(sizes)
 
 
+def parse_tolerance(text: str) -> tuple[float, float]:
+    """RTOL or RTOL,ATOL; where there is no ATOL it is 0. For argparse: raises ArgumentTypeError."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not 1 <= len(found) <= 2 or not all(0 <= part < float("inf") for part in found):
+        raise argparse.ArgumentTypeError(f"expected RTOL or RTOL,ATOL of 0 or more, found {text!r}")
+    return found[0], found[-1] if len(found) == 2 else 0.0
+
+
 def parse_seed(text: str) -> int:
     """A seed. For argparse: raises ArgumentTypeError."""
     if not text.isdecimal():
@@ -126,25 +137,36 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
-def random_inputs(specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
+FILLS = ("random", "zeros", "ones")
+"""What inputs may be made of."""
+
+
+def random_inputs(
+    specs: Sequence[TensorSpec], seed: int = 0, sizes: Mapping[str, int] | None = None, fill: str = "random"
+) -> dict[str, Any]:
     """Values for each input: floating-point standard normal, integers and booleans 0 or 1 (valid as indices of anything), strings "0" or
     "1". Sequences have three elements, vectors of four, maps the keys 0 and 1, and optional values are there.
 
-    `sizes` gives the size of each symbol in their shapes.
+    `sizes` gives the size of each symbol in their shapes. With a `fill` other than "random" all values are 0, or 1.
     """
-    rng = np.random.default_rng(seed)
-    return {spec.name: _random(rng, spec.dtype, spec.at(sizes or {})) for spec in specs}
+    rng = None if fill != "random" else np.random.default_rng(seed)
+    return {spec.name: _values(rng, FILLS.index(fill) - 1, spec.dtype, spec.at(sizes or {})) for spec in specs}
 
 
-def _random(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
+def _values(rng: np.random.Generator | None, number: int, dtype: str, shape: tuple[int, ...]) -> Any:
+    """Random values, or a number as often as there are elements."""
     if is_object_dtype(dtype):
         # A program does not say which shapes the tensors in an object have.
         kind, _, content = dtype.removesuffix(")").partition("(")
         if kind == "map":
             of_keys, of_values = content.split(", ")
-            return dict(zip(["0", "1"] if of_keys == "string" else [0, 1], _random(rng, of_values, (2,)).tolist(), strict=True))
-        return [_random(rng, content, (4,)) for _ in range(3)] if kind == "seq" else _random(rng, content, (4,))
-    values = rng.standard_normal(shape) if dtype.startswith(("float", "bfloat")) else rng.integers(0, 2, shape)
+            values = _values(rng, number, of_values, (2,)).tolist()
+            return dict(zip(["0", "1"] if of_keys == "string" else [0, 1], values, strict=True))
+        return [_values(rng, number, content, (4,)) for _ in range(3)] if kind == "seq" else _values(rng, number, content, (4,))
+    if rng is None:
+        values = np.full(shape, number)
+    else:
+        values = rng.standard_normal(shape) if dtype.startswith(("float", "bfloat")) else rng.integers(0, 2, shape)
     return np.asarray(values).astype(str if dtype == "string" else numpy_dtype(dtype))
 
 

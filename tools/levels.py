@@ -4,17 +4,14 @@ import sys
 
 from relayc.pipelines.cpu.features import LEVELS
 from relayc.tools import generated
-
-
-def _size(num_bytes: int) -> str:
-    return f"{num_bytes >> 20} MiB" if num_bytes >= 1 << 20 else f"{num_bytes >> 10} KiB"
+from relayc.tools.tables import bytes_text
 
 
 def level_table() -> str:
     """The named CPUs as Markdown: instructions and caches."""
     lines = ["| level | instructions | first-level cache | second | third |", "|---|---|---|---|---|"]
     for name, level in LEVELS.items():
-        caches = " | ".join(map(_size, (level.l1_bytes, level.l2_bytes, level.l3_bytes)))
+        caches = " | ".join(map(bytes_text, (level.l1_bytes, level.l2_bytes, level.l3_bytes)))
         lines.append(f"| `{name}` | {level.doc} | {caches} |")
     return "\n".join(lines) + "\n"
 

@@ -18,9 +18,10 @@ from relayc.dialects.relay.module import IRModule
 from relayc.files import read_file
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
 from relayc.pipelines.instruments import DumpIR, ir_text
-from relayc.pipelines.passes import CONFIG, PASSES, PassContext, find_pass, load_passes
+from relayc.pipelines.passes import PASSES, PassContext, find_pass, load_passes
 from relayc.pipelines.upstream import run_upstream
 from relayc.tools.inputs import output_file
+from relayc.tools.settings import add_pass_options, pass_context
 
 _SPLIT = re.compile(r"^// -----.*$\n?", re.MULTILINE)
 
@@ -34,25 +35,6 @@ def split_pipeline(text: str) -> list[str]:
             parts.append(text[start:i])
             start = i + 1
     return [part.strip() for part in (*parts, text[start:]) if part.strip()]
-
-
-def _config(settings: list[str]) -> dict[str, object]:
-    """Values of `KEY=VALUE` settings by the type of the registered option, lists separated by commas. Raises ValueError."""
-    load_passes()
-    config: dict[str, object] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or key not in CONFIG:
-            raise ValueError(f"--config: expected KEY=VALUE with KEY one of {', '.join(CONFIG)}, found {setting!r}")
-        type_ = CONFIG[key].type
-        config[key] = _parse_value(value, type_)
-    return config
-
-
-def _parse_value(text: str, type_: type) -> object:
-    if type_ is bool:
-        return text.lower() in ("1", "true")
-    return [part for part in text.split(",") if part] if type_ is list else type_(text)
 
 
 def _is_upstream(name: str) -> bool:
@@ -84,9 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passes", default="", metavar="A,B,C", help="passes to run, in order")
     level = "optimisation level: which passes of a pipeline run (default %(default)s)"
     parser.add_argument("--opt-level", type=int, choices=range(MAX_OPT_LEVEL + 1), default=DEFAULT_OPT_LEVEL, help=level)
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a PassContext option; may be repeated")
-    disabled = "a pass that a pipeline leaves out, or a fusion rule as fuse-ops.RULE; may be repeated"
-    parser.add_argument("--disable", action="append", default=[], metavar="NAME", help=disabled)
+    add_pass_options(parser)
     parser.add_argument("--split-input-file", action="store_true", help="take the parts between `// -----` lines as programs of their own")
     parser.add_argument("--print-locations", action="store_true", help="print the locations of operations")
     script = "print functions of blocks and loops in TVMScript's form, which relayc.tir.from_source reads, in place of MLIR"
@@ -134,12 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         text = sys.stdin.read() if arguments.file == "-" else read_file(arguments.file).decode()
-        instruments = [DumpIR(arguments.dump_ir)] if arguments.dump_ir else []
-        config = _config(arguments.config) if arguments.config else {}
-        for name in arguments.disable:
-            if "." not in name:  # fuse-ops says which rules there are
-                find_pass(name)
-        ctx = PassContext(arguments.opt_level, disabled_pass=arguments.disable, config=config, instruments=instruments)
+        ctx = pass_context(arguments, (DumpIR(arguments.dump_ir),) if arguments.dump_ir else ())
     except UnicodeDecodeError:
         print(f"error: {arguments.file}: expected MLIR text, found bytes that are not UTF-8", file=sys.stderr)
         return 1

@@ -68,13 +68,23 @@ def spread(found: np.ndarray, reference: np.ndarray) -> float:
     return distance / unit if unit else (0.0 if distance == 0 else float("inf"))
 
 
-def tolerance(precision: str) -> str:
+def tolerance(precision: str, given: tuple[float, float] | None = None) -> str:
     """What `compare` allows, in words."""
+    if given is not None:
+        return f"rtol {given[0]:g}, atol {given[1]:g}"
     return f"rtol {RTOL:g}, atol {ATOL:g}" if precision == "f32" else f"{BF16_SPREAD:.0%} of the spread of an output"
 
 
-def compare(found: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray], precision: str = "f32") -> Agreement:
+def compare(
+    found: Mapping[str, np.ndarray],
+    reference: Mapping[str, np.ndarray],
+    precision: str = "f32",
+    given: tuple[float, float] | None = None,
+) -> Agreement:
     """Compares outputs by name; `precision` is what `found` was computed in.
+
+    With tolerances `given`, (rtol, atol), elements agree that differ by atol + rtol * |reference| at most, as in numpy.allclose; without,
+    those of this file hold.
 
     Raises:
       ValueError: an output is missing or has another shape.
@@ -92,7 +102,10 @@ def compare(found: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]
             distance = np.abs(a - b)
         difference = max(difference, float(np.nanmax(distance, initial=0.0)))
         widest = max(widest, spread(a, b))
-        agrees = agrees and (_close(a, b) if precision == "f32" else widest <= BF16_SPREAD and _same_kinds(a, b))
+        if given is not None:
+            agrees = agrees and np.allclose(a, b, *given, equal_nan=True)
+        else:
+            agrees = agrees and (_close(a, b) if precision == "f32" else widest <= BF16_SPREAD and _same_kinds(a, b))
     return Agreement(difference, agrees, widest)
 
 

@@ -40,6 +40,11 @@ def scaled(value: float | Dim) -> str:
     return f"{value:.0f}"
 
 
+def bytes_text(num_bytes: int) -> str:
+    """The size of a memory, in units of 1,024."""
+    return f"{num_bytes >> 20} MiB" if num_bytes >= 1 << 20 else f"{num_bytes >> 10} KiB"
+
+
 def stage_table(stats: Mapping[str, float]) -> Table:
     """Seconds per compilation stage, and their sum."""
     table = make_table("compilation", stage={}, seconds=NUMBER)

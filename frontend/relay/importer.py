@@ -23,7 +23,8 @@ def from_relay(
 ) -> IRModule:
     """The module of a program: itself, or that of a Program so far (`Program.module`), which may grow on.
 
-    A module of the Relay language, or the path of its text, is lowered. What `dims` says of symbols holds in the module from then on.
+    A module of the Relay language, or the path of its text, is lowered; the path of MLIR text (.mlir) is parsed, and may be of the te
+    stage. What `dims` says of symbols holds in the module from then on.
 
     Raises:
       ValueError: `shapes` has any: the types of a program's inputs stand in it; `dims` names no symbol of a function's arguments.
@@ -32,7 +33,8 @@ def from_relay(
     if shapes:
         raise ValueError(f"shapes: expected none for a program of the relay stage, whose inputs have types, found {', '.join(shapes)}")
     if isinstance(model, (str, os.PathLike)):
-        model = parse_module(Path(model).read_text(encoding="utf-8"), os.fspath(model))
+        path, text = os.fspath(model), Path(model).read_text(encoding="utf-8")
+        model = IRModule.parse(text) if path.lower().endswith(".mlir") else parse_module(text, path)
     if isinstance(model, RelayModule):
         model = lower(model)
     mod = model.module() if isinstance(model, Program) else model

@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from relayc import te
 from relayc.pipelines.cpu import peak
 from relayc.runtime import Peak, load_module, num_threads
 from relayc.tools import cli
@@ -262,3 +263,70 @@ def test_version(capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["--version"])
     assert caught.value.code == 0 and capsys.readouterr().out.startswith("relayc ")
+
+
+def test_inputs_are_filled_as_asked_for(model, tmp_path, capsys):
+    path = tmp_path / "out.npz"
+    for fill, expected in (("zeros", [[1, 2, 3]] * 4), ("ones", [[2, 3, 4]] * 4)):
+        code, _, _ = run(capsys, "run", model, "--size", "n=4", "--fill", fill, "--outputs", str(path))
+        with np.load(path) as found:
+            assert code == 0 and found["y"].tolist() == expected
+
+
+def test_tolerances_are_those_that_are_given(model, monkeypatch, capsys):
+    reference = cli.run_onnxruntime
+    monkeypatch.setattr(cli, "run_onnxruntime", lambda *a: {name: value * np.float32(1.01) for name, value in reference(*a).items()})
+    code, _, err = run(capsys, "run", model, "--size", "n=4", "--check", "--tolerance", "0.005,1e-6")
+    assert code == 1 and "allowed: rtol 0.005, atol 1e-06" in err
+    code, out, err = run(capsys, "run", model, "--size", "n=4", "--check", "--tolerance", "0.02")
+    assert (code, err) == (0, "") and "agrees" in out
+    with pytest.raises(SystemExit):
+        cli.main(["run", model, "--check", "--tolerance", "-1"])
+    assert "expected RTOL or RTOL,ATOL of 0 or more, found '-1'" in capsys.readouterr().err
+
+
+def test_several_callers_share_the_runs(model, capsys):
+    code, out, _ = run(capsys, "run", model, "--size", "n=4", "--repeat", "7", "--concurrency", "3", "--quiet")
+    latency, throughput = out.splitlines()
+    assert code == 0 and latency.endswith(" 7 runs") and re.fullmatch(r"throughput: [0-9.]+ runs/s by 3 callers", throughput)
+
+
+def test_quiet_prints_what_is_asked_for_alone(model, tmp_path, capsys):
+    assert run(capsys, "run", model, "--quiet") == (0, "", "")
+    assert run(capsys, "compile", model, "-o", str(tmp_path / "m.so"), "--quiet") == (0, "", "")
+    assert run(capsys, "run", str(tmp_path / "m.so"), "--quiet", "--size", "n=2") == (0, "", "")
+
+
+def test_passes_and_settings_are_those_of_the_command_line(model, capsys):
+    counts = []
+    rules = [f"fuse-ops.{rule}" for rule in ("elementwise-into-elementwise", "injective-into-injective")]
+    for options in ([], [word for rule in rules for word in ("--disable", rule)], ["--opt-level", "0"]):
+        _, out, _ = run(capsys, "run", model, "--size", "n=4", *options)
+        counts.append(int(re.search(r": (\d+) kernels", out)[1]))
+    fused, apart, without_passes = counts
+    assert fused < apart == without_passes == 3
+    code, _, err = run(capsys, "run", model, "--opt-level", "0", "--require", "fold-constan")
+    assert code == 1 and "did you mean fold-constant?" in err
+    code, _, err = run(capsys, "inspect", model, "--config", "nothing=1")
+    assert code == 1 and "--config: expected KEY=VALUE" in err
+
+
+def test_text_of_mlir_is_a_model(tmp_path, capsys):
+    a, k = te.placeholder((5, 7), name="A"), te.reduce_axis((0, 7), "k")
+    module = te.create_prim_func([a, te.compute((5,), lambda i: te.sum(a[i, k], axis=k), name="B")])
+    (tmp_path / "sum.mlir").write_text(str(module))
+    np.savez(tmp_path / "in.npz", A=np.arange(35, dtype=np.float32).reshape(5, 7))
+    options = "--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz")
+    code, out, err = run(capsys, "run", str(tmp_path / "sum.mlir"), *options)
+    assert (code, err) == (0, "") and "output B: float32[5]" in out
+    with np.load(tmp_path / "out.npz") as found:
+        assert found["B"].tolist() == [21.0, 70.0, 119.0, 168.0, 217.0]
+    (tmp_path / "sum.mlir").write_text("func.func @main() {")
+    code, _, err = run(capsys, "run", str(tmp_path / "sum.mlir"))
+    assert code == 1 and err.startswith("relayc: error: ")
+
+
+def test_targets_are_told(capsys):
+    code, out, _ = run(capsys, "targets")
+    assert code == 0 and "kinds: cpu, cuda" in out
+    assert re.search(r"x86-64 +SSE2 .* yes", out) and "sapphirerapids" in out

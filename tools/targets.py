@@ -1,0 +1,35 @@
+"""`relayc targets`: what programs can be compiled for, here and for other machines."""
+
+import argparse
+from typing import Any
+
+from rich.console import Console
+
+from relayc.pipelines.backend import target_kinds
+from relayc.pipelines.cpu.features import LEVELS, level_features
+from relayc.pipelines.target import Target
+from relayc.runtime.cpu import host
+from relayc.runtime.cpu.features import host_features
+from relayc.tools.tables import NUMBER, bytes_text, make_table
+
+
+def targets(arguments: argparse.Namespace, console: Console) -> None:
+    """Prints the kinds of targets, what this machine is, and the CPUs that have a name."""
+    console.print(f"kinds: {', '.join(target_kinds())}")
+    console.print(f"cpu here: {host.name()}: {Target('cpu')}", markup=False, soft_wrap=True)
+    columns: dict[str, Any] = {"-mcpu": {}, "instructions": {}, "level 1": NUMBER, "level 2": NUMBER, "level 3": NUMBER, "runs here": {}}
+    table = make_table("CPUs, and their data caches", **columns)
+    here = host_features()
+    for name, level in LEVELS.items():
+        caches = map(bytes_text, (level.l1_bytes, level.l2_bytes, level.l3_bytes))
+        table.add_row(name, level.doc, *caches, "yes" if level_features(name) <= here else "no")
+    console.print(table)
+    console.print("attributes of targets, GPUs, emulation: docs/targets.md")
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds the command to those of the command line."""
+    about = "Show what programs can be compiled for: kinds of targets, this machine, and CPUs by name."
+    parser = commands.add_parser("targets", help="show what programs can be compiled for", description=about)
+    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(action=targets)

@@ -8,21 +8,19 @@ from rich.console import Console
 from relayc.pipelines.backend import target_kinds
 from relayc.pipelines.cpu.features import LEVELS, level_features
 from relayc.pipelines.target import Target
-from relayc.runtime.cpu import host
-from relayc.runtime.cpu.features import host_features
 from relayc.tools.tables import NUMBER, bytes_text, make_table
 
 
 def targets(arguments: argparse.Namespace, console: Console) -> None:
     """Prints the kinds of targets, what this machine is, and the CPUs that have a name."""
     console.print(f"kinds: {', '.join(target_kinds())}")
-    console.print(f"cpu here: {host.name()}: {Target('cpu')}", markup=False, soft_wrap=True)
+    here = Target("cpu")
+    console.print(f"this machine: {here}", markup=False, soft_wrap=True)
     columns: dict[str, Any] = {"-mcpu": {}, "instructions": {}, "level 1": NUMBER, "level 2": NUMBER, "level 3": NUMBER, "runs here": {}}
     table = make_table("CPUs, and their data caches", **columns)
-    here = host_features()
     for name, level in LEVELS.items():
         caches = map(bytes_text, (level.l1_bytes, level.l2_bytes, level.l3_bytes))
-        table.add_row(name, level.doc, *caches, "yes" if level_features(name) <= here else "no")
+        table.add_row(name, level.doc, *caches, "yes" if all(map(here.has, level_features(name))) else "no")
     console.print(table)
     console.print("attributes of targets, GPUs, emulation: docs/targets.md")
 

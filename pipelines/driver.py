@@ -178,6 +178,7 @@ def _module(artifact: Artifact, target: Target, num_threads: int | None, source:
     module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
     module.recompile = source.compile_again
+    module.describe_schedule = source.schedule
 
     module.exporter = find_backend(target.kind).export_library
     module.source = source.facts
@@ -215,18 +216,34 @@ class _Source:
 
     def compile_again(self, specialize: Sequence[Mapping[str, int]], model: Any = None) -> Module:
         """The same with other sizes to specialize for. Raises ValueError where `model` is not given and its file is not what it was."""
-        if model is None:
-            if self._path is None:
-                raise ValueError("specialize: expected the model again (model=...): the module was not compiled from a file, found none")
-            status = self._status_now()
-            if status is None or status != self._status:
-                found = "none there" if status is None else "another one"
-                raise ValueError(f"specialize: expected {self._path} as the module was compiled from it, found {found} (or give model=...)")
-            model = self._path
+        model = self._model("specialize", model)
         from relayc.pipelines.passes import PassContext
 
         with PassContext(**self._settings):
             return compile(model, specialize=specialize, **self._options)
+
+    def schedule(self, kernel: str, specialize: Sequence[Mapping[str, int]], model: Any = None) -> str:
+        """See `Module.schedule`. Raises ValueError as `compile_again`."""
+        model = self._model("schedule", model)
+        from relayc.pipelines.passes import PassContext
+        from relayc.pipelines.schedule_texts import schedule_texts
+
+        options = {**self._options, "keep_ir": False, "cache": False}
+        with PassContext(**self._settings):
+            texts = schedule_texts(lambda: compile(model, specialize=specialize, stop_after="tir", **options), kernel)
+        return texts[kernel]
+
+    def _model(self, what: str, given: Any) -> Any:
+        """What the module was compiled from: what is given, or the file."""
+        if given is not None:
+            return given
+        if self._path is None:
+            raise ValueError(f"{what}: expected the model again (model=...): the module was not compiled from a file, found none")
+        status = self._status_now()
+        if status is None or status != self._status:
+            found = "none there" if status is None else "another one"
+            raise ValueError(f"{what}: expected {self._path} as the module was compiled from it, found {found} (or give model=...)")
+        return self._path
 
     def facts(self) -> dict[str, Any]:
         """Name and SHA-256 of the model's file and of its external data; without digests where the model was no file, or where that is not

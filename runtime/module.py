@@ -56,6 +56,7 @@ class Module:
       ranges: least and largest value of the symbols in these shapes, of which that is known.
       recompile: what `specialize` calls: gives the module compiled for some sizes, from a model or where that is None from what it was
         compiled from. None where there is no compiler.
+      describe_schedule: what `schedule` calls; None where there is no compiler.
       exporter: what `export_library` calls with the program; None where there is no compiler.
       source: gives what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
@@ -72,6 +73,7 @@ class Module:
           RuntimeError: the system refuses the process what the program needs.
         """
         self.recompile: Callable[[Sequence[Mapping[str, int]], Any], Module] | None = None
+        self.describe_schedule: Callable[[str, Sequence[Mapping[str, int]], Any], str] | None = None
         self.exporter: Callable[[ExportedProgram, ExportRequest], list[Path]] | None = None
         self.source: Callable[[], Mapping[str, Any]] | None = None
         self._imports = Imports()
@@ -148,6 +150,27 @@ class Module:
         if self._artifact.code is None:
             raise ValueError("assembly: expected a program made of object files, found one of code that is in memory only")
         return device_kind(self.device.kind).disassemble(self._artifact.code, function)
+
+    def schedule(self, kernel: str, model: Any = None) -> str:
+        """How a kernel is scheduled, as text. The module is compiled again for it, up to its loops.
+
+        The first line names the strategy and its numbers. Of a kernel with a schedule of primitives the blocks and loops follow in
+        TVMScript's form, and the trace, which `relayc.compile(..., schedules={kernel: trace})` takes, changed or not; of any other kernel
+        the loops that the strategy made, as MLIR.
+
+        Args:
+          model: what the module was compiled from, where that was no file, or the file is not as it was.
+
+        Raises:
+          KeyError: there is no such kernel.
+          ValueError, TypeError: the model is not at hand, or the module was not compiled here.
+        """
+        names = [k.name for k in self.kernels]
+        if kernel not in names:
+            raise KeyError(f"schedule: expected a kernel of the module, found {kernel!r}{nearest(kernel, names)}")
+        if self.describe_schedule is None:
+            raise ValueError("schedule: expected a module that relayc.compile gave, found one without a compiler")
+        return self.describe_schedule(kernel, self.specialized, model)
 
     @property
     def device_code(self) -> bytes:

@@ -23,6 +23,7 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,11 @@ def _stage_text(arguments: argparse.Namespace) -> str:
     """The program at the stage that `--stage` names: IR, or the instructions that LLVM or ptxas made of it."""
     if arguments.stage == "asm":
         return compile_model(arguments).assembly()
+    if arguments.stage == "schedule":
+        from relayc.pipelines.schedule_texts import schedule_texts
+
+        to_tir: Any = partial(compile_model, arguments, stop_after="tir")
+        return "\n\n".join(schedule_texts(to_tir).values())
     if arguments.stage in device_code.STAGES:
         code = device_code.device_code(lambda stage: compile_model(arguments, stop_after=stage), arguments.target)
         return device_code.device_text(code, arguments.stage)
@@ -457,9 +463,9 @@ def make_parser() -> argparse.ArgumentParser:
     about = "Compile a model and show its kernels: operators, FLOPs, bytes, time."
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
     _add_model_options(inspector)
-    stages = "print the program at a stage instead: its IR, with asm the machine code, with ptx or sass that of a GPU"
+    stages = "print the program at a stage instead: its IR, with schedule that of each kernel, with asm, ptx or sass its machine code"
     shown = inspector.add_mutually_exclusive_group()
-    shown.add_argument("--stage", choices=("relay", "te", "tir", "llvm", "asm", *device_code.STAGES), help=stages)
+    shown.add_argument("--stage", choices=("relay", "te", "schedule", "tir", "llvm", "asm", *device_code.STAGES), help=stages)
     shown.add_argument("--space", action="store_true", help="print the tunable numbers of each kernel instead, with their sensible values")
     shown.add_argument("--why", action="store_true", help="say too why strategies that were asked before did not take a kernel")
     inspector.set_defaults(action=inspect)

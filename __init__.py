@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.target import Target
     from relayc.pipelines.tuning_space import TuningSpace, tuning_space
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
+    from relayc.tools.visualize import visualize
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ __all__ = [
     "schedule_rule",
     "set_num_threads",
     "tuning_space",
+    "visualize",
 ]
 
 # Public names are looked up on first use: `import relayc.runtime` must import neither MLIR nor onnx.
@@ -83,6 +85,7 @@ _HOMES = {
     "relayc.pipelines.target": ("Target",),
     "relayc.pipelines.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
+    "relayc.tools.visualize": ("visualize",),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "te", "tir", "tools")
 

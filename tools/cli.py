@@ -4,6 +4,7 @@
     relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it; or runs a library
     relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), its IR or machine code, or what can be tuned
     relayc compile MODEL   writes it as a library that runs where relayc is not installed
+    relayc visualize MODEL draws it: its operators, fusion groups or kernels
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc targets         shows what programs can be compiled for
@@ -62,6 +63,7 @@ from relayc.tools.inputs import (
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import add_pass_options, pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
+from relayc.tools.visualize.command import add_options as add_visualize_options
 
 
 class CommandError(Exception):
@@ -170,12 +172,16 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
 
 def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console: Console) -> None:
     """Writes what each kernel call of a run gives, and its time."""
-    main = module[module.function_names()[0]]
-    with main.host_values():
-        sizes = main.call_shapes(main.check([inputs[spec.name] for spec in main.inputs]))[1]
-    executor = GraphExecutorDebug(module, sizes=sizes, dump_root=folder)
+    executor = GraphExecutorDebug(module, sizes=_sizes_of_call(module, inputs), dump_root=folder)
     executor.run(**inputs)
     console.print(f"wrote {len(executor.times)} calls to {folder}", markup=False, soft_wrap=True)
+
+
+def _sizes_of_call(module: Module, inputs: dict[str, np.ndarray]) -> dict[str, int]:
+    """The values of the symbols in a call with these inputs."""
+    main = module[module.function_names()[0]]
+    with main.host_values():
+        return main.call_shapes(main.check([inputs[spec.name] for spec in main.inputs]))[1]
 
 
 def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
@@ -321,6 +327,28 @@ def export(arguments: argparse.Namespace, console: Console) -> None:
     _print_precision(module, arguments, console)
     for file in files:
         _say(f"{file.name}: {scaled(file.stat().st_size)} bytes", arguments, console)
+
+
+def visualize(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc visualize`: draws a model into a file."""
+    from relayc.tools.visualize import visualize as draw
+
+    program: Any
+    profile = sizes = None
+    if arguments.show == "kernels":
+        program = _module(arguments)
+        inputs = _inputs(program, arguments, console)
+        profile = None if program.lacking else program.profile(inputs)
+        sizes = _sizes_of_call(program, inputs)
+    elif arguments.show == "fused":
+        program = compile_model(arguments, stop_after="relay")
+    else:
+        from relayc.frontend import import_model
+
+        program = import_model(arguments.model, shapes=dict(arguments.shape), dims=dict(arguments.dim))
+    picture = draw(program, profile=profile, sizes=sizes, collapse=not arguments.all)
+    picture.save(arguments.out)
+    _say(f"wrote {arguments.out}: {len(picture.drawing.boxes)} boxes", arguments, console)
 
 
 def bisect(arguments: argparse.Namespace, console: Console) -> None:
@@ -469,6 +497,11 @@ def make_parser() -> argparse.ArgumentParser:
     shown.add_argument("--space", action="store_true", help="print the tunable numbers of each kernel instead, with their sensible values")
     shown.add_argument("--why", action="store_true", help="say too why strategies that were asked before did not take a kernel")
     inspector.set_defaults(action=inspect)
+    about = "Draw a model: its operators, in fusion groups, or the kernels that it became, coloured by time."
+    painter = commands.add_parser("visualize", help="draw a model", description=about)
+    _add_model_options(painter)
+    add_visualize_options(painter)
+    painter.set_defaults(action=visualize)
     about = (
         "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
     )

@@ -1,0 +1,130 @@
+"""Pictures of programs: what boxes and arrows there are, and files that Graphviz's users can read."""
+
+import itertools
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc.tools import cli
+from relayc.tools.visualize.boxes import Arrow, Box, Drawing
+from relayc.tools.visualize.repeats import collapsed
+
+MODEL = str(Path(__file__).parents[2] / "models" / "mlp_mixer.onnx")
+SHAPES = {"series": [1, 24, 5]}
+
+
+def chain(names: str, skips: int = 0) -> Drawing:
+    """Boxes of one letter each, each after the one before, and after the one `skips` before."""
+    drawing = Drawing()
+    for i, name in enumerate(names):
+        drawing.add(Box(name), [(n, "") for n in dict.fromkeys((i - 1, i - skips)) if 0 <= n < i])
+    return drawing
+
+
+def names_of(drawing: Drawing) -> str:
+    return "".join(box.name for box in drawing.boxes)
+
+
+@pytest.mark.parametrize(
+    ("names", "found", "labels"),
+    [
+        ("xabcabcabcy", "xabcy", {"3 times"}),
+        ("abcdefabcdef", "abcdef", {"2 times"}),
+        ("abab", "abab", set()),  # of fewer than three boxes
+        ("abcxabcx", "abcx", {"2 times"}),
+        ("pabcabcqdefgdefgdefgr", "pabcqdefgr", {"2 times", "3 times"}),
+        ("abcabdabe", "abcabdabe", set()),
+    ],
+)
+def test_what_is_repeated_is_drawn_once(names: str, found: str, labels: set[str]) -> None:
+    drawing = collapsed(chain(names))
+    assert names_of(drawing) == found and {label for box in drawing.boxes for _, label in box.groups} == labels
+    # Each box follows one of the name that it followed before.
+    followed = {(a, b) for a, b in itertools.pairwise(names)}
+    assert {(drawing.boxes[a.source].name, drawing.boxes[a.target].name) for a in drawing.arrows} == followed
+
+
+def test_arrows_into_the_next_repetition_go_back() -> None:
+    drawing = collapsed(chain("xabcabcabcy", skips=3))
+    back = {(drawing.boxes[a.source].name, drawing.boxes[a.target].name) for a in drawing.arrows if a.is_back}
+    assert back == {("c", "a"), ("a", "a"), ("b", "b"), ("c", "c")}
+    assert Arrow(0, 3) in drawing.arrows and not any(a.is_back for a in drawing.arrows if 0 in (a.source, a.target))
+
+
+def test_operators_and_their_groups_are_those_of_the_program() -> None:
+    program = relayc.compile(MODEL, shapes=SHAPES, stop_after="relay")
+    drawing = relayc.visualize(program, collapse=False).drawing
+    operators = [box for box in drawing.boxes if box.kind == "operator"]
+    text = str(program)
+    written = [n for n in re.findall(r'"relay\.(\w+)"\(', text) if n not in ("constant", "fused", "yield", "tuple", "tuple_get_item")]
+    assert len(operators) == len(written) and len({box.groups for box in operators if box.groups}) == text.count('"relay.fused"')
+    assert sum(box.name == "nn.dense" for box in operators) == written.count("nn_dense") > 4
+    first = next(box for box in operators if box.name == "nn.dense")
+    assert first.lines == ("16x5xf32 constant", "1x24x16xf32")
+    given = {arrow.target for arrow in drawing.arrows}
+    assert all(i in given for i, box in enumerate(drawing.boxes) if box.kind != "input")
+
+
+def test_kernels_have_their_times_and_the_arrows_of_the_graph() -> None:
+    module = relayc.compile(MODEL, shapes=SHAPES)
+    profile = module.profile([np.random.default_rng(0).standard_normal((1, 24, 5)).astype(np.float32)])
+    drawing = relayc.visualize(module, profile=profile, collapse=False).drawing
+    graph = json.loads(module.graph_json)
+    inputs = len(module.inputs)
+    calls = [n for n, node in enumerate(graph["nodes"]) if node["op"] == "tvm_op"]
+    wanted = {(a, n) for n in calls for a, _, _ in graph["nodes"][n]["inputs"] if a < inputs or a in calls}
+    place = {node: number for number, node in enumerate([*range(inputs), *calls])}
+    found = {(a.source, a.target) for a in drawing.arrows if drawing.boxes[a.target].kind == "kernel"}
+    assert found == {(place[a], place[b]) for a, b in wanted}
+    kernels = [box for box in drawing.boxes if box.kind == "kernel" and box.name != "view"]
+    assert sum(box.seconds or 0.0 for box in kernels) == pytest.approx(profile.seconds, rel=1e-9)
+    assert [box.name for box in kernels] == [row.kernel.name for row in profile.rows]
+
+
+def test_branches_and_loops_are_groups() -> None:
+    condition = relayc.IRModule.parse("""
+    func.func @main(%n: tensor<i1> {relay.name = "n"}, %x: tensor<3xf32> {relay.name = "x"}) -> tensor<3xf32> {
+      %0 = "relay.if"(%n) ({
+        %1 = "relay.exp"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+        "relay.yield"(%1) : (tensor<3xf32>) -> ()
+      }, {
+        %2 = "relay.tanh"(%x) : (tensor<3xf32>) -> tensor<3xf32>
+        "relay.yield"(%2) : (tensor<3xf32>) -> ()
+      }) : (tensor<i1>) -> tensor<3xf32>
+      %3 = "relay.abs"(%0) : (tensor<3xf32>) -> tensor<3xf32>
+      return %3 : tensor<3xf32>
+    }""")
+    drawing = relayc.visualize(condition).drawing
+    by_name = {box.name: (number, box) for number, box in enumerate(drawing.boxes)}
+    assert by_name["exp"][1].groups == by_name["tanh"][1].groups != () and by_name["exp"][1].groups[0][1] == "if"
+    assert {(by_name[a][0], by_name[b][0]) for a, b in (("x", "exp"), ("x", "tanh"), ("exp", "abs"), ("tanh", "abs"))} <= {
+        (arrow.source, arrow.target) for arrow in drawing.arrows
+    }
+
+
+@pytest.mark.parametrize("show", ["imported", "fused", "kernels"])
+def test_the_command_line_draws(show: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.svg"
+    assert cli.main(["visualize", MODEL, "--shape", "series=1,24,5", "-o", str(path), "--show", show]) == 0
+    assert re.search(r"model.svg: \d+ boxes", capsys.readouterr().out)
+    texts = {e.text for e in ElementTree.parse(path).iter() if e.tag.endswith("text")}
+    assert {"series", "2 times"} <= texts
+    assert ("fused_dense_add" in texts) == (show == "kernels")
+    with pytest.raises(SystemExit):
+        cli.main(["visualize", MODEL, "-o", str(tmp_path / "no" / "model.svg")])
+    assert "expected a file in a folder that is there" in capsys.readouterr().err
+
+
+def test_formats_and_refusals(tmp_path: Path) -> None:
+    picture = relayc.visualize(relayc.import_model(MODEL, shapes=SHAPES))
+    assert picture.render("png").startswith(b"\x89PNG") and b"digraph" in picture.render("dot")
+    assert picture._repr_svg_().count("<svg") == 1
+    with pytest.raises(ValueError, match="expected one of svg, png, pdf, dot, found 'gif'"):
+        picture.save(tmp_path / "model.gif")
+    with pytest.raises(ValueError, match="expected a module of the relay stage, found "):
+        relayc.visualize(relayc.compile(MODEL, shapes=SHAPES, stop_after="te"))

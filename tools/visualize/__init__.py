@@ -1,0 +1,118 @@
+"""Pictures of programs: `relayc.visualize` and `relayc visualize`. Graphviz, by way of pygraphviz, lays them out and draws them."""
+
+import html
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relayc.dialects.relay.module import IRModule
+from relayc.runtime import Module, Profile
+from relayc.tools.visualize.boxes import Box, Drawing, kernel_boxes, program_boxes
+from relayc.tools.visualize.repeats import collapsed
+
+if TYPE_CHECKING:
+    from pygraphviz import AGraph
+
+FORMATS = ("svg", "png", "pdf", "dot")
+_COLOURS = {"operator": "#e8eefc", "kernel": "#e8eefc", "input": "#e6f4e6", "output": "#fdf0dc"}
+_HOT = ((1.0, "#f4b6a8"), (0.5, "#f9d4c4"), (0.1, "#fcebe2"))
+"""Colours of kernels by their time, in that of the slowest one, from which they hold."""
+
+
+class Picture:
+    """A picture of a program. In a notebook it is shown as it is.
+
+    Attributes:
+      drawing: its boxes and arrows.
+    """
+
+    def __init__(self, drawing: Drawing) -> None:
+        self.drawing = drawing
+
+    def render(self, format: str) -> bytes:
+        """The picture in a format: "svg", "png", "pdf", or "dot", which is the text that Graphviz reads.
+
+        Raises:
+          ValueError: another format. ModuleNotFoundError: pygraphviz is not installed.
+        """
+        if format not in FORMATS:
+            raise ValueError(f"visualize: expected one of {', '.join(FORMATS)}, found {format!r}")
+        graph = _graph(self.drawing)
+        return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the picture to a file, in the format that its name ends with. Raises as `render`, and OSError."""
+        Path(path).write_bytes(self.render(Path(path).suffix.lstrip(".").lower()))
+
+    def _repr_svg_(self) -> str:
+        return self.render("svg").decode()
+
+
+def visualize(program: Any, *, profile: Profile | None = None, sizes: Mapping[str, int] | None = None, collapse: bool = True) -> Picture:
+    """A picture of a program.
+
+    Args:
+      program: an IRModule of the relay stage, of which operators are drawn, in their fusion groups where there are some; a compiled
+        Module, of which the calls of kernels are drawn; or what `relayc.import_model` takes.
+      profile: of a compiled Module (`module.profile(inputs)`): kernels are coloured by their times.
+      sizes: of the symbols of a compiled Module.
+      collapse: whether layers that are alike are drawn once.
+
+    Raises:
+      ValueError: an IRModule of another stage, or a Module that is no graph (see `Module.graph`); TypeError: what is no program.
+    """
+    if isinstance(program, Module):
+        drawing = kernel_boxes(program.graph(sizes=sizes), len(program.inputs), profile)
+    else:
+        if not isinstance(program, IRModule):
+            from relayc.frontend import import_model
+
+            program = import_model(program)
+        drawing = program_boxes(program)
+    return Picture(collapsed(drawing) if collapse else drawing)
+
+
+def _graph(drawing: Drawing) -> "AGraph":
+    try:
+        import pygraphviz
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("visualize needs Graphviz: pip install pygraphviz", name="pygraphviz") from error
+    graph = pygraphviz.AGraph(directed=True, strict=False, fontname="Helvetica", nodesep="0.25", ranksep="0.35")
+    graph.node_attr.update(shape="box", style="filled,rounded", fontname="Helvetica", fontsize="11", color="#8090b0", margin="0.12,0.05")
+    graph.edge_attr.update(color="#606878", fontname="Helvetica", fontsize="9", arrowsize="0.6")
+    slowest = max((box.seconds or 0.0 for box in drawing.boxes), default=0.0)
+    for number, box in enumerate(drawing.boxes):
+        graph.add_node(number, label=_label(box), tooltip=box.source or box.name, fillcolor=_colour(box, slowest))
+    for arrow in drawing.arrows:
+        style = {"style": "dashed", "constraint": "false"} if arrow.is_back else {}
+        graph.add_edge(arrow.source, arrow.target, tooltip=arrow.text, **style)
+    _add_groups(graph, list(enumerate(drawing.boxes)), 0)
+    return graph
+
+
+def _add_groups(graph: "AGraph", boxes: list[tuple[int, Box]], depth: int) -> None:
+    """Draws a frame around the boxes of each group of several, and inside it those of the groups in it."""
+    members: dict[tuple[int, str], list[tuple[int, Box]]] = {}
+    for number, box in boxes:
+        if len(box.groups) > depth:
+            members.setdefault(box.groups[depth], []).append((number, box))
+    for (identity, label), inside in members.items():
+        if len(inside) == 1:
+            continue
+        frame = {"label": label, "style": "rounded", "color": "#a0a8b8", "fontsize": "10"}
+        part = graph.add_subgraph([number for number, _ in inside], name=f"cluster_{identity}", **frame)
+        _add_groups(part, inside, depth + 1)
+
+
+def _label(box: Box) -> str:
+    lines = "".join(f'<br/><font point-size="9">{html.escape(line)}</font>' for line in box.lines)
+    return f"<<b>{html.escape(box.name)}</b>{lines}>"
+
+
+def _colour(box: Box, slowest: float) -> str:
+    if box.seconds is not None and slowest > 0:
+        for share, colour in _HOT:
+            if box.seconds >= share * slowest:
+                return colour
+    return _COLOURS[box.kind]

@@ -1,0 +1,79 @@
+"""Layers that are alike, drawn once: of boxes that come again and again in one order, the first time stands for all."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from relayc.tools.visualize.boxes import Arrow, Box, Drawing
+
+FEWEST = 3
+"""Boxes that have to come again: fewer are drawn as often as there are."""
+
+
+def collapsed(drawing: Drawing) -> Drawing:
+    """A drawing with repetitions left out, the longest first; a group around the first time says how many there are."""
+    while (found := _repetition(drawing)) is not None:
+        drawing = _collapse(drawing, *found)
+    return drawing
+
+
+def _repetition(drawing: Drawing) -> tuple[int, int, int] | None:
+    """Boxes that are followed by equal ones: the first, how many, and how often they are there; None where there are none."""
+    numbers: dict[object, int] = {}
+    words = np.array([numbers.setdefault(_word(box), len(numbers)) for box in drawing.boxes])
+    best: tuple[int, int, int] | None = None
+    most = 0
+    for period in range(FEWEST, len(words) // 2 + 1):
+        equal = np.concatenate(([0], (words[:-period] == words[period:]).astype(np.int8), [0]))
+        edges = np.flatnonzero(np.diff(equal))
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            times = (end - begin) // period + 1
+            if times > 1 and (times - 1) * period > most:
+                most, best = (times - 1) * period, (int(begin), period, int(times))
+    return best
+
+
+def _word(box: Box) -> object:
+    """What boxes that stand for each other share; those of groups with equal labels may. A time is the last line of a kernel."""
+    lines = box.lines if box.seconds is None else box.lines[:-1]
+    return box.name, box.kind, lines, tuple(label for _, label in box.groups)
+
+
+def _collapse(drawing: Drawing, first: int, period: int, times: int) -> Drawing:
+    end = first + period * times
+
+    def place(number: int) -> int:
+        if number < first:
+            return number
+        return first + (number - first) % period if number < end else number - period * (times - 1)
+
+    inside = drawing.boxes[first : first + period]
+    group = (-1 - first - period, f"{times} times")
+    seconds = [_sum([drawing.boxes[first + k + period * i].seconds for i in range(times)]) for k in range(period)]
+    outer = _shared(inside)
+    boxes = [
+        replace(box, groups=(*box.groups[:outer], group, *box.groups[outer:]), seconds=total)
+        for box, total in zip(inside, seconds, strict=True)
+    ]
+    arrows = []
+    for arrow in drawing.arrows:
+        source, target = place(arrow.source), place(arrow.target)
+        is_inside = first <= arrow.source < end and first <= arrow.target < end
+        is_next = is_inside and (arrow.source - first) // period != (arrow.target - first) // period
+        arrows.append(Arrow(source, target, arrow.text, arrow.is_back or is_next))
+    kept = [*drawing.boxes[:first], *boxes, *drawing.boxes[end:]]
+    return Drawing(kept, list(dict.fromkeys(arrows)))
+
+
+def _sum(seconds: Sequence[float | None]) -> float | None:
+    known = [s for s in seconds if s is not None]
+    return sum(known) if known else None
+
+
+def _shared(boxes: Sequence[Box]) -> int:
+    """How many groups are around all of some boxes."""
+    shared = 0
+    while all(len(box.groups) > shared and box.groups[shared] == boxes[0].groups[shared] for box in boxes):
+        shared += 1
+    return shared

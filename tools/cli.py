@@ -21,7 +21,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -177,7 +177,7 @@ def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console:
     console.print(f"wrote {len(executor.times)} calls to {folder}", markup=False, soft_wrap=True)
 
 
-def _sizes_of_call(module: Module, inputs: dict[str, np.ndarray]) -> dict[str, int]:
+def _sizes_of_call(module: Module, inputs: dict[str, np.ndarray]) -> Mapping[str, int]:
     """The values of the symbols in a call with these inputs."""
     main = module[module.function_names()[0]]
     with main.host_values():

@@ -176,8 +176,8 @@ def kernel_boxes(graph: Graph, inputs: int, profile: Profile | None = None) -> D
         lines = (*([schedule] if schedule else []), *shapes, *([f"{seconds * 1e6:.1f} us"] if seconds is not None else []))
         name = "view" if node.function == NOP else node.function
         box = Box(name, lines, "kernel", source=", ".join(node.sources), seconds=seconds)
-        inputs = [(numbers[n], _shape_text(graph, (n, i))) for n, i in node.inputs if n in numbers]
-        numbers[number] = drawing.add(box, inputs)
+        given = [(numbers[n], _shape_text(graph, (n, i))) for n, i in node.inputs if n in numbers]
+        numbers[number] = drawing.add(box, given)
     for name, place in zip(graph.output_names, graph.heads, strict=True):
         drawing.add(Box(name, (_shape_text(graph, place),), "output"), [(numbers[place[0]], "")] if place[0] in numbers else [])
     return drawing

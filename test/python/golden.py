@@ -12,13 +12,17 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import random_rules  # noqa: F401 (its rules draw)
 from oracle import values
+from random_drawing import RULES, draw_one
+from random_graphs import build as built
 from support import Const
 from symbolic_ops import symbolic_program, tensor
 
@@ -40,8 +44,12 @@ TARGETS: dict[str, tuple[str, str]] = {
     "amx": ("cpu -mcpu=sapphirerapids -num-threads=2", "bf16"),
     "ampere": ("cuda -arch=sm_80", "f32"),
     "hopper": ("cuda -arch=sm_90a", "f16"),
+    # What a small operator needs is more than its caches hold.
+    "small": ("cpu -mcpu=x86-64 -num-threads=3 -l1-bytes=4096 -l2-bytes=32768 -l3-bytes=262144", "f32"),
 }
 """By name, a target that no machine has a say in, and a precision."""
+WHOLE = ("v3", "v4", "amx", "ampere", "hopper")
+"""The targets that all of PROGRAMS are compiled for."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +170,23 @@ PROGRAMS: dict[str, Program] = {
 NETWORKS: dict[str, Sequence[str]] = {
     **{path.stem: ("v4",) for path in sorted(MODELS.glob("*.onnx"))},
     **{f"dynamic/{path.stem}": ("v4",) for path in sorted((MODELS / "dynamic").glob("*.onnx"))},
-    **{name: tuple(TARGETS) for name in ("resnet18", "gpt2", "dynamic/bert")},
+    **{name: WHOLE for name in ("resnet18", "gpt2", "dynamic/bert")},
 }
 """By name of the file, the targets that models are compiled for."""
+_DRAWN = {
+    **{op: 3 for rule in RULES for op in rule.ops},
+    **dict.fromkeys(("nn_dense", "nn_matmul", "nn_batch_matmul", "nn_conv2d", "nn_attention"), 40),
+    **dict.fromkeys(("nn_dense_blocks", "nn_conv1d", "nn_conv3d", "nn_conv2d_transpose", "nn_max_pool2d", "nn_avg_pool2d"), 12),
+    **dict.fromkeys(("sum", "max", "argmax", "nn_softmax", "nn_layer_norm", "sort", "topk", "cumsum", "transpose", "concatenate"), 9),
+}
+"""How many programs are drawn of each operator: more of those with more to decide."""
+DRAWN: dict[str, tuple[str, str, int]] = {
+    f"{op} {number}": (list(TARGETS)[(zlib.crc32(op.encode()) + number) % len(TARGETS)], op, number)
+    for op, count in _DRAWN.items()
+    for number in range(count)
+}
+"""By name, the target, the operator and the number of the drawing. Their sizes are those around limits of schedules; what depends on them
+is decided before LLVM's stage, which is left out."""
 
 
 class _Stages(PassInstrument):
@@ -190,17 +212,21 @@ def _digest(text: str) -> str:
 def cases() -> Iterator[tuple[str, str]]:
     """(target, program) by name."""
     for target in TARGETS:
-        yield from ((target, name) for name in PROGRAMS)
+        yield from ((target, name) for name in PROGRAMS if target in WHOLE)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
+        yield from ((target, name) for name, drawn in DRAWN.items() if target == drawn[0])
 
 
 def made(target: str, name: str) -> list[str]:
     """What the compiler makes of a program, as lines of the record."""
     text, precision = TARGETS[target]
-    model: Any = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
+    if name in DRAWN:
+        model: Any = built(draw_one(*DRAWN[name][1:]))
+    else:
+        model = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
     stages = _Stages()
     with relayc.PassContext(instruments=[stages]):
-        relayc.compile(model, target=text, precision=precision, stop_after="llvm", cache=False)
+        relayc.compile(model, target=text, precision=precision, stop_after="tir" if name in DRAWN else "llvm", cache=False)
     return [name, *stages.lines]
 
 

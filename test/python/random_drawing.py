@@ -4,6 +4,7 @@ Sizes are those around limits of schedules: vectors, tiles, blocks, cache lines.
 that rules need not know them.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -238,6 +239,25 @@ def draw(seed: int, number: int) -> Graph:
     d.weights = weights / weights.sum()
     with d.ranges:
         d.grow(d.integer(3, 12))
+    return _drawn(d, 0.05)
+
+
+def draw_one(op: str, number: int) -> Graph:
+    """A graph of one operator, with what it needs, that rules of other operators have no say in."""
+    d = Drawing(zlib.crc32(op.encode()), number)
+    d.weights = np.full(len(RULES), 1 / len(RULES))
+    rule = next(rule for rule in RULES if op in rule.ops)
+    with d.ranges:
+        while not any(node.op == op for node in d.nodes):
+            try:
+                rule.draw(d, op)
+            except RelayError:
+                d.dtype = d.choice((d.dtype, *FLOATS, "int32", "bool"))
+    return _drawn(d, 0)
+
+
+def _drawn(d: Drawing, share: float) -> Graph:
+    """The graph of what has been drawn, whose results are values without a use, and a share of the others."""
     used = Body((), tuple(d.nodes), ()).uses()
-    results = [v for node in d.nodes for v in node.results if v not in used or d.chance(0.05)]
+    results = [v for node in d.nodes for v in node.results if v not in used or d.chance(share)]
     return pruned(Graph(d.seed, d.leaves, tuple(d.functions), Body((), tuple(d.nodes), tuple(results)), d.types, d.bounds))

@@ -173,32 +173,47 @@ NETWORKS: dict[str, Sequence[str]] = {
     **{name: WHOLE for name in ("resnet18", "gpt2", "dynamic/bert")},
 }
 """By name of the file, the targets that models are compiled for."""
-_DRAWN = {
-    **{op: 3 for rule in RULES for op in rule.ops},
+_PRODUCTS = {
     **dict.fromkeys(("nn_dense", "nn_matmul", "nn_batch_matmul", "nn_conv2d", "nn_attention"), 40),
-    **dict.fromkeys(("nn_dense_blocks", "nn_conv1d", "nn_conv3d", "nn_conv2d_transpose", "nn_max_pool2d", "nn_avg_pool2d"), 12),
+    **dict.fromkeys(("nn_conv1d", "nn_conv3d", "nn_conv2d_transpose"), 12),
+}
+_COUNTS = {
+    **{op: 3 for rule in RULES for op in rule.ops},
     **dict.fromkeys(("sum", "max", "argmax", "nn_softmax", "nn_layer_norm", "sort", "topk", "cumsum", "transpose", "concatenate"), 9),
+    **dict.fromkeys(("nn_dense_blocks", "nn_max_pool2d", "nn_avg_pool2d"), 12),
+    **_PRODUCTS,
 }
 """How many programs are drawn of each operator: more of those with more to decide."""
-DRAWN: dict[str, tuple[str, str, int]] = {
-    f"{op} {number}": (list(TARGETS)[(zlib.crc32(op.encode()) + number) % len(TARGETS)], op, number)
-    for op, count in _DRAWN.items()
-    for number in range(count)
+
+
+def _targets_of(op: str, number: int) -> set[str]:
+    """One target, in turn; and AMX for products, which have plans of their own there."""
+    return {list(TARGETS)[(zlib.crc32(op.encode()) + number) % len(TARGETS)], *(("amx",) if op in _PRODUCTS else ())}
+
+
+DRAWN: dict[str, tuple[set[str], str, int]] = {
+    f"{op} {number}": (_targets_of(op, number), op, number) for op, count in _COUNTS.items() for number in range(count)
 }
-"""By name, the target, the operator and the number of the drawing. Their sizes are those around limits of schedules; what depends on them
+"""By name, the targets, the operator and the number of the drawing. Their sizes are those around limits of schedules; what depends on them
 is decided before LLVM's stage, which is left out."""
+SPACES = ("v4", "amx", "hopper")
+"""Targets of which the record has the tunable numbers of PROGRAMS, by all strategies that would take them."""
 
 
 class _Stages(PassInstrument):
-    """Keeps the text of each stage, and of each kernel in tir."""
+    """Keeps the text of each stage, and of each kernel in tir; and the tunable numbers for a target, if one is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: str | None) -> None:
         self.lines: list[str] = []
+        self._target = target
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name not in STAGES:
             return
         self.lines.append(f"  {STAGES[info.name]} {_digest(ir_text(mod.module.operation))}")
+        if info.name == "LowerToTe" and self._target:
+            for space in relayc.tuning_space(mod.module.operation, self._target, all_strategies=True):
+                self.lines.append(f"    {space.kernel} {_digest(str((space.chosen, space.values)))} {space.strategy}: {space.size} values")
         if info.name == "TeToTir":
             functions = symbols_of(mod.module)
             for kernel in mod.kernels:  # type: ignore[attr-defined] # a TirModule
@@ -214,7 +229,7 @@ def cases() -> Iterator[tuple[str, str]]:
     for target in TARGETS:
         yield from ((target, name) for name in PROGRAMS if target in WHOLE)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
-        yield from ((target, name) for name, drawn in DRAWN.items() if target == drawn[0])
+        yield from ((target, name) for name, drawn in DRAWN.items() if target in drawn[0])
 
 
 def made(target: str, name: str) -> list[str]:
@@ -224,7 +239,7 @@ def made(target: str, name: str) -> list[str]:
         model: Any = built(draw_one(*DRAWN[name][1:]))
     else:
         model = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
-    stages = _Stages()
+    stages = _Stages(text if name in PROGRAMS and target in SPACES else None)
     with relayc.PassContext(instruments=[stages]):
         relayc.compile(model, target=text, precision=precision, stop_after="tir" if name in DRAWN else "llvm", cache=False)
     return [name, *stages.lines]

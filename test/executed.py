@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
@@ -59,6 +59,23 @@ class Lines:
         sys.monitoring.restart_events()
         self._began = time.perf_counter()
 
+    @contextmanager
+    def apart(self) -> Iterator[defaultdict[str, set[int]]]:
+        """Gives the lines that the body executes, once it has; they are among those executed since `begin` too."""
+        before, found = self._lines, defaultdict(set)
+        self._lines = found
+        sys.monitoring.restart_events()
+        try:
+            yield found
+        finally:
+            self._lines = before
+            self.add(found)
+
+    def add(self, lines: Mapping[str, set[int]]) -> None:
+        """Has a test executed lines that were executed before it for its sake."""
+        for name, numbers in lines.items():
+            self._lines[name] |= numbers
+
     def end(self, test: str) -> None:
         """Keeps the lines that have been executed since `begin` as those of a test."""
         masks = {}
@@ -76,11 +93,15 @@ class Lines:
 
 
 class Recorder:
-    """A pytest plugin that writes FOLDER/executed-WORKER.json at the end of the session."""
+    """A pytest plugin that writes FOLDER/executed-WORKER.json at the end of the session.
+
+    What a fixture of several tests executes counts as executed by each of them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lines = folder, Lines()
         self._is_first = True
+        self._of_fixtures: dict[Any, Mapping[str, set[int]]] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -89,7 +110,18 @@ class Recorder:
             self._is_first = False
         self._lines.begin()
         result = yield
+        for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined] # of a function
+            self._lines.add(self._of_fixtures.get(fixtures[-1], {}))
         self._lines.end(item.nodeid)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+        if fixturedef.scope == "function":
+            return (yield)
+        with self._lines.apart() as lines:
+            result = yield
+        self._of_fixtures[fixturedef] = lines
         return result
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

@@ -5,7 +5,7 @@ import pytest
 from jitted import call, compile_text
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.codegen.bufferize import bufferize_kernel
+from relayc.pipelines.codegen.bufferize import PARALLEL_WORK, bufferize_kernel
 from relayc.pipelines.codegen.vectorize import vectorize_loops
 from relayc.pipelines.compile_kernel import compile_kernel
 from relayc.pipelines.kernel.updates import DISTINCT
@@ -147,6 +147,24 @@ def test_only_loops_with_enough_work_are_parallel():
     assert "scf.parallel" not in bufferized(MOVES)
 
 
+@pytest.mark.parametrize(("rows", "is_parallel"), [(127, False), (128, True)])
+def test_loops_are_parallel_from_a_number_of_iterations_on(rows, is_parallel):
+    shape = f"{rows}x{PARALLEL_WORK // 128}xf32"
+    text = f"""
+    #all = affine_map<(d0, d1) -> (d0, d1)>
+    func.func @k(%x: tensor<{shape}>) -> tensor<{shape}> {{
+      %e = tensor.empty() : tensor<{shape}>
+      %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}}
+          ins(%x : tensor<{shape}>) outs(%e : tensor<{shape}>) {{
+      ^bb0(%a: f32, %o: f32):
+        %0 = arith.negf %a : f32
+        linalg.yield %0 : f32
+      }} -> tensor<{shape}>
+      return %y : tensor<{shape}>
+    }}"""
+    assert ("scf.parallel" in bufferized(text)) == is_parallel
+
+
 def test_concatenations_of_symbolic_sizes_go_into_one_buffer():
     text = """
     func.func @k(%x: tensor<?x4xf32, ["n"]>, %y: tensor<?x4xf32, ["m"]>, %n: index {relay.symbol = "n"}, %m: index {relay.symbol = "m"})
@@ -183,3 +201,30 @@ def test_loops_inside_of_vectors_have_bounds_that_all_lanes_share(bound, has_vec
         module = ir.Module.parse(text)
         vectorize_loops(module, 32, 32)
         assert ("vector.store" in str(module)) == has_vectors
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "%a = memref.load %x[%i] : memref<64xf32>\n%b = math.exp %a : f32\nmemref.store %b, %y[%i] : memref<64xf32>",
+        "%a = memref.load %x[%i] : memref<64xf32>\nmemref.store %a, %y[%c0] : memref<64xf32>",
+        "%a = memref.load %x[%i] : memref<64xf32>\nmemref.store %a, %z[%i, %c0] : memref<64x2xf32>",
+        "%a = memref.load %z[%i, %c0] : memref<64x2xf32>\nmemref.store %a, %y[%i] : memref<64xf32>",
+    ],
+    ids=["no form on vectors", "one element", "outer dimension", "reads of an outer dimension"],
+)
+def test_a_loop_that_does_anything_but_arithmetic_on_neighbours_stays(change):
+    text = f"""
+    func.func @f(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64x2xf32>) {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      scf.for %i = %c0 to %c64 step %c1 {{
+        {change}
+      }} {{{DISTINCT}}}
+      return
+    }}"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        vectorize_loops(module, 32, 32)
+        assert "vector." not in str(module)

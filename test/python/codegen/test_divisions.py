@@ -137,6 +137,31 @@ def test_numbers_are_in_their_intervals(seed: int) -> None:
                 assert value is None or low <= value <= high, f"{value} in {low}, {high} of {name} at {a}, {b}:\n{body}"
 
 
+@pytest.mark.parametrize("name", [*OPERATIONS, *DIVISIONS])
+def test_intervals_are_no_wider_than_what_happens(name: str) -> None:
+    """Of one operation, on all numbers from 0 to a bound and from 1 to another one; else divisors would have guards in vain."""
+    operation = {**OPERATIONS, **DIVISIONS}[name]
+    for p, q in ((0, 1), (3, 9), (9, 3), (8, 8)):
+        text = f"""
+        func.func @f(%x: i64, %y: i64) {{
+          %c0 = arith.constant 0 : i64
+          %c1 = arith.constant 1 : i64
+          %cp = arith.constant {p} : i64
+          %cq = arith.constant {q} : i64
+          %0 = arith.maxsi %x, %c0 : i64
+          %1 = arith.maxsi %y, %c1 : i64
+          %a = arith.minsi %0, %cp : i64
+          %b = arith.minsi %1, %cq : i64
+          %c = arith.{name} %a, %b : i64
+          return
+        }}"""
+        happens = [operation(a, b) for a in range(p + 1) for b in range(1, q + 1)]
+        with make_context():
+            module = ir.Module.parse(text)
+            operations = list(module.body.operations[0].regions[0].blocks[0].operations)
+            assert Proofs().interval(operations[-2].operation.results[0]) == (min(happens), max(happens)), (p, q)
+
+
 def _result(name: str, a: int | None, b: int | None) -> int | None:
     """The result of an operation; None where it has no meaning."""
     if a is None or b is None:

@@ -215,7 +215,7 @@ def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
     flat = ir.MemRefType.get([prod(shape)], type_.element_type)
     if type_.rank == 0:
         buffer = memref.expand_shape(flat, buffer, [], [], [1])
-    elif type_.rank > 1:
+    else:
         buffer = memref.collapse_shape(flat, buffer, [list(range(type_.rank))])
     if len(shape) == 1:
         return buffer

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import copysign, gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from relayc.dialects import mlir
 from relayc.dialects.mlir import ir
@@ -326,8 +326,9 @@ def for_loop(
 ) -> Iterator[Serial]:
     """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
 
-    With `inits` the body must end in `yield_values`.
+    With `inits` the body must end in `yield_values`. Indices are simplified by the bounds of the variable.
     """
+    assert _is_within(low, high, step, var), f"{var.name}: {low} to {high} by {step} in {var.low} to {var.high}"
     bounds = [index_constant(b) if isinstance(b, (int, Dim)) else b for b in (low, high, step)]
     loop = serial_loop(bounds, inits)
     body = loop.regions[0].blocks[0]
@@ -336,6 +337,14 @@ def for_loop(
         yield Serial(carried, loop.results)
         if not inits:
             yield_values([])
+
+
+def _is_within(low: Any, high: Any, step: Any, var: Var) -> bool:
+    """Whether a variable may have the numbers of a loop, as far as they are known; one of 0 alone stands for any value."""
+    if not all(isinstance(n, int) for n in (low, high, step, var.low, var.high)) or var.low == var.high == 0:
+        return True
+    numbers = range(low, high, step)
+    return not numbers or var.low <= numbers[0] <= numbers[-1] <= var.high
 
 
 def serial_loop(

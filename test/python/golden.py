@@ -128,6 +128,8 @@ PROGRAMS: dict[str, Program] = {
     "conv 7x7 by 2": _conv("1, 3, 224, 224", "64, 3, 7, 7", strides=(2, 2), padding=(3, 3, 3, 3)),
     "conv depthwise": _conv("1, 96, 28, 28", "96, 1, 3, 3", groups=96, **_PAD),
     "conv depthwise of symbols": _conv("1, 32, h, w", "32, 1, 5, 5", groups=32, strides=(2, 2), padding=(2, 2, 2, 2)),
+    # Windows of as many columns as a strategy unrolls, and of one more.
+    **{f"max pool 1x{n}": _unary("nn.max_pool2d", "float32[1, 8, 80, 16]", pool_size=(1, n), layout="NHWC") for n in (32, 33)},
     "conv of groups": _conv("1, 64, 20, 20", "64, 8, 3, 3", groups=8, dilation=(2, 2), padding=(2, 2, 2, 2)),
     "conv with a residual": Program(
         ["float32[1, 64, 28, 28]", "const float32[64, 64, 3, 3]", "float32[1, 64, 28, 28]"], partial(_residual, **_PAD)

@@ -92,8 +92,9 @@ def sort_group(order: Order, shared: Sequence[ir.Value], group: Group, items: Se
       shared: a buffer for each word of an item, with one element more than all groups have items.
       items: of the thread, as many for each.
     """
-    found, own, round_ = sort_registers(order, items), group.own, Var(0, 0, name="round")
-    with emit.for_loop(0, group.threads.bit_length() - 1, 1, round_, flattened(found)) as loop:
+    found, own, rounds = sort_registers(order, items), group.own, group.threads.bit_length() - 1
+    round_ = Var(0, rounds - 1, name="round")
+    with emit.for_loop(0, rounds, 1, round_, flattened(found)) as loop:
         store_items(order_items(order, loop.inner_iter_args), shared, own)
         barrier()
         half = emit.arith("shli", word(1), to_word(round_.value))

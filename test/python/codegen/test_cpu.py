@@ -1,13 +1,15 @@
 """tir to machine code: calls between functions, parallel loops, guards and errors."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from jitted import call, compile_text, elementwise
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.cpu import engine as engine_module
-from relayc.pipelines.cpu.engine import CodegenError
-from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.engine import CodegenError, Part
+from relayc.pipelines.cpu.jit import compiled_checks, jit
 from relayc.pipelines.cpu.lowering import lower_to_llvm
 from relayc.pipelines.target import Target
 from relayc.runtime.cpu.objects import read_object
@@ -157,3 +159,17 @@ def test_f16_converts_exactly_with_and_without_instructions(mcpu, lanes):
 
 def test_missing_function_has_no_address():
     assert compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8)).raw_lookup("other") == 0
+
+
+def test_functions_that_cannot_be_linked_are_an_error():
+    with pytest.raises(CodegenError, match="the functions f, g could not be linked"):
+        Part(("f", "g"), SimpleNamespace(raw_lookup=lambda name: 0), runs_here=True)
+
+
+def test_functions_that_check_calls_are_compiled_once_for_a_machine_and_a_device():
+    wide, narrow = Target("cpu -mcpu=x86-64-v3"), Target("cpu -mcpu=x86-64-v3 -mattr=-f16c")
+    cases = [(wide, "cpu"), (wide, "cuda"), (narrow, "cpu")]
+    made = [compiled_checks(*case) for case in cases]
+    assert len(set(map(id, made))) == len(cases)
+    assert all(compiled_checks(*case) is found for case, found in zip(cases, made, strict=True))
+    assert made[0].result().content != made[1].result().content

@@ -97,6 +97,12 @@ def _norm(x: ir.Value) -> ir.Value:
     return b("divide", centred, b("sqrt", variance))
 
 
+def _grown(x: ir.Value, *weights: ir.Value) -> ir.Value:
+    for w in weights:
+        x = b("concatenate", x, b("nn.relu", b("nn.conv2d", x, w, padding=(1, 1, 1, 1))), axis=1)
+    return x
+
+
 def _dense(rows: int | str, columns: int, depth: int) -> Program:
     return Program([f"float32[{rows}, {depth}]", f"const float32[{columns}, {depth}]", f"const float32[{columns}]"], _linear)
 
@@ -124,6 +130,7 @@ PROGRAMS: dict[str, Program] = {
     "conv 3x3": _conv("1, 64, 56, 56", "64, 64, 3, 3", **_PAD),
     "conv 3x3, small": _conv("1, 512, 7, 7", "512, 512, 3, 3", **_PAD),
     "conv 3x3 of symbols": _conv("1, 32, h, w", "48, 32, 3, 3", **_PAD),
+    "conv 3x3 of symbols, far": _conv("n, 128, h, w", "256, 128, 3, 3", **_PAD),
     "conv 3x3 by 2": _conv("2, 48, 31, 33", "40, 48, 3, 3", strides=(2, 2), padding=(0, 1, 1, 1)),
     "conv 7x7 by 2": _conv("1, 3, 224, 224", "64, 3, 7, 7", strides=(2, 2), padding=(3, 3, 3, 3)),
     "conv depthwise": _conv("1, 96, 28, 28", "96, 1, 3, 3", groups=96, **_PAD),
@@ -159,6 +166,7 @@ PROGRAMS: dict[str, Program] = {
     "joined": Program(
         ["float32[4, 17, 9]", "float32[4, 30, 9]", "float32[4, 1, 9]"], lambda *x: b("nn.relu", b("concatenate", *x, axis=1))
     ),
+    "joined again and again": Program(["float32[1, 16, 14, 14]", "const float32[16, 16, 3, 3]", "const float32[16, 32, 3, 3]"], _grown),
     "gathered": _unary("take", "float32[1000, 64]", "int64[n]", axis=0),
     "resized": _unary("image.resize2d", "float32[1, 8, 20, 20]", size=(40, 40)),
     "elementwise": Program(["float32[n, 3, m]", "float32[3, 1]"], lambda x, y: b("tanh", b("multiply", b("add", x, y), x))),

@@ -39,6 +39,17 @@ func.func @main(%p: i1) {
 
 // -----
 
+// CHECK: @main: scf.if at {{.*}}: expected a condition that arith.trunci makes of the element of a tensor<i8>
+func.func @main(%x: tensor<i64>) {
+  %e = tensor.extract %x[] : tensor<i64>
+  %p = arith.trunci %e : i64 to i1
+  scf.if %p {
+  }
+  return
+}
+
+// -----
+
 // CHECK: @k: expected a body, or the attribute relay.packed or relay.tir, found none
 func.func private @k(tensor<4xf32>) -> tensor<4xf32>
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from programs import Programs, condition, pointwise
 
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.program.functions import read_functions
+
 N = 40
 V = f"{N}xf32"
 F = f"tensor<{V}>"
@@ -329,3 +332,14 @@ def test_reshapes_of_carried_tensors_are_views():
     """
     x = vector(1)
     np.testing.assert_array_equal(both(Programs(KERNELS + text), "main", x, i64(3))[0], x.reshape(4, 10) * 8)
+
+
+def test_main_comes_first_then_other_public_programs():
+    text = """
+    func.func private @inner() attributes {relay.program} { return }
+    func.func @other() { return }
+    func.func @main() { return }
+    """
+    with make_context():
+        module = ir.Module.parse(text)
+        assert list(read_functions(module).programs) == ["main", "other", "inner"]

@@ -44,6 +44,8 @@ from rich.console import Console
 from relayc.tools.tables import NUMBER, make_table
 
 ROOT = Path(__file__).parent.parent
+NAMED = 20
+"""How many faults the tests that are named like a file count as having found, besides those they have."""
 START_SECONDS = 60
 """Seconds that a process with tests may take beyond five times what the tests take: a fault may be a loop without end."""
 
@@ -221,14 +223,14 @@ class Checkout:
 
 
 def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, found: Counter[str]) -> dict[str, float]:
-    """The tests of a fault that are most likely to find it in a short time, for half of the seconds, and some of the others for the rest,
-    so that all kinds of tests are among them; with their seconds.
+    """The tests of a fault that are most likely to find it in a short time (see `NAMED`), for half of the seconds, and some of the others
+    for the rest, so that all kinds of tests are among them; with their seconds.
 
     Args:
       found: how many faults the tests of each file have found so far.
     """
     tests = executed.tests_of(fault.path, fault.lines)
-    tests.sort(key=lambda test: executed.seconds(test) / (1 + found[_file_of_test(test)]))
+    tests.sort(key=lambda test: executed.seconds(test) / (1 + found[_file_of_test(test)] + NAMED * _is_named_like(test, fault.path)))
     first: dict[str, float] = {}
     while tests and sum(first.values()) + executed.seconds(tests[0]) <= limit / 2:
         test = tests.pop(0)
@@ -246,6 +248,11 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, foun
 
 def _file_of_test(test: str) -> str:
     return test.partition("::")[0]
+
+
+def _is_named_like(test: str, path: str) -> bool:
+    """Whether a test has the name of a file: lit's combine-parallel-dense.mlir and test_combine_parallel_dense.py are of one subject."""
+    return Path(path).stem in Path(_file_of_test(test)).stem.replace("-", "_")
 
 
 class Outcomes:

@@ -158,3 +158,14 @@ func.func @start(%c: tensor<i1>, %x: tensor<?x3xf32, ["n"]>) -> tensor<?x3xf32> 
   %0 = call @climb(%c, %x0) : (tensor<i1>, tensor<?x3xf32>) -> tensor<?x3xf32>
   return %0 : tensor<?x3xf32>
 }
+
+// -----
+
+// Sizes are written in one form, whatever they are written as.
+// CHECK-LABEL: func.func @form
+// CHECK-SAME: (%arg0: tensor<?x?x?xf32, ["n", "m", "m*n"]>) -> tensor<?x?x?xf32, ["n", "m", "m*n"]>
+// CHECK: "relay.nn_relu"(%arg0) : (tensor<?x?x?xf32, ["n", "m", "m*n"]>)
+func.func @form(%x: tensor<?x?x?xf32, ["n", "m", "n*m"]>) -> tensor<?x?x?xf32, ["n", "m", "n*m"]> {
+  %0 = "relay.nn_relu"(%x) : (tensor<?x?x?xf32, ["n", "m", "n*m"]>) -> tensor<?x?x?xf32, ["n", "m", "n*m"]>
+  return %0 : tensor<?x?x?xf32, ["n", "m", "n*m"]>
+}

@@ -1,5 +1,6 @@
 """The graph passes on parameters and numbers: what lit cannot see in text."""
 
+import operator
 import tracemalloc
 
 import numpy as np
@@ -10,6 +11,7 @@ from relayc.dialects.relay import IRModule, build
 from relayc.pipelines import PassContext, find_pass
 from relayc.pipelines.graph.reshapes import before_reshape, regroup
 from relayc.pipelines.graph.rewrite import Rules
+from relayc.pipelines.graph.simplify_expr import _ORDERS
 from relayc.symbolic import parse
 
 
@@ -249,3 +251,13 @@ func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }""")
     assert names_of(apply(mod, "SimplifyExpr", "DeadCodeElimination")) == ["if"]
+
+
+@pytest.mark.parametrize(
+    ("name", "compare"), [("less", operator.lt), ("less_equal", operator.le), ("greater", operator.gt), ("greater_equal", operator.ge)]
+)
+def test_a_comparison_is_known_where_it_is_the_same_of_all_differences(name, compare):
+    for least in range(-2, 3):
+        for most in range(least, 3):
+            values = {compare(difference, 0) for difference in range(least, most + 1)}
+            assert _ORDERS[name](least, most) == (values == {True}, values == {False}), (least, most)

@@ -269,6 +269,12 @@ def test_a_size_that_is_fixed_is_no_symbol_any_more():
         relayc.compile(layer(W), dims={"n": 4}, specialize=[{"n": 4}])
 
 
+def test_sizes_that_make_one_dimension_negative_are_an_error():
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [3, "n - 4"], "z": ["n"]})
+    with pytest.raises(ValueError, match=r"^specialize: n = 3: expected sizes of 0 or more, found .*-1.* for the input x of "):
+        relayc.compile(model, specialize=[{"n": 3}])
+
+
 def test_sizes_that_contradict_shapes_name_the_entry():
     nodes = [helper.make_node("Reshape", ["x", "s"], ["y"])]
     model = model_of(nodes, {"x": ["n", 3]}, initializers={"s": np.array([-1, 6], np.int64)})

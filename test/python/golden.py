@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import random_rules  # noqa: F401 (its rules draw)
+from blocks.te_kernels import KERNELS
+from blocks.walks import walk
 from oracle import values
 from random_drawing import RULES, draw_one
 from random_graphs import build as built
@@ -31,8 +33,12 @@ from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as b
+from relayc.pipelines.blocks.strategy import schedule_by
 from relayc.pipelines.instruments import PassInfo, PassInstrument, ir_text
+from relayc.pipelines.schedule.tuning import Tuning
+from relayc.pipelines.target import Target
 from relayc.symbolic import FAR, Range
+from relayc.tir import Schedule, ScheduleError
 
 MODELS = Path(__file__).parents[1] / "models"
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -206,6 +212,8 @@ DRAWN: dict[str, tuple[set[str], str, int]] = {
 }
 """By name, the targets, the operator and the number of the drawing. Their sizes are those around limits of schedules; what depends on them
 is decided before LLVM's stage, which is left out."""
+WALKS = {f"{name}, walk {seed}": (name, seed) for name in KERNELS for seed in range(100, 125)}
+"""By name, a kernel and the seed of primitives that schedule it."""
 SPACES = ("v4", "amx", "hopper")
 """Targets of which the record has the tunable numbers of PROGRAMS, by all strategies that would take them."""
 
@@ -239,12 +247,36 @@ def cases() -> Iterator[tuple[str, str]]:
     for target in TARGETS:
         yield from ((target, name) for name in PROGRAMS if target in WHOLE)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
+        yield from ((target, name) for name in WALKS if target == "v4")
         yield from ((target, name) for name, drawn in DRAWN.items() if target in drawn[0])
+
+
+def _walked(target: str, name: str) -> list[str]:
+    """A kernel as a walk schedules it: the blocks, what was refused, and the loops, or why there are none."""
+    kernel, seed = WALKS[name]
+    mod, lines = KERNELS[kernel]().mod, list[str]()
+
+    def schedule(s: Schedule) -> None:
+        refused = walk(s, seed)
+        lines.extend([f"  blocks {_digest(str(s.mod))}", f"  refused {_digest(str(refused))}"])
+
+    (function,) = mod.module.body.operations
+    with mod.context, mod.ranges, ir.Location.unknown():
+        loops = ir.Module.create()
+        try:
+            with ir.InsertionPoint(loops.body):
+                schedule_by("walk", schedule, function, Target(target), Tuning())
+            lines.append(f"  tir {_digest(ir_text(loops.operation))}")
+        except ScheduleError as error:
+            lines.append(f"  {error}")
+    return [name, *lines]
 
 
 def made(target: str, name: str) -> list[str]:
     """What the compiler makes of a program, as lines of the record."""
     text, precision = TARGETS[target]
+    if name in WALKS:
+        return _walked(text, name)
     if name in DRAWN:
         model: Any = built(draw_one(*DRAWN[name][1:]))
     else:

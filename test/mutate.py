@@ -16,6 +16,7 @@ its checkout. Needs Python 3.12 or newer.
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import difflib
 import json
@@ -44,8 +45,8 @@ from rich.console import Console
 from relayc.tools.tables import NUMBER, make_table
 
 ROOT = Path(__file__).parent.parent
-NAMED = 20
-"""How many faults the tests that are named like a file count as having found, besides those they have."""
+NEAR = 20
+"""How many faults a test counts as having found that is named like the file of a fault, or executes what a constant is for."""
 START_SECONDS = 60
 """Seconds that a process with tests may take beyond five times what the tests take: a fault may be a loop without end."""
 
@@ -223,14 +224,19 @@ class Checkout:
 
 
 def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, found: Counter[str]) -> dict[str, float]:
-    """The tests of a fault that are most likely to find it in a short time (see `NAMED`), for half of the seconds, and some of the others
+    """The tests of a fault that are most likely to find it in a short time (see `NEAR`), for half of the seconds, and some of the others
     for the rest, so that all kinds of tests are among them; with their seconds.
 
     Args:
       found: how many faults the tests of each file have found so far.
     """
     tests = executed.tests_of(fault.path, fault.lines)
-    tests.sort(key=lambda test: executed.seconds(test) / (1 + found[_file_of_test(test)] + NAMED * _is_named_like(test, fault.path)))
+    near = {test for line in uses_of(fault, (ROOT / fault.path).read_text()) for test in executed.tests_of(fault.path, (line, line))}
+
+    def cost(test: str) -> float:
+        return executed.seconds(test) / (1 + found[_file_of_test(test)] + NEAR * (test in near or _is_named_like(test, fault.path)))
+
+    tests.sort(key=cost)
     first: dict[str, float] = {}
     while tests and sum(first.values()) + executed.seconds(tests[0]) <= limit / 2:
         test = tests.pop(0)
@@ -248,6 +254,14 @@ def chosen_tests(executed: Executed, fault: Fault, limit: float, seed: int, foun
 
 def _file_of_test(test: str) -> str:
     return test.partition("::")[0]
+
+
+def uses_of(fault: Fault, source: str) -> set[int]:
+    """The lines of a file that use the constant of the module that a fault is in; none where it is elsewhere."""
+    tree = ast.parse(source)
+    made = (n for n in tree.body if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.lineno <= fault.lines[0] <= (n.end_lineno or n.lineno))
+    names = {n.id for statement in made for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in names}
 
 
 def _is_named_like(test: str, path: str) -> bool:

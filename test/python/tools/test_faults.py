@@ -7,6 +7,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 from faults import faults_of, is_fault
+from mutate import uses_of
 from planting import codes_of
 
 CASES = {
@@ -46,6 +47,13 @@ def test_the_lines_of_a_fault_are_those_of_its_part():
     source = "x = 1\ny = f(a,\n      b < c)\n"
     (boundary,) = (fault for fault in faults_of("file.py", source) if fault.kind == "a boundary")
     assert boundary.lines == (3, 3)
+
+
+def test_a_constant_of_a_module_is_tested_where_it_is_used():
+    source = "MOST = 4\nLEAST: int = 1\ndef f(x):\n    MOST = 2\n    return x < MOST or x > LEAST\n"
+    uses = {fault.planted(source): uses_of(fault, source) for fault in faults_of("file.py", source)}
+    assert uses[source.replace("= 4", "= 5")] == uses[source.replace("= 1", "= 2")] == {5}
+    assert uses[source.replace("= 2", "= 3")] == set()
 
 
 SOURCE = """

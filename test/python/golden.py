@@ -164,6 +164,8 @@ PROGRAMS: dict[str, Program] = {
     "maximum of symbols": _unary("max", "float32[n, 20, m]", axis=(1,)),
     "argmax": _unary("argmax", "float32[33, 1000]", axis=(1,)),
     "running sum": _unary("cumsum", "float32[16, n]", axis=1),
+    "running sum, long": _unary("cumsum", "float32[2, 100000]", axis=1),
+    "running sum of bytes": _unary("cumsum", "uint8[3, 5000]", axis=1),
     "sort": _unary("sort", "float32[9, 300]"),
     "the largest": _unary("topk", "float32[n, 1000]", k=5),
     "transpose": _unary("transpose", "float32[8, 197, 64]", axes=(1, 0, 2)),

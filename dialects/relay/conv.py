@@ -10,7 +10,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Size, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_divides, require_equal
-from relayc.dialects.relay.kinds import NUMBER
+from relayc.dialects.relay.kinds import check_factors
 from relayc.dialects.relay.layout import NCHW, Layout, layout
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.structure import Constant
@@ -50,9 +50,7 @@ class ConvGeometry:
 def _check_weight(op: View, geometry: ConvGeometry) -> dict[str, Size | None]:
     """Lengths of the weight's axes, agreed with the attributes channels and kernel_size where these are given."""
     check(not geometry.kernel_layout.blocks, "kernel_layout", "an unblocked layout (schedules pack weights)", op.kernel_layout)
-    check(op.data.dtype == op.weight.dtype, "weight", f"the dtype of data, {op.data.dtype}", op.weight.dtype)
-    NUMBER.require("data", op.data)
-    NUMBER.require("out_dtype", TensorType((), op.out_dtype or op.data.dtype))
+    check_factors(op.data, op.weight, ("data", "weight"), op.out_dtype)
     weight = geometry.kernel_layout.logical(op.weight.shape, "weight")
     if op.kernel_size is not None:
         for axis, size in zip(geometry.spatial, per_axis(op.kernel_size, len(geometry.spatial), "kernel_size"), strict=True):
@@ -106,8 +104,12 @@ class ConvBase(Linear):
 
 
 class Conv(ConvBase):
-    """The weight's axis O holds the channels of the result, I those of data in one group."""
+    """The weight's axis O holds the channels of the result, I those of data in one group.
 
+    `pad_value` is what data is padded with: the zero point of quantised data.
+    """
+
+    pad_value: int = 0
     grouped_axis = "I"
 
     @classmethod

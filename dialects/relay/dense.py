@@ -2,15 +2,9 @@
 
 from relayc.dialects.relay.base import Op, Operand, Pattern, Precision, Size, TensorType, View, check
 from relayc.dialects.relay.conditions import require_equal, require_type
-from relayc.dialects.relay.kinds import NUMBER
+from relayc.dialects.relay.kinds import NUMBER, check_factors
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.shapes import normalize_axis
-
-
-def _check_operands(a: TensorType, b: TensorType, names: tuple[str, str], out_dtype: str) -> None:
-    check(a.dtype == b.dtype, names[1], f"the dtype of {names[0]}, {a.dtype}", b.dtype)
-    NUMBER.require(names[0], a)
-    NUMBER.require("out_dtype", TensorType((), out_dtype or a.dtype))
 
 
 def _contract(a: TensorType, a_axis: int, b: TensorType, b_axis: int, names: tuple[str, str]) -> None:
@@ -35,7 +29,7 @@ class Dense(Linear, name="nn_dense", relay_name="nn.dense"):
     @staticmethod
     def infer(op: View) -> TensorType:
         names = ("data", "weight")
-        _check_operands(op.data, op.weight, names, op.out_dtype)
+        check_factors(op.data, op.weight, names, op.out_dtype)
         check(op.data.rank >= 1, "rank of data", "at least 1", op.data.rank)
         check(op.weight.rank == 2, "rank of weight", 2, op.weight.rank)
         _contract(op.data, op.data.rank - 1, op.weight, 1, names)
@@ -68,7 +62,7 @@ class Matmul(Linear, name="nn_matmul", relay_name="nn.matmul"):
     @staticmethod
     def infer(op: View) -> TensorType:
         a, b, names = op.tensor_a, op.tensor_b, ("tensor_a", "tensor_b")
-        _check_operands(a, b, names, op.out_dtype)
+        check_factors(a, b, names, op.out_dtype)
         check(a.rank == 2 if op.transpose_a else a.rank >= 1, "rank of tensor_a", 2 if op.transpose_a else "at least 1", a.rank)
         check(b.rank == 2, "rank of tensor_b", 2, b.rank)
         _contract(a, 0 if op.transpose_a else a.rank - 1, b, 1 if op.transpose_b else 0, names)
@@ -102,7 +96,7 @@ class BatchMatmul(Op, name="nn_batch_matmul", relay_name="nn.batch_matmul"):
     @staticmethod
     def infer(op: View) -> TensorType:
         a, b, names = op.tensor_a, op.tensor_b, ("tensor_a", "tensor_b")
-        _check_operands(a, b, names, op.out_dtype)
+        check_factors(a, b, names, op.out_dtype)
         check(a.rank == 3, "rank of tensor_a", 3, a.rank)
         check(b.rank == 3, "rank of tensor_b", 3, b.rank)
         _contract(a, 1 if op.transpose_a else 2, b, 2 if op.transpose_b else 1, names)

@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from relayc.dialects.relay.base import check
 from relayc.dialects.relay.types import TensorType
 
-__all__ = ["ANY", "BITS", "BOOL", "COMPARED", "COMPUTED", "FLOAT", "INTEGER", "NUMBER", "Kind", "check_conversion", "same_dtype"]
+__all__ = [
+    "ANY",
+    "BITS",
+    "BOOL",
+    "COMPARED",
+    "COMPUTED",
+    "FLOAT",
+    "INTEGER",
+    "NUMBER",
+    "Kind",
+    "check_conversion",
+    "check_factors",
+    "same_dtype",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,18 @@ BOOL = Kind("element type bool (i1)", lambda t: t.dtype == "bool")
 def check_conversion(source: str, target: str) -> None:
     """Raises RelayError for dtypes between which no operator converts: what strings say, packed functions find out."""
     check(source == target or "string" not in (source, target), "dtype", "numbers, or strings that stay strings", f"{source} to {target}")
+
+
+def check_factors(a: TensorType, b: TensorType, names: tuple[str, str], out_dtype: str) -> None:
+    """Raises RelayError for operands of a product that have not one numeric element type; integers of 8 bits may differ in their signs,
+    where the result has more bits."""
+    both = f"the dtype of {names[0]}, {a.dtype}"
+    if {a.dtype, b.dtype} == {"int8", "uint8"}:
+        check(out_dtype not in ("", "int8", "uint8"), "out_dtype", f"more bits than {names[0]} and {names[1]}, of unlike signs", out_dtype)
+    else:
+        check(a.dtype == b.dtype, names[1], both, b.dtype)
+    NUMBER.require(names[0], a)
+    NUMBER.require("out_dtype", TensorType((), out_dtype or a.dtype))
 
 
 def same_dtype(**operands: TensorType) -> str:

@@ -1,7 +1,9 @@
-"""Operations of the x86 dialect as ordinary loops and vectors, for CPUs without the instructions: tests, and a look at other targets.
+"""Operations of the x86 dialect, and intrinsics that schedules emit, as ordinary loops and vectors, for CPUs without the instructions:
+tests, and a look at other targets.
 
-The sums are those of the instructions up to rounding and denormal numbers: the two products of a pair are added one after the other with
-one rounding each, where the instructions round differently, and denormal numbers count, where the instructions take them as zeros.
+Sums of integers are those of the instructions. Sums of floats are so up to rounding and denormal numbers: the two products of a pair are
+added one after the other with one rounding each, where the instructions round differently, and denormal numbers count, where the
+instructions take them as zeros.
 """
 
 import re
@@ -17,12 +19,12 @@ _TILE = re.compile(r"!x86\.amx\.tile<(\d+)x(\d+)x(\w+)>")
 
 
 def emulate_x86(module: ir.Module) -> None:
-    """Expands AMX tiles into buffers on the stack and loops over them, dot products of pairs into fused multiply-adds, in place."""
+    """Expands AMX tiles into buffers on the stack and loops over them, dot products into multiply-adds, in place."""
     with module.context, ir.Location.unknown():
         ops: list[ir.Operation] = []
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            if op.name in (*_EXPANSIONS, _MULTIPLY, "scf.for"):
+            if op.name in (*_EXPANSIONS, *_MULTIPLICATIONS, "scf.for") or _intrinsic(op) in _INTRINSICS:
                 ops.append(op)
             return ir.WalkResult.ADVANCE
 
@@ -34,7 +36,9 @@ def emulate_x86(module: ir.Module) -> None:
                 if op.name == "scf.for":
                     _carry_buffers(op, mine)
                     continue
-                value = _tile_mulf(op, mine[2]) if op.name == _MULTIPLY else _EXPANSIONS[op.name](op)
+                value = (
+                    _multiply(op, mine[2]) if op.name in _MULTIPLICATIONS else (_EXPANSIONS.get(op.name) or _INTRINSICS[_intrinsic(op)])(op)
+                )
                 if value is not None:
                     op.results[0].replace_all_uses_with(value)
                 op.erase()
@@ -117,47 +121,68 @@ def _tile_store(op: ir.Operation) -> None:
         emit.create("vector.store", [], [_row(tile, row), target, _place(index, row, stride)])
 
 
-def _tile_mulf(op: ir.Operation, alone: bool) -> ir.Value:
+def _multiply(op: ir.Operation, alone: bool) -> ir.Value:
     """Works on the buffer of the sum where nothing else reads that."""
     a, b, total = op.operands
     total = total if alone else _copy(total)
+    group, widen = _MULTIPLICATIONS[op.name]
+    extensions = [widen if f"isZext{side}" not in op.attributes else "arith.extui" for side in ("Lhs", "Rhs")]
     with _rows(total.type.shape[0]) as row:
-        pair = Var(0, b.type.shape[0] - 1, name="pair")
-        with emit.for_loop(0, b.type.shape[0], 1, pair, [_row(total, row)]) as loop:
-            first = emit.materialize(Index.of(pair) * 2)
-            elements = [emit.create("memref.load", [a.type.element_type], [a, row, at]) for at in (first, _next(first))]
+        number = Var(0, b.type.shape[0] - 1, name="group")
+        with emit.for_loop(0, b.type.shape[0], 1, number, [_row(total, row)]) as loop:
+            places = [emit.materialize(Index.of(number) * group + i) for i in range(group)]
+            elements = [emit.create("memref.load", [a.type.element_type], [a, row, at]) for at in places]
             factors = [emit.broadcast(element, total.type.shape[1]) for element in elements]
-            emit.yield_values([_dot(factors, _halves(_row(b, pair.value)), loop.inner_iter_args[0])])
+            emit.yield_values([_dot(factors, _parts(_row(b, number.value), group), loop.inner_iter_args[0], extensions)])
         _set_row(loop.results[0], total, row)
     return total
 
 
-def _next(index: ir.Value) -> ir.Value:
-    return emit.arith("addi", index, emit.index_constant(1))
-
-
 def _dot_product(op: ir.Operation) -> ir.Value:
     total, a, b = op.operands
-    return _dot(_halves(a), _halves(b), total)
+    return _dot(_parts(a, 2), _parts(b, 2), total, ["arith.extf"] * 2)
 
 
-def _halves(pairs: ir.Value) -> list[ir.Value]:
-    """The first and the second elements of a vector of pairs."""
-    count = pairs.type.shape[0]
-    return [vectors.shuffle(pairs, pairs, range(first, count, 2)) for first in (0, 1)]
+def _dot_of_bytes(op: ir.Operation) -> ir.Value:
+    total, a, b = op.operands
+    return _dot(_parts(a, 4), _parts(b, 4), total, ["arith.extui", "arith.extsi"])
 
 
-def _dot(a: Sequence[ir.Value], b: Sequence[ir.Value], total: ir.Value) -> ir.Value:
-    for x, y in zip(a, b, strict=True):
-        wide = [emit.create("arith.extf", [total.type], [v]) for v in (x, y)]
-        total = emit.create("vector.fma", [total.type], [*wide, total])
+def _dot_of_words(op: ir.Operation) -> ir.Value:
+    a, b = op.operands
+    return _dot(_parts(a, 2), _parts(b, 2), emit.zero(op.results[0].type), ["arith.extsi"] * 2)
+
+
+def _parts(groups: ir.Value, group: int) -> list[ir.Value]:
+    """The first, the second, ... elements of a vector of groups."""
+    count = groups.type.shape[0]
+    return [vectors.shuffle(groups, groups, range(first, count, group)) for first in range(group)]
+
+
+def _dot(a: Sequence[ir.Value], b: Sequence[ir.Value], total: ir.Value, extensions: Sequence[str]) -> ir.Value:
+    for pair in zip(a, b, strict=True):
+        x, y = (emit.create(name, [total.type], [v]) for name, v in zip(extensions, pair, strict=True))
+        total = emit.multiply_add(x, y, total)
     return total
 
 
-_MULTIPLY = "x86.amx.tile_mulf"
+def _intrinsic(op: ir.Operation) -> str:
+    """The intrinsic that an operation calls; an empty text where it calls none."""
+    return ir.StringAttr(op.attributes["intrin"]).value if op.name == INTRINSIC else ""
+
+
+INTRINSIC = "llvm.call_intrinsic"
+_MULTIPLICATIONS = {"x86.amx.tile_mulf": (2, "arith.extf"), "x86.amx.tile_muli": (4, "arith.extsi")}
+"""Elements of a group, and how an element is widened where nothing else is said."""
 _EXPANSIONS: dict[str, Callable[[ir.Operation], ir.Value | None]] = {
     "x86.amx.tile_zero": _tile_zero,
     "x86.amx.tile_load": _tile_load,
     "x86.amx.tile_store": _tile_store,
     "x86.avx512.dot": _dot_product,
+}
+_INTRINSICS: dict[str, Callable[[ir.Operation], ir.Value]] = {
+    "llvm.x86.avx512.vpdpbusd.512": _dot_of_bytes,
+    "llvm.x86.avx512.vpdpbusd.256": _dot_of_bytes,
+    "llvm.x86.avx512.pmaddw.d.512": _dot_of_words,
+    "llvm.x86.avx2.pmadd.wd": _dot_of_words,
 }

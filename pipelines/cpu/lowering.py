@@ -9,7 +9,7 @@ from relayc.pipelines.codegen.bufferize import copies_to_linalg, element_bytes
 from relayc.pipelines.codegen.calls import add_call_bodies
 from relayc.pipelines.codegen.divisions import guard_divisions
 from relayc.pipelines.codegen.expand_math import expand_math
-from relayc.pipelines.cpu.emulate_x86 import emulate_x86
+from relayc.pipelines.cpu.emulate_x86 import INTRINSIC, emulate_x86
 from relayc.pipelines.cpu.engine import CodegenError
 from relayc.pipelines.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
 from relayc.pipelines.cpu.legalize import expand_for
@@ -73,7 +73,8 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
             _refuse_vectors(module)
         machine = target.machine
         emulated = emulated_floats(module, types, machine)
-        if emulated and target.emulate:
+        has_x86 = any(name.startswith(("x86.", INTRINSIC)) for name in names)
+        if has_x86 and target.emulate:
             emulate_x86(module)
         _run(module, _CANONICAL)
         if emulated:
@@ -82,7 +83,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
         expand_for(module, machine)
         if emulated and machine.has("avx512bf16"):
             convert_by_instruction(module)
-        x86 = bool(emulated) and machine.has_bf16 and uses_x86(module)
+        x86 = (has_x86 or bool(emulated)) and uses_x86(module)
         if "memref.copy" in names:
             copies_to_linalg(module.operation)
         has_hints = keep_loops(module)

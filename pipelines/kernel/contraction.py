@@ -28,14 +28,16 @@ class Operand:
     Attributes:
       node: what is read: the operand without views, slices and paddings around it.
       indices: its indices as functions of the loop variables.
-      checks: (index, extent) for each dimension that a padding with zeros lets run out of bounds.
+      checks: (index, extent) for each dimension that a padding lets run out of bounds.
       casts: names of the conversions that the body applies to the element, with their result types.
+      fill: what is read out of bounds.
     """
 
     node: Node
     indices: list[Index]
     checks: list[tuple[Index, Size]]
     casts: list[tuple[str, ir.Type]]
+    fill: float | int = 0
 
     @property
     def offset(self) -> Index:
@@ -164,10 +166,10 @@ class Contraction:
         return [Index() if d is None else point[d] for d in self.merged]
 
 
-def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
+def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False) -> list[Contraction]:
     """The contraction of a kernel in the roles its operands can take (either may be B); empty where it is none.
 
-    With `keeps_pads` a padded operand is read as padded, not from what was padded.
+    With `keeps_pads` a padded operand is read as padded, not from what was padded. With `fills` paddings may be of other values than 0.
     """
     if len(kernel.results) != 1:
         return []
@@ -189,7 +191,7 @@ def match(kernel: Kernel, keeps_pads: bool = False) -> list[Contraction]:
     ]
     try:
         operands = [
-            operand_of(source, [affine_index(e, point, split_exactly) for e in amap.results], cast, keeps_pads)
+            operand_of(source, [affine_index(e, point, split_exactly) for e in amap.results], cast, keeps_pads, fills)
             for source, amap, cast in zip(structured.inputs, structured.maps, casts, strict=True)
         ]
     except NotStructured:
@@ -245,25 +247,30 @@ def reading_of(operand: Operand) -> Reading | None:
     return Reading(source, linearize(place, source.shape), computed)
 
 
-def operand_of(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool = False) -> Operand:
-    """How a node is read at indices: follows views, slices and zero paddings to what is in memory.
+def operand_of(
+    node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool = False, fills: bool = False
+) -> Operand:
+    """How a node is read at indices: follows views, slices and paddings to what is in memory.
 
     Args:
       casts: of its element.
       keeps_pads: whether a padded node is read as padded.
+      fills: whether a padding may be of any value, as all paddings of the node then are.
 
     Raises:
-      NotStructured: an index is not linear.
+      NotStructured: an index is not linear, or a padding has another value than 0 or the others.
     """
     checks: list[tuple[Index, Size]] = []
+    fill: float | int = 0
     while node.kind in ("view", "slice") or (node.kind == "pad" and not keeps_pads):
         source = node.inputs[0]
         if node.kind == "slice":
             indices = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
         elif node.kind == "pad":
             value = node.pad_value.attributes["value"].value
-            if value != 0:
+            if value != (fill if checks or not fills else value):
                 raise NotStructured("a padding with other values than 0")
+            fill = value
             indices = [i - low for i, low in zip(indices, node.low, strict=True)]
             for index, extent in zip(indices, source.shape, strict=True):
                 if not index.is_within(0, extent - 1):
@@ -276,7 +283,7 @@ def operand_of(node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]
                     raise
                 break  # memory in the same order under another shape is read as well through the view
         node = source
-    return Operand(node, indices, checks, casts)
+    return Operand(node, indices, checks, casts, fill)
 
 
 def _roles(node: Node, root: Node, variables: list[Var], a: Operand, b: Operand) -> Contraction | None:
@@ -357,3 +364,17 @@ def is_bf16(contraction: Contraction) -> bool:
     if contraction.node.element != f32 or any(o.node.element != bf16 for o in operands):
         return False
     return all([type_ for _, type_ in o.casts] == [f32] for o in operands)
+
+
+def is_bytes(contraction: Contraction) -> bool:
+    """Whether a contraction multiplies integers of 8 bits, of which those of B are signed, and adds in 32 bits."""
+    i32, i8 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(8)
+    a, b = contraction.a, contraction.b
+    if contraction.node.element != i32 or any(o.node.element != i8 for o in (a, b)):
+        return False
+    return is_signed(b) and all([type_ for _, type_ in o.casts] == [i32] for o in (a, b))
+
+
+def is_signed(operand: Operand) -> bool:
+    """Whether the elements of an operand, which are integers that are widened, are signed."""
+    return operand.casts[0][0] == "arith.extsi"

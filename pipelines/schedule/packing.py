@@ -193,22 +193,25 @@ def _rows(view: np.ndarray, out: np.ndarray, batch: int, rows: int) -> None:
         tiles[-1] = lines[-rows:].T
 
 
-def _pairs(view: np.ndarray, out: np.ndarray, batch: int, outer: int, inner: int, pitch: int) -> None:
-    """[batch..., columns, outer..., merged..., inner...] as [batch..., block, outer..., pairs, columns of a block, 2].
+def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: int, shift: int) -> None:
+    """[batch..., columns, outer..., inner...] as [batch..., block, groups, columns of a block, group].
 
-    The last `inner` loops are one round of `pitch` elements, completed by zeros; zeros follow the last column.
+    The last `inner` loops are one round of `pitch` elements, completed by zeros; zeros follow the last column. With a `shift` elements are
+    signed bytes, and the first group of a block has -shift times the sums of the columns as s32.
     """
-    steps = view.shape[batch + 1 : batch + 1 + outer]
-    size, width = prod(view.shape[view.ndim - inner :]), out.shape[-2]
-    rounds = prod(view.shape[batch + 1 + outer : view.ndim - inner])
-    staged = np.zeros((width, *steps, rounds, pitch), view.dtype)
+    size, (width, group) = prod(view.shape[view.ndim - inner :]), out.shape[-2:]
+    rounds = prod(view.shape[batch + 1 : view.ndim - inner])
+    staged = np.zeros((width, rounds, pitch), view.dtype)
     for at in np.ndindex(*view.shape[:batch]):
         for block in range(out.shape[batch]):
             some = view[at][block * width : (block + 1) * width]
-            staged[: len(some), ..., :size] = some.reshape(len(some), *steps, rounds, size)
+            staged[: len(some), :, :size] = some.reshape(len(some), rounds, size)
             staged[len(some) :] = 0
-            place = (*at, block)
-            out[place] = np.moveaxis(staged.reshape(width, *steps, rounds * pitch // 2, 2), 0, -2)
+            place = out[(*at, block)]
+            place[1 if shift else 0 :] = staged.reshape(width, rounds * pitch // group, group).swapaxes(0, 1)
+            if shift:
+                sums = staged.view(np.int8).sum((1, 2), dtype=np.int32) * np.int32(-shift)
+                place[0] = sums.view(np.uint8).reshape(width, group)
 
 
 def _lines(view: np.ndarray, out: np.ndarray, lines: int) -> None:
@@ -229,7 +232,7 @@ ARRANGEMENTS: dict[str, Callable[..., None]] = {
     "columns": _columns,
     "channels": _channels,
     "rows": _rows,
-    "pairs": _pairs,
+    "groups": _groups,
     "lines": _lines,
     "layout": _layout,
 }

@@ -42,7 +42,7 @@ def dense_blocks(op: Op, data: Value, weight: Value, scales: Value, zeros: Value
     # Loops over rows, strips, lanes; blocks, words, numbers.
     maps = [affine_map(6, [dim(0), dim(3), dim(4), dim(5)]), affine_map(6, [dim(1), dim(3), dim(4), dim(5), dim(2)])]
     sums = TensorType((rows, strips, STRIP), out.dtype)
-    product = contract(data, weights, maps, affine_map(6, [dim(0), dim(1), dim(2)]), sums, out.dtype)
+    product = contract(data, weights, maps, affine_map(6, [dim(0), dim(1), dim(2)]), sums, (out.dtype, out.dtype))
     columns = merge(product, [1, 2])
     if op.units != strips * STRIP:
         columns = cut(columns, [0, 0], [rows, op.units])

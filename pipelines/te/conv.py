@@ -48,10 +48,10 @@ def by_group(layout: Layout, axis: str, sizes: Sequence[Size], groups: int) -> l
     return [[groups, n // groups] if a == axis and groups > 1 else [n] for a, n in zip(layout.axes, sizes, strict=True)]
 
 
-def _pad_spatial(data: Value, g: ConvGeometry, dtype: str) -> Value:
+def _pad_spatial(data: Value, g: ConvGeometry, value: int, dtype: str) -> Value:
     pads = dict(zip(g.spatial, g.pads, strict=True))
     low, high = zip(*(pads.get(axis, (0, 0)) for axis in g.data_layout.axes), strict=True)
-    return pad(data, low, high, 0, dtype)
+    return pad(data, low, high, value, dtype)
 
 
 @compute("nn_conv1d", "nn_conv2d", "nn_conv3d")
@@ -62,16 +62,16 @@ def convolution(op: Op, data: Value, weight: Value) -> Value:
     """
     g, out = op.geometry(), result_type(op)
     data_type = operand_type(op)
-    wide = accumulator(out.dtype)
+    wide, dtypes = accumulator(out.dtype), (data_type.dtype, operand_type(op, 1).dtype)
     kind = _kind(g, g.data_layout.logical(data_type.sizes)["C"], g.out_layout.logical(out.sizes)["C"])
     groups = g.groups if kind == GROUPED else 1
     parts = by_group(g.out_layout, "C", out.sizes, groups)
     sums = TensorType(tuple(n for part in parts for n in part), wide)
-    data = _pad_spatial(data, g, data_type.dtype)
+    data = _pad_spatial(data, g, op.pad_value, data_type.dtype)
     data = split(data, by_group(g.data_layout, "C", shape(data), groups))
     named = NAMED.get((kind, g.data_layout.text, g.kernel_layout.text))
-    if named is None or g.out_layout != g.data_layout or not named_applies(data_type.dtype, wide):
-        found = _generic_convolution(g, kind, data, weight, sums, data_type.dtype)
+    if named is None or g.out_layout != g.data_layout or not all(named_applies(dtype, wide) for dtype in dtypes):
+        found = _generic_convolution(g, kind, data, weight, sums, dtypes)
     else:
         found = _named_convolution(named, g, kind, data, weight, sums)
     return narrowed(merge(found, [len(part) for part in parts]), out, wide)
@@ -102,7 +102,7 @@ class Loops:
         return dim(self.count - 1)
 
 
-def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value, out: TensorType, operand: str) -> Value:
+def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value, out: TensorType, dtypes: tuple[str, str]) -> Value:
     """Loops: the axes of the result in its layout, then input channel (outer and inner part where it is blocked) and window."""
     loops = Loops()
     group = [loops.new()] if kind == GROUPED else []
@@ -128,7 +128,7 @@ def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value,
         affine_map(loops.count, [e for axis in g.data_layout.axes for e in of_data[axis]]),
         affine_map(loops.count, [e for axis in g.kernel_layout.axes for e in of_weight[axis]]),
     ]
-    return contract(data, weight, maps, affine_map(loops.count, [e for axis in g.out_layout.axes for e in of_out[axis]]), out, operand)
+    return contract(data, weight, maps, affine_map(loops.count, [e for axis in g.out_layout.axes for e in of_out[axis]]), out, dtypes)
 
 
 def _unblocked(loops: dict[str, ir.AffineExpr], block: int) -> ir.AffineExpr:

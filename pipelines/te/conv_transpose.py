@@ -151,4 +151,4 @@ def _phase_convolution(g: ConvGeometry, phases: dict[str, Phases], data: Value, 
         affine_map(loops.count, [e for axis in g.kernel_layout.axes for e in of_weight[axis]]),
     ]
     of_out = [e for axis in g.out_layout.axes for e in (group if axis == "C" else []) + result[axis]]
-    return contract(data, weight, maps, affine_map(loops.count, of_out), out, operand)
+    return contract(data, weight, maps, affine_map(loops.count, of_out), out, (operand, operand))

@@ -13,7 +13,7 @@ from relayc.pipelines.te.window import merge, split
 
 def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
     """a [..., m, k] x b [k, n]: leading dimensions of a count as rows."""
-    out, operand = result_type(op), operand_type(op).dtype
+    out, operands = result_type(op), (operand_type(op).dtype, operand_type(op, 1).dtype)
     leading = out.sizes[:-1]
     if not leading:  # a vector: one row
         a = split(a, [[1, shape(a)[0]]])
@@ -23,7 +23,7 @@ def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: 
     maps.append(affine_map(3, [dim(1), dim(2)] if transpose_b else [dim(2), dim(1)]))
     wide = accumulator(out.dtype)
     sums = TensorType((prod(leading), out.sizes[-1]), wide)
-    product = contract(a, b, maps, affine_map(3, [dim(0), dim(1)]), sums, operand, linalg.MatmulOp)
+    product = contract(a, b, maps, affine_map(3, [dim(0), dim(1)]), sums, operands, linalg.MatmulOp)
     product = split(product, [leading, [out.sizes[-1]]]) if leading else merge(product, [2])
     return narrowed(product, out, wide)
 
@@ -40,7 +40,7 @@ def matmul(op: Op, a: Value, b: Value) -> Value:
 
 @compute("nn_batch_matmul")
 def batch_matmul(op: Op, a: Value, b: Value) -> Value:
-    out, operand = result_type(op), operand_type(op).dtype
+    out, operands = result_type(op), (operand_type(op).dtype, operand_type(op, 1).dtype)
     # linalg.batch_matmul has no broadcast batch: a generic then reads the one matrix for every entry.
     batches = [0 if shape(v)[0] == 1 != out.shape[0] else dim(0) for v in (a, b)]
     maps = [
@@ -49,7 +49,7 @@ def batch_matmul(op: Op, a: Value, b: Value) -> Value:
     ]
     wide = accumulator(out.dtype)
     named = None if 0 in batches else linalg.BatchMatmulOp
-    product = contract(a, b, maps, affine_map(4, [dim(0), dim(1), dim(2)]), out.with_dtype(wide), operand, named)
+    product = contract(a, b, maps, affine_map(4, [dim(0), dim(1), dim(2)]), out.with_dtype(wide), operands, named)
     return narrowed(product, out, wide)
 
 

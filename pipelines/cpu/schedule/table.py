@@ -8,7 +8,7 @@ from relayc.pipelines.cpu.schedule.attention import columns as attention_columns
 from relayc.pipelines.cpu.schedule.attention import rows as attention_rows
 from relayc.pipelines.cpu.schedule.attention import tiles as attention_tiles
 from relayc.pipelines.cpu.schedule.attention.emission import PARALLEL_GRAIN
-from relayc.pipelines.cpu.schedule.bf16 import amx, dot
+from relayc.pipelines.cpu.schedule.bf16 import amx, dot, integers
 from relayc.pipelines.cpu.schedule.bf16.nest import GRAIN
 from relayc.pipelines.cpu.schedule.contraction import inner_products
 from relayc.pipelines.cpu.schedule.contraction import strategy as contraction
@@ -106,6 +106,24 @@ TABLE = (
         "bf16, summed in f32",
         (_BF16_GRAIN,),
         ("avx512bf16",),
+    ),
+    Entry(
+        "int8_tiles",
+        integers.schedule_int8_tiles,
+        "dense, matmul, conv and what follows elementwise",
+        "where tiles need fewer cycles than vectors; a parameter on one side",
+        "8-bit integers by signed ones, summed in 32 bits",
+        (_BF16_GRAIN,),
+        ("amx-tile", "amx-int8"),
+    ),
+    Entry(
+        "int8_dots",
+        integers.schedule_int8_dots,
+        "dense, matmul, conv and what follows elementwise",
+        "a parameter on one side",
+        "8-bit integers by signed ones, summed in 32 bits",
+        (_BF16_GRAIN,),
+        ("avx2",),
     ),
     Entry(
         "inner_products",

@@ -50,8 +50,8 @@ PACKINGS = {
     "columns": Packing("columns", (10, 6), ((0, 0, 1), (0, 1, 0)), (6, 10), (2, 10, 4), (("batch", 0),)),
     "rows": Packing("rows", (7, 6), ((0, 1, 0), (0, 0, 1)), (7, 6), (8, 6), (("batch", 0), ("rows", 4))),
     "channels": Packing("channels", (9, 1, 3), ((0, 1, 0), (0, 0, 0), (2, 0, -1)), (9, 3), (3, 3, 4), (("batch", 0),)),
-    "pairs": Packing(
-        "pairs", (5, 18), ((0, 0, 1), (0, 1, 0)), (18, 5), (2, 3, 16, 2), (("batch", 0), ("inner", 1), ("outer", 0), ("pitch", 6))
+    "groups": Packing(
+        "groups", (5, 18), ((0, 0, 1), (0, 1, 0)), (18, 5), (2, 3, 16, 2), (("batch", 0), ("inner", 1), ("pitch", 6), ("shift", 0))
     ),
 }
 
@@ -81,7 +81,7 @@ def test_an_attribute_that_is_no_packing_is_an_error(text):
 def test_pairs_are_interleaved_with_zeros_after_each_round():
     source = np.arange(1, 91, dtype=np.uint16).reshape(5, 18)
     found = np.full((2, 3, 16, 2), 7, np.uint16)
-    PACKINGS["pairs"].pack(source, found)
+    PACKINGS["groups"].pack(source, found)
     padded = np.zeros((6, 32), np.uint16)
     padded[:5, :18] = source
     np.testing.assert_array_equal(found, padded.reshape(3, 2, 2, 16).transpose(2, 0, 3, 1))

@@ -12,6 +12,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
 from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, Lower, best_plan, column_tiles
+from relayc.pipelines.kernel.contraction import is_bf16
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
@@ -30,7 +31,8 @@ CYCLES = 16
 """From one multiplication to the next (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX)."""
 
 
-def _block(rows: int, outer: int, columns: int) -> Block:
+def tile_block(rows: int, outer: int, columns: int) -> Block:
+    """The block of tiles for (rows along the innermost loop, row tiles around them, columns)."""
     height = tile_rows(rows, MAX_ROWS)
     tiles, wide = ceil_div(rows, height) * outer, column_tiles(columns)
     if wide == 1:
@@ -40,7 +42,12 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return Block(height, 2, 2)
 
 
-def _lower(block: Block) -> Lower:
+def tile_cycles(block: Block) -> float:
+    """Cycles of a block for one multiplication in depth."""
+    return block.row_tiles * block.column_tiles * CYCLES
+
+
+def tile_lower(block: Block) -> Lower:
     """Two tiles that have the rows together, of which they may share some; or one tile of a copy."""
     two = [Block(rows, min(2, SUMS // block.column_tiles), block.column_tiles) for rows in (8, 4, 2)]
     one = [Block(rows, 1, block.column_tiles) for rows in (2, 1)]
@@ -48,7 +55,7 @@ def _lower(block: Block) -> Lower:
     return Lower([*two, *one], [4, 4, 3, 2, 2, 1, 1, 1, 1, *[0] * 8], staged, [3, 3, 3, 2, 2, 1, 1, 1, 1, *[0] * 8])
 
 
-TILES = Instructions(MAX_STEP, _block, lambda block: block.row_tiles * block.column_tiles * CYCLES, _lower)
+TILES = Instructions(is_bf16, 2, MAX_STEP, tile_block, tile_cycles, tile_lower)
 
 
 def schedule_amx(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -66,18 +73,19 @@ class Tiles:
 
     uses_tiles = True
 
-    def __init__(self, block: Block, step: int) -> None:
+    def __init__(self, block: Block, step: int, element: str = "bf16", total: str = "f32") -> None:
         self.block = block
-        self.a_type = ir.Type.parse(f"!x86.amx.tile<{block.rows}x{step}xbf16>")
-        self.b_type = ir.Type.parse(f"!x86.amx.tile<{step // 2}x{2 * COLUMNS}xbf16>")
-        self.sum_type = ir.Type.parse(f"!x86.amx.tile<{block.rows}x{COLUMNS}xf32>")
+        self.group = 2 if element == "bf16" else 4
+        self.a_type = ir.Type.parse(f"!x86.amx.tile<{block.rows}x{step}x{element}>")
+        self.b_type = ir.Type.parse(f"!x86.amx.tile<{step // self.group}x{self.group * COLUMNS}x{element}>")
+        self.sum_type = ir.Type.parse(f"!x86.amx.tile<{block.rows}x{COLUMNS}x{total}>")
 
-    def begin(self) -> Values:
+    def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
         return [emit.create("x86.amx.tile_zero", [self.sum_type], []) for _ in range(self.block.row_tiles * self.block.column_tiles)]
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         left = [partial(self.load, self.a_type, a, at, stride) for at in rows]
-        right = [partial(self.load, self.b_type, b, at, 2 * COLUMNS) for at in columns]
+        right = [partial(self.load, self.b_type, b, at, self.group * COLUMNS) for at in columns]
         return self.multiply_add(left, right, sums)
 
     def multiply_add(self, left: Sequence[Callable[[], ir.Value]], right: Sequence[Callable[[], ir.Value]], sums: Values) -> Values:

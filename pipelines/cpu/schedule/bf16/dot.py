@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
-from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, Lower, best_plan, column_tiles
+from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, best_plan, column_tiles, lower_rows
+from relayc.pipelines.kernel.contraction import is_bf16
 from relayc.pipelines.kernel.graph import Kernel
 from relayc.pipelines.kernel.index import Index
 from relayc.pipelines.schedule.strategy import Scheduled
@@ -43,25 +44,7 @@ def _block(rows: int, outer: int, columns: int) -> Block:
     return min((Block(tile_rows(rows, (REGISTERS - 1 - v) // v), 1, v) for v in range(1, min(wide, MAX_VECTORS) + 1)), key=cost)
 
 
-def _lower(block: Block) -> Lower:
-    """The tiles of fewest cycles."""
-    heights = [n for n in LOWER if n <= block.rows]
-    blocks = [Block(n, 1, block.column_tiles) for n in heights]
-
-    def best(rows: int) -> int:
-        costs = {i: ceil_div(rows, n) * (_cycles(found) + 1) for i, (n, found) in enumerate(zip(heights, blocks, strict=True)) if n <= rows}
-        return min(costs, key=lambda i: (costs[i], i), default=len(heights) - 1)
-
-    return Lower(blocks, [best(rows) for rows in range(MOST_LOWER + 1)])
-
-
-LOWER = (8, 6, 4, 3, 2, 1)
-"""Heights of tiles where a call says how many rows there are."""
-MOST_LOWER = 20
-"""Rows up to which these are chosen from."""
-
-
-DOTS = Instructions(2, _block, _cycles, _lower)
+DOTS = Instructions(is_bf16, 2, 2, _block, _cycles, lambda block: lower_rows(block, _cycles))
 
 
 def schedule_dot(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
@@ -83,7 +66,7 @@ class Dots:
         self.block = block
         self.sum_type = emit.vector_of(COLUMNS, ir.F32Type.get())
 
-    def begin(self) -> Values:
+    def begin(self, b: ir.Value, heads: Sequence[Index]) -> Values:
         return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:

@@ -1,9 +1,10 @@
-"""How a bf16 contraction is laid out for instructions that multiply pairs along the reduction (AMX tiles, AVX512-BF16 dot products).
+"""How a contraction is laid out for instructions that multiply groups along the reduction: pairs of bf16 or fours of 8-bit integers (AMX
+tiles, dot products of AVX512-BF16 and VNNI).
 
-Such an instruction takes rows of A whose elements along the reduction are neighbours, and B with pairs along the reduction interleaved
-column by column ("VNNI order"). B comes as [batch..., block, outer reduction..., pairs, 16 columns, 2]: packed at compile time where it is
-a parameter, else copied by the kernel. A is read where it lies if reduction loops are contiguous in it; else a copy of the box that the
-loops reach is made first, with the reduction innermost and paddings as zeros. Zeros complete the last columns and reduction steps.
+Such an instruction takes rows of A whose elements along the reduction are neighbours, and B with groups along the reduction interleaved
+column by column ("VNNI order"). B comes as [batch..., block, outer reduction..., groups, 16 columns, group]: packed at compile time where
+it is a parameter, else copied by the kernel. A is read where it lies if reduction loops are contiguous in it; else a copy of the box that
+the loops reach is made first, with the reduction innermost and paddings. Zeros complete the last columns and reduction steps.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from relayc.pipelines.kernel.index import Index, Var, strides_of
 from relayc.symbolic import Size, ceil_div, proves
 
 COLUMNS = 16
-"""Columns of a block of B: f32 sums in 64 bytes, a row of a tile."""
+"""Columns of a block of B: sums in 64 bytes, a row of a tile."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,12 @@ class PairsLayout:
       pitch: elements from one round of `inner` to the next; those after the last are zeros.
       merged: loops that go on at a distance of `pitch`, so that all of them are one run.
       outer: the other reduction loops.
-      step: reduction steps of an instruction (even).
+      step: reduction steps of an instruction, whole groups.
       offset: where A is, by the contraction's variables.
       copy: axes of the copy of A, outermost first; None where A is read in place.
+      group: elements that an instruction multiplies and adds to one sum: 32 bits.
+      shift: what is added to the elements of A as they are read, which are signed where the instruction takes unsigned ones; the sums
+        begin at what that makes too much, which is packed with B.
     """
 
     inner: tuple[Var, ...]
@@ -90,6 +94,13 @@ class PairsLayout:
     step: int
     offset: Index
     copy: tuple[CopiedAxis, ...] | None
+    group: int
+    shift: int = 0
+
+    @property
+    def head(self) -> int:
+        """Groups of B before the first step of each block of columns: those with what the sums begin at."""
+        return 1 if self.shift else 0
 
     @property
     def size(self) -> Size:
@@ -134,15 +145,15 @@ class PairsLayout:
         return collapse(rows, Accesses(reads, c.epilogue.irregular), [c.output_offset()])
 
 
-def layouts(contraction: Contraction, max_step: int) -> list[PairsLayout]:
-    """The ways to lay out a contraction for instructions of at most `max_step` reduction steps."""
+def layouts(contraction: Contraction, max_step: int, group: int) -> list[PairsLayout]:
+    """The ways to lay out a contraction for instructions of at most `max_step` reduction steps, whole groups."""
     found = []
     if memory_of(contraction.a.node) is not None and not contraction.a.checks:
         offset = contraction.a.offset
         inner = _run(offset, _reduction(contraction), 1)
-        found += _layouts(contraction, offset, inner, None, max_step)
+        found += _layouts(contraction, offset, inner, None, max_step, group)
     for axis in range(len(contraction.a.indices)):
-        found += _copies(contraction, axis, max_step)
+        found += _copies(contraction, axis, max_step, group)
     return found
 
 
@@ -172,7 +183,7 @@ def _run(offset: Index, loops: Sequence[Var], length: Size) -> list[Var]:
 
 
 def _layouts(
-    contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[CopiedAxis, ...] | None, max_step: int
+    contraction: Contraction, offset: Index, inner: list[Var], copy: tuple[CopiedAxis, ...] | None, max_step: int, group: int
 ) -> list[PairsLayout]:
     size = iterations(inner)
     pitch = copy[-1].pitch if copy is not None and copy[-1].extent == size else size
@@ -181,19 +192,19 @@ def _layouts(
     found = []
     for count in range(len(merged) + 1):
         some = merged[len(merged) - count :]
-        step = _even_part(pitch * iterations(some), max_step)
+        step = _whole_groups(pitch * iterations(some), max_step, group)
         if inner and step:
             outer = tuple(v for v in rest if v not in some)
-            found.append(PairsLayout(tuple(inner), pitch, tuple(some), outer, step, offset, copy))
+            found.append(PairsLayout(tuple(inner), pitch, tuple(some), outer, step, offset, copy, group))
     return found
 
 
-def _even_part(count: Size, most: int) -> int:
-    """The largest even divisor of `count` that is at most `most`, 0 where there is none."""
-    return max((n for n in range(2, most + 1, 2) if count % n == 0), default=0)
+def _whole_groups(count: Size, most: int, group: int) -> int:
+    """The largest divisor of `count` that is whole groups and at most `most`, 0 where there is none."""
+    return max((n for n in range(group, most + 1, group) if count % n == 0), default=0)
 
 
-def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[PairsLayout]:
+def _copies(contraction: Contraction, innermost: int, max_step: int, group: int) -> list[PairsLayout]:
     """Layouts in which A is copied so that a dimension with reduction loops is innermost."""
     a = contraction.a
     axes = [_axis(a, d) for d in range(len(a.indices))]
@@ -206,7 +217,7 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Pai
     size = iterations(inner)
     alone = set(index.terms) <= set(inner)
     # With other loops in the same dimension nothing can be put between their rounds.
-    pitches = _pitches(size, max_step) if alone else [size]
+    pitches = _pitches(size, max_step, group) if alone else [size]
     # A dimension that is contiguous in memory goes next to the innermost, so that the copy is a transposition of blocks.
     rest = [axes[d] for d in range(len(axes)) if d != innermost]
     found = []
@@ -217,15 +228,15 @@ def _copies(contraction: Contraction, innermost: int, max_step: int) -> list[Pai
         for part, stride in zip(copy, strides_of(tuple(p.pitch for p in copy)), strict=True):
             reach = _moving(a.indices[part.dimension]) - part.low
             offset += Index(reach.const // part.stride, {v: c // part.stride for v, c in reach.terms.items()}) * stride
-        found += _layouts(contraction, offset, inner, copy, max_step)
+        found += _layouts(contraction, offset, inner, copy, max_step, group)
     return found
 
 
-def _pitches(size: Size, max_step: int) -> list[Size]:
+def _pitches(size: Size, max_step: int, group: int) -> list[Size]:
     """How many elements a copy may have for some that are contiguous in it; where a call says how many they are, whole steps."""
     if not isinstance(size, int):
         return [ceil_div(size, max_step) * max_step]
-    return [*sorted({ceil_div(size, n) * n for n in (2, 4, 8, 16, 32)})]
+    return [*sorted({ceil_div(size, n) * n for n in (group << i for i in range(5))})]
 
 
 def _axis(a: Operand, dimension: int) -> CopiedAxis:

@@ -1,4 +1,4 @@
-"""Moves of bf16 elements that the copies of operands have in common."""
+"""Moves of elements that the copies of operands have in common."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,27 +9,27 @@ from relayc.pipelines.tir.evaluator import Evaluator
 from relayc.symbolic import Size
 
 LANES = 32
-"""bf16 elements that are moved at a time: 64 bytes."""
+"""Elements that are moved at a time: 64 bytes of bf16."""
 TASKS = 16
 """Iterations that the parallel loop of a copy should have at least."""
 
 
-def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator) -> None:
-    """Sets `count` elements to 0."""
+def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator, value: float | int = 0) -> None:
+    """Sets `count` elements to 0, or to another value."""
     element = buffer.type.element_type
     if not isinstance(count, int):
         loop = Var(0, count - 1)
         with nest.serial([loop], evaluator):
-            evaluator.store(emit.zero(element), buffer, start + Index.of(loop))
+            evaluator.store(emit.number(value, element), buffer, start + Index.of(loop))
         return
     wide = count // LANES
     if wide:
-        zero = emit.zero(emit.vector_of(LANES, element))
+        zero = emit.number(value, emit.vector_of(LANES, element))
         loop = Var(0, wide - 1)
         with nest.serial([loop], evaluator):
             vectors.store(zero, buffer, start + Index.of(loop) * LANES)
     for at, lanes in vectors.pieces(count - wide * LANES, LANES):
-        vectors.store(emit.zero(emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
+        vectors.store(emit.number(value, emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
 
 
 def transposed_pairs(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:

@@ -1,4 +1,4 @@
-"""The loops around blocks of sums of a contraction by pairs: copies of run-time operands, tasks, the epilogue.
+"""The loops around blocks of sums of a contraction by groups: copies of run-time operands, tasks, the epilogue.
 
 A block is a few row tiles by a few blocks of columns. Its sums are computed by the instruction set at hand (a `BlockKernel`) and left in a
 small buffer of the thread, on which the epilogue is evaluated. All tiles have the same shape: the last ones begin early rather than end
@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.columns import ColumnsCopy
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.cpu.schedule.bf16.moves import LANES, TASKS
-from relayc.pipelines.cpu.schedule.bf16.packing import packed_offset, packed_shape, pairs_packing
+from relayc.pipelines.cpu.schedule.bf16.packing import groups_packing, head_offset, packed_offset, packed_shape
 from relayc.pipelines.cpu.schedule.bf16.plan import COPIED, STORED, Lower, Plan
 from relayc.pipelines.cpu.schedule.bf16.rows import RowsCopy
 from relayc.pipelines.cpu.schedule.contraction.nest import ContractionNest
@@ -47,8 +47,8 @@ class BlockKernel(Protocol):
 
     uses_tiles: bool
 
-    def begin(self) -> Values:
-        """The sums before the first step."""
+    def begin(self, b: ir.Value, heads: Sequence[Index]) -> Values:
+        """The sums before the first step: 0, or what is at the heads of blocks of columns in `b`."""
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
         """The sums after one more instruction in depth; `rows` are where row tiles begin in `a` (rows apart by `stride`), `columns` where
@@ -83,7 +83,8 @@ class PairsNest:
         self.blocks = ceil_div(contraction.column_extent, block.width) * block.column_tiles
         self.row = self.rows[-1].var if self.rows else None
         self.row_extent: Size = self.rows[-1].extent if self.rows else 1
-        packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * 2
+        self.bytes = contraction.b.node.element.width // 8
+        packed_bytes = guess(prod(packed_shape(contraction, layout, self.blocks))) * self.bytes
         self.streams = is_param(kernel, contraction.b.node) and packed_bytes > target.l2_bytes
         self.tile = Var(0, 0, name="tile")
         self.column_block = Var(0, 0, name="columns")
@@ -102,16 +103,16 @@ class PairsNest:
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        c, layout, bf16 = self.c, self.layout, ir.BF16Type.get()
+        c, layout, element = self.c, self.layout, self.c.b.node.element
         packed = is_param(self.kernel, c.b.node)
-        packings = {c.b.node.position: pairs_packing(c, layout, self.blocks)} if packed else {}
+        packings = {c.b.node.position: groups_packing(c, layout, self.blocks)} if packed else {}
         # Elements that the kernel copies of A, then of B.
         sizes = layout.copied, 0 if packed else prod(packed_shape(c, layout, self.blocks))
-        starts = 0, align(sizes[0] * 2)
-        staged_at = starts[1] + align(sizes[1] * 2)
+        starts = 0, align(sizes[0] * self.bytes)
+        staged_at = starts[1] + align(sizes[1] * self.bytes)
         self.cycles = self._cycles(sum(sizes))
         stage = self._staged()
-        workspace_bytes = staged_at + stage * 2 if stage else starts[1] + sizes[1] * 2
+        workspace_bytes = staged_at + stage * self.bytes if stage else starts[1] + sizes[1] * self.bytes
         few = self._few_rows()
         if few is not None:
             workspace_bytes = maximum(workspace_bytes, few.workspace_bytes)
@@ -119,7 +120,9 @@ class PairsNest:
         def pairs(body: Body) -> None:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             self.a, self.b = (
-                view(body.workspace, start, size, bf16) if body.workspace is not None and size != 0 else self.evaluator.memory(operand.node)
+                view(body.workspace, start, size, element)
+                if body.workspace is not None and size != 0
+                else self.evaluator.memory(operand.node)
                 for operand, size, start in zip((c.a, c.b), sizes, starts, strict=True)
             )
             if sizes[0] != 0:
@@ -130,7 +133,7 @@ class PairsNest:
                 self._nest()
             else:
                 assert body.workspace is not None or not stage
-                buffer = view(body.workspace, staged_at, stage, bf16) if stage else None
+                buffer = view(body.workspace, staged_at, stage, element) if stage else None
                 self._nest_of_call(self.block, self.plan.instructions.lower(self.block), buffer)
 
         with kernel_body(self.kernel, packings, workspace_bytes) as body:
@@ -271,7 +274,7 @@ class PairsNest:
         nest.box(extents, self.evaluator, body, parallel_loops, self._allocate, self.cycles, self.grain)
 
     def _allocate(self) -> None:
-        self.scratch = local_buffer(self.block.size, ir.F32Type.get())
+        self.scratch = local_buffer(self.block.size, self.c.node.element)
 
     # ---- a block of sums
 
@@ -299,12 +302,19 @@ class PairsNest:
     def _block(self, point: Point) -> None:
         points = [self._tile_point(point, Index(i))[0] for i in range(self.block.row_tiles)]
         with self.evaluator.scope():
-            sums = self._reduce(list(self.layout.outer), points, self.instructions.begin())
+            sums = self._reduce(list(self.layout.outer), points, self.instructions.begin(self.b, self._heads(points[0])))
             self.instructions.end(sums, self.scratch)
         number = Var(0, self.block.row_tiles - 1, name="i")
         with emit.for_loop(0, self.block.row_tiles, 1, number), self.evaluator.scope():
             at, old = self._tile_point(point, Index.of(number))
             self._columns(Index.of(number), at, old)
+
+    def _heads(self, point: Point) -> list[Index]:
+        """Where B has what the sums of a block begin at; nowhere where they begin at 0."""
+        if not self.layout.head:
+            return []
+        first, tiles = point[self.column_block] * self.block.column_tiles, range(self.block.column_tiles)
+        return [head_offset(self.c, self.layout, self.blocks, point, first + j) for j in tiles]
 
     def _reduce(self, loops: list[Var], points: Sequence[Point], sums: Values) -> Values:
         """The reduction loops, which carry the sums."""
@@ -335,9 +345,9 @@ class PairsNest:
 
     def _prefetch(self, columns: Sequence[Index]) -> None:
         """Asks the memory for a later step of each block of columns."""
-        line, size = LINE // 2, self.layout.step * COLUMNS
+        line, size = LINE // self.bytes, self.layout.step * COLUMNS
         for at in columns:
-            start = emit.at_most(at + max(STREAM_BYTES // 2, size), self.b.type.shape[0] - size)
+            start = emit.at_most(at + max(STREAM_BYTES // self.bytes, size), self.b.type.shape[0] - size)
             for element in range(0, size, line):
                 prefetch(self.b, start + element, level=1)
 
@@ -438,4 +448,4 @@ class PairsNest:
             return value
         first = self.evaluator.at(init, indices if init.shape else [])
         first = emit.broadcast(first, self.evaluator.width)
-        return emit.arith("addf", value, first)
+        return vectors.add(value, first)

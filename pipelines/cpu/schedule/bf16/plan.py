@@ -1,11 +1,11 @@
-"""Which layout and which block of sums a contraction by pairs gets: those of the fewest cycles by a model of one core."""
+"""Which layout and which block of sums a contraction by groups gets: those of the fewest cycles by a model of one core."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, PairsLayout, layouts
-from relayc.pipelines.kernel.contraction import Contraction, is_bf16, match
+from relayc.pipelines.kernel.contraction import Contraction, match
 from relayc.pipelines.kernel.graph import Kernel, memory_of
 from relayc.pipelines.schedule.strategy import is_param
 from relayc.symbolic import Size, ceil_div, guess
@@ -37,16 +37,22 @@ class Instructions:
     """What plans are made for.
 
     Attributes:
+      takes: whether a contraction is of the elements that the instructions multiply.
+      group: elements that are multiplied and added to one sum.
       max_step: reduction steps of an instruction, at most.
       block: the block of sums for (rows along the innermost loop, row tiles around them, columns).
       cycles: of a block for one instruction in depth.
       lower: the blocks for fewer rows than a block is made for, where a call says how many there are.
+      shift: what makes elements of A such as the instructions take (see `PairsLayout.shift`).
     """
 
+    takes: Callable[[Contraction], bool]
+    group: int
     max_step: int
     block: Callable[[int, int, int], Block]
     cycles: Callable[[Block], float]
     lower: Callable[[Block], Lower]
+    shift: Callable[[Contraction], int] = lambda _: 0
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,13 @@ class Plan:
 
 
 def best_plan(kernel: Kernel, instructions: Instructions) -> Plan | None:
-    """The plan of fewest cycles over the roles of a kernel's operands; None where it is no contraction of bf16, or does not fit."""
+    """The plan of fewest cycles over the roles of a kernel's operands; None where it is no contraction that they take, or does not fit."""
     found = []
-    for contraction in match(kernel):
-        if is_bf16(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):
+    for contraction in match(kernel, fills=True):
+        if instructions.takes(contraction) and all(memory_of(o.node) is not None for o in (contraction.a, contraction.b)):
             packed = is_param(kernel, contraction.b.node)
-            plans = (_plan(contraction, layout, packed, instructions) for layout in layouts(contraction, instructions.max_step))
+            shift, possible = instructions.shift(contraction), layouts(contraction, instructions.max_step, instructions.group)
+            plans = (_plan(contraction, replace(layout, shift=shift), packed, instructions) for layout in possible)
             found += [plan for plan in plans if plan is not None]
     return min(found, key=lambda plan: plan.cycles, default=None)
 
@@ -100,8 +107,8 @@ def _plan(contraction: Contraction, layout: PairsLayout, packed: bool, instructi
         contiguous = c.a.offset.coefficient(layout.inner[-1]) == 1
         cycles += guess(layout.copied) / COPIED * (1 if contiguous else 4)
     if not packed:
-        if len(layout.inner) != 1:
-            return None  # pairs of several loops are made at compile time only
+        if len(layout.inner) != 1 or layout.group != 2:
+            return None  # groups of several loops are made at compile time only
         regular = 1 in (c.b.offset.coefficient(c.column), c.b.offset.coefficient(layout.inner[0]))
         cycles += batches * guess(layout.depth) * columns * block.width / COPIED * (1 if regular else 16)
     cycles += batches * outer * extent * columns_hint / STORED * (1 if c.store_stride(c.column) == 1 else 2)
@@ -124,6 +131,24 @@ def _is_regular(c: Contraction, layout: PairsLayout) -> bool:
         return True
     contiguous = c.b.offset.coefficient(c.column) == 1 and c.a.offset.coefficient(layout.inner[-1]) == 1
     return contiguous and len(layout.inner) == 1 and not c.a.checks
+
+
+LOWER = (8, 6, 4, 3, 2, 1)
+"""Heights of tiles of vectors where a call says how many rows there are."""
+MOST_LOWER = 20
+"""Rows up to which these are chosen from."""
+
+
+def lower_rows(block: Block, cycles: Callable[[Block], float]) -> Lower:
+    """The lower tiles of vectors of the fewest cycles."""
+    heights = [n for n in LOWER if n <= block.rows]
+    blocks = [Block(n, 1, block.column_tiles) for n in heights]
+
+    def best(rows: int) -> int:
+        costs = {i: ceil_div(rows, n) * (cycles(found) + 1) for i, (n, found) in enumerate(zip(heights, blocks, strict=True)) if n <= rows}
+        return min(costs, key=lambda i: (costs[i], i), default=len(heights) - 1)
+
+    return Lower(blocks, [best(rows) for rows in range(MOST_LOWER + 1)])
 
 
 def column_tiles(columns: int) -> int:

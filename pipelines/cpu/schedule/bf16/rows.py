@@ -1,4 +1,4 @@
-"""The copy of a run-time A in the order of `layout`: the reduction innermost and zeros around it."""
+"""The copy of a run-time A in the order of `layout`: the reduction innermost and paddings around it."""
 
 from collections.abc import Sequence
 from math import prod
@@ -21,7 +21,7 @@ class RowsCopy:
 
     def __init__(self, contraction: Contraction, layout: PairsLayout, evaluator: Evaluator, buffer: ir.Value) -> None:
         assert layout.copy is not None
-        self.node, self.evaluator, self.buffer = contraction.a.node, evaluator, buffer
+        self.node, self.evaluator, self.buffer, self.fill = contraction.a.node, evaluator, buffer, contraction.a.fill
         self.axes = layout.copy
         self.strides = strides_of(tuple(axis.pitch for axis in self.axes))
         self.steps = [strides_of(self.node.shape)[axis.dimension] * axis.stride for axis in self.axes]
@@ -40,8 +40,8 @@ class RowsCopy:
             grain=grain,
         )
 
-    def _zeros(self, start: Index, count: Size) -> None:
-        set_zeros(self.buffer, start, count, self.evaluator)
+    def _fill(self, start: Index, count: Size) -> None:
+        set_zeros(self.buffer, start, count, self.evaluator, self.fill)
 
     def _whole_from(self) -> int:
         """The first axis from which on both memories are one run of equal elements; their number where the innermost is none."""
@@ -72,7 +72,7 @@ class RowsCopy:
         return sum((index * stride for index, stride in zip(point, self.strides, strict=False)), Index())
 
     def _at(self, point: list[Index], level: int) -> None:
-        """What one iteration of the outer loops copies; zeros where an index is outside from axis `level` on."""
+        """What one iteration of the outer loops copies; the padding where an index is outside from axis `level` on."""
         while level < len(point) and not self.axes[level].is_padded:
             level += 1
         if level < len(point):
@@ -82,7 +82,7 @@ class RowsCopy:
                 emit.below(point[level] * axis.stride + axis.low, axis.size),
                 self.evaluator,
                 lambda: self._at(point, level + 1),
-                lambda: self._zeros(self._target(point), rest),
+                lambda: self._fill(self._target(point), rest),
             )
             return
         with self.evaluator.scope():
@@ -120,7 +120,7 @@ class RowsCopy:
             return
         for at, lanes in vectors.pieces(count - int(whole) * LANES, LANES):
             move(Index(whole * LANES + at), lanes)
-        self._zeros(target + count, prod(axis.pitch for axis in rest) - count)
+        self._fill(target + count, prod(axis.pitch for axis in rest) - count)
 
     def _masked(self, source: Index, target: Index, first: Size, count: Size, pitch: Size) -> None:
         """What is left of a run from element `first` on, and zeros from `count` to `pitch`."""
@@ -137,17 +137,17 @@ class RowsCopy:
         return self.evaluator.memory(self.node)
 
     def _elements(self, point: list[Index]) -> None:
-        """The innermost axis element by element, with zeros in its padding and after it."""
+        """The innermost axis element by element, with the padding around it and after it."""
         axis = self.axes[-1]
         first = maximum(0, -(axis.low // axis.stride))
         end = maximum(first, minimum(axis.extent, ceil_div(axis.size - axis.low, axis.stride)))
         target = self._target(point)
-        self._zeros(target, first)
+        self._fill(target, first)
         loop = Var(first, end - 1)
         with emit.for_loop(first, end, 1, loop), self.evaluator.scope():
             value = self.evaluator.load_from(self._memory(), self.node.element, self._flat([*point, Index.of(loop)]))
             self.evaluator.store(value, self.buffer, target + Index.of(loop))
-        self._zeros(target + end, axis.pitch - end)
+        self._fill(target + end, axis.pitch - end)
 
     def _flat(self, point: Sequence[Index]) -> Index:
         return linearize(self._source(point), self.node.shape)
@@ -158,7 +158,7 @@ class RowsCopy:
         first = maximum(0, -rows.low)
         end = maximum(first, minimum(rows.extent, rows.size - rows.low))
         target = self._target(point)
-        self._zeros(target, first * last.pitch)
+        self._fill(target, first * last.pitch)
         inside = end - first
 
         def one_by_one() -> None:
@@ -171,7 +171,7 @@ class RowsCopy:
                 self._row_block([*point, row + first])
 
         nest.at_least([(inside, BLOCK)], self.evaluator, in_blocks, one_by_one)
-        self._zeros(target + end * last.pitch, (rows.extent - end) * last.pitch)
+        self._fill(target + end * last.pitch, (rows.extent - end) * last.pitch)
 
     def _row_block(self, point: list[Index]) -> None:
         """BLOCK rows of the last two axes from a point on."""
@@ -189,7 +189,7 @@ class RowsCopy:
                     vectors.store(value, self.buffer, target + column + row * last.pitch)
             if last.pitch > last.extent:
                 for row in range(BLOCK):
-                    self._zeros(target + (row * last.pitch + last.extent), last.pitch - last.extent)
+                    self._fill(target + (row * last.pitch + last.extent), last.pitch - last.extent)
             return
         zero = emit.zero(emit.vector_of(BLOCK, self.node.element))
         values = [read(Index(i)) if i < last.extent else zero for i in range(last.pitch)]

@@ -66,6 +66,7 @@ PARAGRAPHS = {
     "EliminateCommonSubexpr": """Equal operations on equal operands are computed once.""",
     "RecognizePatterns": """Operators that together form a larger one (a normalisation, an activation) become that operator.""",
     "RecognizeAttention": """Products around a softmax become one operator, attention.""",
+    "FakeQuantizationToInteger": """Products of tensors that stand for quantised numbers are computed in 8-bit integers.""",
     "ConvTransposeToConv": """A transposed convolution becomes ordinary convolutions.""",
     "AlterOpLayout": """Convolutions get the layout in which the channels of a block are adjacent in memory.""",
     "Winograd": """3x3 convolutions are computed with fewer multiplications, between two transforms.""",

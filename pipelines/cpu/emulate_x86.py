@@ -36,9 +36,8 @@ def emulate_x86(module: ir.Module) -> None:
                 if op.name == "scf.for":
                     _carry_buffers(op, mine)
                     continue
-                value = (
-                    _multiply(op, mine[2]) if op.name in _MULTIPLICATIONS else (_EXPANSIONS.get(op.name) or _INTRINSICS[_intrinsic(op)])(op)
-                )
+                expand = _EXPANSIONS.get(op.name) or _INTRINSICS.get(_intrinsic(op))
+                value = expand(op) if expand is not None else _multiply(op, mine[2])
                 if value is not None:
                     op.results[0].replace_all_uses_with(value)
                 op.erase()

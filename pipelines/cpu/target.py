@@ -96,6 +96,10 @@ class CpuTarget(Target):
         return self.has("amx-bf16") or self.has("avx512bf16")
 
     @property
+    def image_dtypes(self) -> frozenset[str]:
+        return frozenset({"float32", "int32", "int8", "uint8"})
+
+    @property
     def machine(self) -> "CpuTarget":
         """The target whose instructions the code consists of: this machine where the features are emulated."""
         if not self.emulate:

@@ -8,6 +8,7 @@ from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
 from relayc.pipelines.graph.conv_transpose_to_conv import conv_transpose_to_conv
 from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
 from relayc.pipelines.graph.eliminate_common_subexpr import eliminate_common_subexpr
+from relayc.pipelines.graph.fake_quantization_to_integer import fake_quantization_to_integer
 from relayc.pipelines.graph.fold_constant import fold_constant
 from relayc.pipelines.graph.fold_scale_axis import fold_scale_axis
 from relayc.pipelines.graph.fuse_ops import fuse_ops
@@ -34,6 +35,7 @@ __all__ = [
     "conv_transpose_to_conv",
     "dead_code_elimination",
     "eliminate_common_subexpr",
+    "fake_quantization_to_integer",
     "fold_constant",
     "fold_scale_axis",
     "fuse_ops",
@@ -62,6 +64,7 @@ def graph_pipeline() -> Sequential:
         specialize,
         simplify_inference,
         canonicalize_ops,
+        fake_quantization_to_integer,
         fold_constant,
         simplify_expr,
         eliminate_common_subexpr,

@@ -6,8 +6,8 @@ reductions over channels read whole cache lines, and depthwise convolutions and 
 The layout is chosen by regions. A region is what must share a layout: the images of operators that follow a layout and hang together
 (LayoutRole.FOLLOWS: elementwise operators, poolings, depthwise convolutions, resizings, concatenations). Convolutions over all channels
 read one layout and write another, so they stand between regions. A region is in NHWC where the program itself transposes it from or to
-NHWC (those transposes vanish), where a channel count is no multiple of the block, or where the target wants no blocks
-(Target.blocks_channels), else in blocks; and it stays in NCHW where what it gains is less than the transforms at its borders cost. Weights
+NHWC (those transposes vanish), where a channel count is no multiple of the block, where images are of 8-bit integers, or where the target
+wants no blocks (Target.blocks_channels), else in blocks; and it stays in NCHW where what it gains is less than the transforms at its borders cost. Weights
 stay as they are: schedules pack them. Which element types such images have the target says (Target.image_dtypes).
 """
 
@@ -31,6 +31,9 @@ from relayc.symbolic import Size, guess
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)
 """Axes of the transposes NCHW -> NHWC and back."""
 PLAIN, LAST = NCHW, "NHWC"
+
+BYTES = ("int8", "uint8")
+"""Images whose products run along the channels: all of them are best in one run."""
 
 PAGE = 4096
 """Bytes; planes that are a multiple apart fall in the same few sets of the cache."""
@@ -176,7 +179,8 @@ class _Regions:
                 self._count_users(region, value)
         if region.gain > region.loss:
             whole = self.blocks_channels and all(c % self.size == 0 for c in channels)
-            region.layout = f"NCHW{self.size}c" if whole and not region.last else LAST
+            is_quantised = any(_type(v).dtype in BYTES for v in region.values)
+            region.layout = f"NCHW{self.size}c" if whole and not region.last and not is_quantised else LAST
 
     def _count_producer(self, region: _Region, value: ir.Value) -> None:
         owner = value.owner

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.cpu.schedule.bf16.amx import Tiles, tile_block, tile_cycles, tile_lower
-from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block, tile_rows
+from relayc.pipelines.cpu.schedule.bf16.layout import COLUMNS, Block
 from relayc.pipelines.cpu.schedule.bf16.nest import PairsNest, Values
 from relayc.pipelines.cpu.schedule.bf16.plan import Instructions, Lower, Plan, best_plan, column_tiles, lower_rows
 from relayc.pipelines.kernel.contraction import Contraction, is_bytes, is_signed
@@ -29,6 +29,8 @@ MAX_STEP = 64
 """Reduction steps of a multiplication of tiles: bytes of a row."""
 MAX_VECTORS = 4
 """Blocks of columns of a tile of vectors, at most: panels of more would leave room for few rows."""
+MAX_ROWS = 14
+"""Rows of a tile, at most: more may lie in a few sets of the cache, and save next to no loads."""
 LATENCY = 6
 """Cycles that a sum waits for its last value."""
 SHIFT = 128
@@ -100,7 +102,7 @@ class Dots:
     def most_rows(self, tiles: int) -> int:
         """Rows of a tile of so many blocks of columns."""
         width = tiles * COLUMNS // self.lanes
-        return max(1, (self.registers - self.spare - width) // width)
+        return max(1, min(MAX_ROWS, (self.registers - self.spare - width) // width))
 
     def cycles(self, block: Block) -> float:
         """One product a cycle, two loads a cycle, and no sum sooner than its last value."""
@@ -118,7 +120,7 @@ class Dots:
             return count * self.cycles(block), count * (block.rows + block.column_tiles)
 
         most = min(wide, MAX_VECTORS, max(1, self.registers // 8 * self.lanes // COLUMNS))
-        return min((Block(tile_rows(rows, self.most_rows(v)), 1, v) for v in range(1, most + 1)), key=cost)
+        return min((Block(n, 1, v) for v in range(1, most + 1) for n in range(1, min(rows, self.most_rows(v)) + 1)), key=cost)
 
     def lower(self, block: Block) -> Lower:
         """Lower tiles where a call says how many rows there are."""

@@ -7,8 +7,8 @@ The layout is chosen by regions. A region is what must share a layout: the image
 (LayoutRole.FOLLOWS: elementwise operators, poolings, depthwise convolutions, resizings, concatenations). Convolutions over all channels
 read one layout and write another, so they stand between regions. A region is in NHWC where the program itself transposes it from or to
 NHWC (those transposes vanish), where a channel count is no multiple of the block, where images are of 8-bit integers, or where the target
-wants no blocks (Target.blocks_channels), else in blocks; and it stays in NCHW where what it gains is less than the transforms at its borders cost. Weights
-stay as they are: schedules pack them. Which element types such images have the target says (Target.image_dtypes).
+wants no blocks (Target.blocks_channels), else in blocks; and it stays in NCHW where what it gains is less than the transforms at its
+borders cost. Weights stay as they are: schedules pack them. Which element types such images have the target says (Target.image_dtypes).
 """
 
 import math

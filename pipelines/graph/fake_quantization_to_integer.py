@@ -6,11 +6,12 @@ cast<u8>(clip(round(y / scale) + zero)). The rules here move the scales behind t
 - a convolution or product of two dequantised tensors, the weight constant, becomes cast<f32>(product<s32>(x, w) - zero * sums(w)) * scale;
   the sums of the weights are constants, and a padding is of the zero point;
 - a bias joins the integers where it is a whole number of steps, as quantised biases are;
-- a division by the scale of the result joins the factor: what is left is round(cast<f32>(sum) * factor) + zero, saturated;
+- a division by the scale of the result joins the factor, or those of two tensors that are added: what is left of a product is
+  round(cast<f32>(sum) * factor) + zero, saturated;
 - an operator that only moves elements, or takes the largest, works on the quantised numbers where scale and zero point stay the same.
 
-Weights have to fit in s8 without their zero point, as those of one sign or symmetric ones do. Sums are exact, so a result is that of QLinearConv: it is
-rounded once, where the unfused operators round more often.
+Weights have to fit in s8 without their zero point, as symmetric ones do. Sums are exact, so a result is that of QLinearConv: it is rounded
+once, where the unfused operators round more often.
 """
 
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def _read(pattern: DFPattern, value: ir.Value, rw: Rewriter) -> Quantised | None
     match = pattern.match(value, rw.users)
     if match is None or not _is_bytes(match[_DATA]):
         return None
-    zero, scale = (match[part] if part in match else None for part in (_ZERO, _SCALE))
+    zero, scale = (match.get(part) for part in (_ZERO, _SCALE))
     return Quantised(match[_DATA], None if zero is None or _is_zero(zero, rw) else zero, scale)
 
 
@@ -210,6 +211,27 @@ def limit(match: Match, rw: Rewriter) -> Found:
     return build(limited.relay_name, build("divide", match[_SCALED], match[_DIVISOR]), **attrs)
 
 
+_OTHER_REAL_SUM = is_op("cast")(wildcard()).has_attr({"dtype": "float32"})
+_OTHER_FACTOR = wildcard()
+_TOTAL = _SCALED + _OTHER_REAL_SUM * _OTHER_FACTOR
+_RECTIFIED = is_op("nn.relu")(_TOTAL)
+
+
+@RULES.match((_TOTAL | _RECTIFIED) / _DIVISOR)
+def requantise_sum(match: Match, rw: Rewriter) -> Found:
+    """(a * factor + b * other) / scale -> a * (factor / scale) + b * (other / scale) for two integers, as QLinearAdd has it; relu stays."""
+    total, divisor = match[_TOTAL], known(match[_DIVISOR], rw)
+    factors = match[_FACTOR], match[_OTHER_FACTOR]
+    if divisor is None or not (divisor > 0).all() or not all(map(is_constant, factors)) or not rw.used_once(total):
+        return None
+    if _type(total) != _type(match.root) or (_RECTIFIED in match and not rw.used_once(match[_RECTIFIED])):
+        return None
+    terms = zip((match[_REAL_SUM], match[_OTHER_REAL_SUM]), factors, strict=True)
+    left, right = (build("multiply", real, build("divide", factor, match[_DIVISOR])) for real, factor in terms)
+    found = build("add", left, right)
+    return build("nn.relu", found) if _RECTIFIED in match else found
+
+
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
 
 _REAL, _STEP, _TARGET_ZERO = wildcard(), wildcard(), wildcard()
@@ -222,7 +244,7 @@ def movement(match: Match, rw: Rewriter) -> Found:
     """quantise(move(dequantise(x))) -> move(x) with one scale and zero point, for what moves elements or takes the largest of some."""
     if not _is_bytes(match.root):
         return None
-    zero = match[_TARGET_ZERO] if _TARGET_ZERO in match else None
+    zero = match.get(_TARGET_ZERO)
     target = Quantised(match.root, None if zero is None or _is_zero(zero, rw) else zero, match[_STEP])
     same = _read(_DEQUANTISED, match[_REAL], rw)
     if same is not None:

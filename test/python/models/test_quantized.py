@@ -1,8 +1,8 @@
 """Quantised ONNX models against ONNX Runtime.
 
 Kernels are checked within one step of the output's scale. Sums are exact in both, but ONNX Runtime rounds a fused operator once and the
-unfused ones several times, so that a value halfway between two steps may go either way. Whole networks are compared statistically: a step of
-difference in one layer is one of many in the next. Models of onnxruntime.quantization are calibrated on seeded random inputs.
+unfused ones several times, so that a value halfway between two steps may go either way. Whole networks are compared statistically: a step
+of difference in one layer is one of many in the next. Models of onnxruntime.quantization are calibrated on seeded random inputs.
 """
 
 from collections.abc import Sequence

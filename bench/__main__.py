@@ -3,6 +3,7 @@
     latency    whole models, engine against engine
     dynamic    models compiled once, at many sizes, against the same compiled for each size
     ops        matrix products, convolutions and recurrent networks, against the peak of the machine
+    int8       quantised products and models, engine against engine and against floats
     loops      what a round of a loop costs, beside kernels that do next to nothing
     trees      tree ensembles on many rows, engine against engine
     schedules  the steps of docs/schedules.md, against the peak of the machine
@@ -53,9 +54,10 @@ from relayc.bench.gpu import measure_compilation as measure_gpu_compilation
 from relayc.bench.gpu import measure_models as measure_gpu_models
 from relayc.bench.gpu import summarize as summarize_gpu
 from relayc.bench.gpu_cases import find_cases
+from relayc.bench.int8 import PRODUCTS, measure_products, measure_quantised, models_table, products_table
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.loops import loop_names, loops_table, measure_loops
-from relayc.bench.machine import describe, load_average, measure_peak
+from relayc.bench.machine import describe, load_average, measure_integer_peak, measure_peak
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
@@ -181,6 +183,25 @@ def ops(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.plot is not None:
         plot_roofline(points, peak, arguments.precision, arguments.plot)
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+
+
+def int8(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench int8`."""
+    operations = [operation for _, operation in find_operations(arguments.sizes)] if arguments.sizes else []
+    sources = find_models(arguments.models) if arguments.models else []
+    settings = _settings(arguments)
+    with status() as progress:
+        _warn_if_busy()
+        peak = measure_integer_peak(arguments.threads)
+        products = measure_products(operations, settings, arguments.seed, progress)
+        models = measure_quantised(sources, settings, dict(arguments.shape), arguments.seed, progress)
+    if products:
+        console.print(products_table(products, peak, arguments.threads), "", sep="\n")
+    if models:
+        console.print(models_table(models, arguments.threads))
+    _save(arguments, {**describe(), "integer_peak_gops": peak}, results=[r for point in (*products, *models) for r in point.as_data()])
+    results = [r for point in products for r in point.results] + [r for point in models for r in point.results.values()]
+    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for result in results)
 
 
 def loops(arguments: argparse.Namespace, console: Console) -> int:
@@ -457,6 +478,15 @@ def make_parser() -> argparse.ArgumentParser:
     _add_rounds(command)
     _add_plot(command, "draw the roofline")
     command.set_defaults(action=ops)
+    command = commands.add_parser("int8", help="quantised products and models, engine against engine and against floats")
+    command.add_argument(
+        "--sizes", default=PRODUCTS, metavar="LIST", help="products and convolutions as for ops (default: a few; '' for none)"
+    )
+    _add_models(command)
+    command.set_defaults(models="resnet50")
+    _add_common(command, "relayc,ort,openvino")
+    _add_rounds(command)
+    command.set_defaults(action=int8)
     command = commands.add_parser("loops", help="what a round of a loop costs, beside kernels that do next to nothing")
     command.add_argument("--loops", type=_loops, default=loop_names(), metavar="LIST", help=f"of {', '.join(loop_names())} (default all)")
     _add_common(command, "relayc,ort")

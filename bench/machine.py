@@ -27,6 +27,18 @@ def _measure_peak(threads: int) -> Peak:
     return peak.measure_peak(threads, seconds=0.5, fewest_calls=15)
 
 
+def measure_integer_peak(threads: int) -> float:
+    """GOP/s of 8-bit products on vectors, measured in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_measure_integer_peak, threads).result()
+
+
+def _measure_integer_peak(threads: int) -> float:
+    from relayc.pipelines.cpu import peak
+
+    return peak.measure_integer_peak(threads, seconds=0.5, fewest_calls=15)
+
+
 def describe(peak: Peak | None = None) -> dict[str, Any]:
     """The machine, its software and the time, as plain data; with its peak where that was measured."""
     from relayc.pipelines.cpu.features import host_features

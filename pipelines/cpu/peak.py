@@ -9,6 +9,7 @@ import numpy as np
 
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.cpu.jit import jit
+from relayc.pipelines.cpu.schedule.bf16.integers import dots_of
 from relayc.pipelines.cpu.target import CpuTarget
 from relayc.pipelines.lowering import tir_to_llvm
 from relayc.runtime.cpu import host
@@ -55,6 +56,22 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
     return Peak(threads, gflops, memory.nbytes / read / 1e9, memory.nbytes / triad / 1e9)
 
 
+def measure_integer_peak(threads: int, seconds: float, fewest_calls: int) -> float:
+    """GOP/s of the instruction that multiplies 8-bit integers on vectors and adds in 32 bits (a multiply-add is two operations).
+
+    Raises ValueError where there is none: without VNNI.
+    """
+    target = CpuTarget("cpu", num_threads=threads)
+    dots = dots_of(target)
+    if dots is None or not dots.fused:
+        raise ValueError("int8: expected a CPU with VNNI, whose instructions the peak is that of")
+    sums = target.num_vector_registers * 3 // 4
+    arrays = np.ones((2, dots.lanes * 4), np.int8), np.empty((threads, dots.lanes), np.int32)
+    with Team(threads):
+        call = compile_kernel(integer_peak_text(threads, dots.lanes, sums), "peak", arrays)
+        return 2 * threads * dots.lanes * 4 * sums * _STEPS / _least_seconds(call, seconds, fewest_calls) / 1e9
+
+
 def peak_kernel(threads: int) -> tuple[Callable[[], None], int]:
     """A call of independent f32 multiply-adds in registers, some milliseconds on the threads of the ambient Team; and its operations."""
     target = CpuTarget("cpu", num_threads=threads)
@@ -97,6 +114,54 @@ def compile_kernel(text: str, name: str, arrays: Sequence[np.ndarray]) -> Callab
 # ---- kernels ----------------------------------------------------------------------------------------------------------------------
 
 
+def integer_peak_text(threads: int, lanes: int, accumulators: int) -> str:
+    """tir of a kernel in which each thread adds _STEPS products of bytes to each of its independent vectors of sums."""
+    vector, operand = f"vector<{lanes}xi32>", f"vector<{4 * lanes}xi8>"
+    intrinsic = f'llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.{32 * lanes}"'
+    return _accumulating(
+        threads,
+        accumulators,
+        (f"memref<2x{4 * lanes}xi8>", operand),
+        (f"memref<{threads}x{lanes}xi32>", vector, "0", "arith.addi"),
+        lambda i: f"%n{i} = {intrinsic}(%a{i}, %x, %y) : ({vector}, {operand}, {operand}) -> {vector}",
+    )
+
+
+def _accumulating(
+    threads: int, accumulators: int, given: tuple[str, str], sums: tuple[str, str, str, str], step: Callable[[int], str]
+) -> str:
+    """tir of a kernel in which each thread does _STEPS steps on each of its accumulators.
+
+    Args:
+      given: types of the memory with the operands %x and %y, and of them.
+      sums: type of the memory of the results, of an accumulator, its zero, and the operation that adds two.
+      step: the text of %n of %a, %x and %y for the number of an accumulator.
+    """
+    (source, operand), (target, vector, zero, add), count = given, sums, range(accumulators)
+    started, types = ", ".join(f"%a{i} = %s0" for i in count), ", ".join([vector] * accumulators)
+    body = "\n".join(map(step, count))
+    total = "\n".join(f"%s{i + 1} = {add} %s{i}, %r#{i} : {vector}" for i in count)
+    return f"""
+func.func @peak(%in: {source}, %out: {target}) {{
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  %steps = arith.constant {_STEPS} : index
+  %threads = arith.constant {threads} : index
+  %s0 = arith.constant dense<{zero}> : {vector}
+  scf.parallel (%t) = (%0) to (%threads) step (%1) {{
+    %x = vector.load %in[%0, %0] : {source}, {operand}
+    %y = vector.load %in[%1, %0] : {source}, {operand}
+    %r:{accumulators} = scf.for %i = %0 to %steps step %1 iter_args({started}) -> ({types}) {{
+      {body}
+      scf.yield {", ".join(f"%n{i}" for i in count)} : {types}
+    }}
+    {total}
+    vector.store %s{accumulators}, %out[%t, %0] : {target}, {vector}
+  }}
+  return
+}}"""
+
+
 def _multiply_add(fused: bool, result: str, a: str, b: str, c: str, type_: str) -> str:
     if fused:
         return f"{result} = vector.fma {a}, {b}, {c} : {type_}"
@@ -105,30 +170,9 @@ def _multiply_add(fused: bool, result: str, a: str, b: str, c: str, type_: str) 
 
 def peak_text(threads: int, lanes: int, accumulators: int, fused: bool) -> str:
     """tir of a kernel in which each thread does _STEPS multiply-adds of vectors on each of its independent accumulators."""
-    vector, count = f"vector<{lanes}xf32>", range(accumulators)
-    started = ", ".join(f"%a{i} = %x" for i in count)
-    types = ", ".join([vector] * accumulators)
-    body = "\n".join(_multiply_add(fused, f"%n{i}", f"%a{i}", "%y", "%x", vector) for i in count)
-    sums = "\n".join(f"%s{i + 1} = arith.addf %s{i}, %r#{i} : {vector}" for i in count)
-    return f"""
-func.func @peak(%in: memref<2x{lanes}xf32>, %out: memref<{threads}x{lanes}xf32>) {{
-  %0 = arith.constant 0 : index
-  %1 = arith.constant 1 : index
-  %steps = arith.constant {_STEPS} : index
-  %threads = arith.constant {threads} : index
-  %s0 = arith.constant dense<0.0> : {vector}
-  scf.parallel (%t) = (%0) to (%threads) step (%1) {{
-    %x = vector.load %in[%0, %0] : memref<2x{lanes}xf32>, {vector}
-    %y = vector.load %in[%1, %0] : memref<2x{lanes}xf32>, {vector}
-    %r:{accumulators} = scf.for %i = %0 to %steps step %1 iter_args({started}) -> ({types}) {{
-      {body}
-      scf.yield {", ".join(f"%n{i}" for i in count)} : {types}
-    }}
-    {sums}
-    vector.store %s{accumulators}, %out[%t, %0] : memref<{threads}x{lanes}xf32>, {vector}
-  }}
-  return
-}}"""
+    vector = f"vector<{lanes}xf32>"
+    given, sums = (f"memref<2x{lanes}xf32>", vector), (f"memref<{threads}x{lanes}xf32>", vector, "0.0", "arith.addf")
+    return _accumulating(threads, accumulators, given, sums, lambda i: _multiply_add(fused, f"%n{i}", f"%a{i}", "%y", "%x", vector))
 
 
 def read_text(blocks: int, lanes: int) -> str:

@@ -135,8 +135,11 @@ class ModelPoint:
 @contextmanager
 def quantised_files(path: Path, inputs: Sequence[Mapping[str, np.ndarray]]) -> Iterator[dict[str, Path]]:
     """A model quantised in the ways that suit it, as files by the name of the way."""
+    from onnxruntime import set_default_logger_severity
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    set_default_logger_severity(3)
 
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:

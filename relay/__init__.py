@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any as _Any
 
 from relayc.frontend.relay import ast as _ast
-from relayc.frontend.relay import transform
+from relayc.frontend.relay import dataflow_pattern, transform
 from relayc.frontend.relay.ast import *  # noqa: F403 (its __all__ are Relay's names)
 from relayc.frontend.relay.ast import RelayModule as IRModule
 from relayc.frontend.relay.ast import analysis
@@ -38,6 +38,7 @@ __all__ = [
     "astext",
     "build",
     "create_executor",
+    "dataflow_pattern",
     "fromtext",
     "op",
     "parse",

@@ -164,6 +164,8 @@ def _plain(item: Any) -> tuple[Token, list[Any]]:
         return ("array", item.dtype.name, item.shape, item.tobytes()), []
     if hasattr(item, "structural_parts"):
         return (type(item).__name__, *item.structural_parts()[:1]), list(item.structural_parts()[1:])
+    if isinstance(item, float) and np.isfinite(item):
+        item = round(item, 9)  # numbers that went through float32 are those that were written
     # 1, 1.0 and True are equal, and so must their texts be.
     is_whole = isinstance(item, (bool, int, float)) and np.isfinite(item) and item == int(item)
     return ("value", int(item) if is_whole else item), []

@@ -1,0 +1,342 @@
+"""The patterns, and the functions that make them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from relayc.frontend.relay.ast.attrs import Attrs
+from relayc.frontend.relay.ast.base import Node, items, store
+from relayc.frontend.relay.ast.expr import Expr, Op
+from relayc.frontend.relay.ast.types import Type
+from relayc.frontend.relay.operators import Operators
+
+
+class DFPattern(Operators["DFPattern"], Node):
+    """A pattern. A pattern that stands in several places matches one expression.
+
+    Arithmetic on patterns makes patterns of calls of operators; a pattern that is called makes one of a call of what it matches.
+    """
+
+    __slots__ = ()
+    parts: ClassVar[tuple[str, ...]] = ()
+
+    def inner(self) -> list["DFPattern"]:
+        """The patterns directly in this one, in order."""
+        found: list[DFPattern] = []
+        for name in self.parts:
+            value = getattr(self, name)
+            found += [part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, DFPattern)]
+        return found
+
+    def _apply(self, name: str, *operands: Any) -> "DFPattern":
+        return is_op(name)(*operands)
+
+    def __call__(self, *args: "DFPattern | None") -> "CallPattern":
+        """A call of what this matches, with arguments that match patterns; with None, any arguments."""
+        return CallPattern(self, None if args == (None,) else args)  # type: ignore[arg-type] # patterns
+
+    def __or__(self, other: "DFPattern") -> "AltPattern":
+        return AltPattern(self, other)
+
+    def has_attr(self, attrs: Mapping[str, Any]) -> "AttrPattern":
+        """This, where it has attributes."""
+        return AttrPattern(self, Attrs(attrs))
+
+    def has_type(self, ttype: Type) -> "TypePattern":
+        """This, of a type."""
+        return TypePattern(self, ttype)
+
+    def has_dtype(self, dtype: str) -> "DataTypePattern":
+        """This, of an element type."""
+        return DataTypePattern(self, dtype)
+
+    def has_shape(self, shape: Sequence[Any]) -> "ShapePattern":
+        """This, of a shape."""
+        return ShapePattern(self, shape)
+
+    def optional(self, option_constructor: Callable[["DFPattern"], "DFPattern"]) -> "AltPattern":
+        """This, or what a function makes of it."""
+        return AltPattern(self, option_constructor(self))
+
+    def dominates(self, parent: "DFPattern", path: "DFPattern | None" = None) -> "DominatorPattern":
+        """This, where all that is computed of a parent passes along a path and ends in it."""
+        return DominatorPattern(parent, wildcard() if path is None else path, self)
+
+    def match(self, expr: Expr) -> bool:
+        """Whether an expression matches."""
+        from relayc.frontend.relay.dataflow_pattern.rewriting import match
+
+        return match(self, expr)
+
+    def partition(self, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda expr: True) -> Expr:
+        """See `rewriting.partition`."""
+        from relayc.frontend.relay.dataflow_pattern.rewriting import partition
+
+        return partition(self, expr, attrs, check)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({', '.join(str(getattr(self, name)) for name in self.parts)})"
+
+    __repr__ = __str__
+
+
+class WildcardPattern(DFPattern):
+    """Matches any expression, or what the pattern matches that it is redirected to."""
+
+    __slots__ = ("pattern",)
+    mutable = frozenset({"pattern"})
+    pattern: DFPattern | None
+
+    def __init__(self) -> None:
+        self.pattern = None
+
+    def redirect_to(self, pat: DFPattern) -> None:
+        """Makes this pattern another one, in which it may stand itself."""
+        self.pattern = pat
+
+
+class ExprPattern(DFPattern):
+    """Matches expressions of the same structure."""
+
+    __slots__ = ("expr",)
+    parts = ("expr",)
+    expr: Expr
+
+    def __init__(self, expr: Expr) -> None:
+        store(self, expr=expr)
+
+
+class VarPattern(DFPattern):
+    """Matches a variable of a name, of any where that is empty."""
+
+    __slots__ = ("name",)
+    parts = ("name",)
+    name: str
+
+    def __init__(self, name_hint: str = "") -> None:
+        store(self, name=name_hint)
+
+
+class ConstantPattern(DFPattern):
+    """Matches a constant."""
+
+    __slots__ = ()
+
+
+class CallPattern(DFPattern):
+    """Matches a call; `args` None are any arguments. Operands of add and multiply match in both orders."""
+
+    __slots__ = ("args", "op")
+    parts = ("op", "args")
+    op: DFPattern
+    args: tuple[DFPattern, ...] | None
+
+    def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None) -> None:
+        store(self, op=op, args=None if args is None else tuple(args))
+
+    def is_of(self, name: str) -> bool:
+        """Whether it is a call of an operator."""
+        return isinstance(self.op, ExprPattern) and isinstance(self.op.expr, Op) and self.op.expr.name == name
+
+    def __call__(self, *args: DFPattern | None) -> "CallPattern":
+        """A call of what this matches, or this with arguments where it has none."""
+        return CallPattern(self.op, args) if self.args is None and args != (None,) else super().__call__(*args)  # type: ignore[arg-type]
+
+
+class FunctionPattern(DFPattern):
+    """Matches a function; `params` None are any parameters."""
+
+    __slots__ = ("body", "params")
+    parts = ("params", "body")
+    params: tuple[DFPattern, ...] | None
+    body: DFPattern
+
+    def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern) -> None:
+        store(self, params=None if params is None else tuple(params), body=body)
+
+
+class IfPattern(DFPattern):
+    """Matches a branch."""
+
+    __slots__ = ("cond", "false_branch", "true_branch")
+    parts = ("cond", "true_branch", "false_branch")
+
+    def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> None:
+        store(self, cond=cond, true_branch=true_branch, false_branch=false_branch)
+
+
+class LetPattern(DFPattern):
+    """Matches a let."""
+
+    __slots__ = ("body", "value", "var")
+    parts = ("var", "value", "body")
+
+    def __init__(self, var: DFPattern, value: DFPattern, body: DFPattern) -> None:
+        store(self, var=var, value=value, body=body)
+
+
+class TuplePattern(DFPattern):
+    """Matches a tuple; `fields` None are any fields."""
+
+    __slots__ = ("fields",)
+    parts = ("fields",)
+    fields: tuple[DFPattern, ...] | None
+
+    def __init__(self, fields: Sequence[DFPattern] | None) -> None:
+        store(self, fields=None if fields is None else items(fields))
+
+    def __getitem__(self, index: int) -> DFPattern:
+        assert self.fields is not None
+        return self.fields[index]
+
+    def __len__(self) -> int:
+        return len(self.fields or ())
+
+
+class TupleGetItemPattern(DFPattern):
+    """Matches a field of a tuple; `index` None is any field."""
+
+    __slots__ = ("index", "tuple")
+    parts = ("tuple", "index")
+    index: int | None
+
+    def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
+        store(self, tuple=tuple_value, index=None if index in (None, -1) else index)
+
+
+class AltPattern(DFPattern):
+    """Matches what one of two patterns matches."""
+
+    __slots__ = ("left", "right")
+    parts = ("left", "right")
+    left: DFPattern
+    right: DFPattern
+
+    def __init__(self, left: DFPattern, right: DFPattern) -> None:
+        store(self, left=left, right=right)
+
+
+class TypePattern(DFPattern):
+    """Matches expressions of a type."""
+
+    __slots__ = ("pattern", "type")
+    parts = ("pattern", "type")
+
+    def __init__(self, pattern: DFPattern, ttype: Type) -> None:
+        store(self, pattern=pattern, type=ttype)
+
+
+class DataTypePattern(DFPattern):
+    """Matches tensors of an element type."""
+
+    __slots__ = ("dtype", "pattern")
+    parts = ("pattern", "dtype")
+
+    def __init__(self, pattern: DFPattern, dtype: str) -> None:
+        store(self, pattern=pattern, dtype=str(dtype))
+
+
+class ShapePattern(DFPattern):
+    """Matches tensors of a shape."""
+
+    __slots__ = ("pattern", "shape")
+    parts = ("pattern", "shape")
+
+    def __init__(self, pattern: DFPattern, shape: Sequence[Any]) -> None:
+        store(self, pattern=pattern, shape=tuple(shape))
+
+
+class AttrPattern(DFPattern):
+    """Matches operators, calls and functions with attributes."""
+
+    __slots__ = ("attrs", "pattern")
+    parts = ("pattern", "attrs")
+    attrs: Attrs
+
+    def __init__(self, pattern: DFPattern, attrs: Attrs) -> None:
+        store(self, pattern=pattern, attrs=attrs)
+
+
+class DominatorPattern(DFPattern):
+    """Matches a child to which all paths from a parent lead, through expressions that match a path."""
+
+    __slots__ = ("child", "parent", "path")
+    parts = ("parent", "path", "child")
+    child: DFPattern
+    parent: DFPattern
+    path: DFPattern
+
+    def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern) -> None:
+        store(self, parent=parent, path=path, child=child)
+
+
+# ---- the functions that make them ----------------------------------------------------------------------------------------------------
+
+
+def is_var(name: str = "") -> VarPattern:
+    """A variable, of a name or of any."""
+    return VarPattern(name)
+
+
+def is_constant() -> ConstantPattern:
+    """A constant."""
+    return ConstantPattern()
+
+
+def is_expr(expr: Expr) -> ExprPattern:
+    """An expression of the same structure."""
+    return ExprPattern(expr)
+
+
+def is_op(op_name: str) -> ExprPattern:
+    """An operator. Raises UnsupportedOperator."""
+    return ExprPattern(Op.get(op_name))
+
+
+def is_tuple(fields: Sequence[DFPattern] | None) -> TuplePattern:
+    """A tuple, of any fields with None."""
+    return TuplePattern(fields)
+
+
+def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
+    """A field of a tuple, any without an index."""
+    return TupleGetItemPattern(tuple_value, index)
+
+
+def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
+    """A branch."""
+    return IfPattern(cond, true_branch, false_branch)
+
+
+def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
+    """A let."""
+    return LetPattern(var, value, body)
+
+
+def wildcard() -> WildcardPattern:
+    """Any expression."""
+    return WildcardPattern()
+
+
+def has_type(ttype: Type, pattern: DFPattern | None = None) -> TypePattern:
+    """Anything, or what a pattern matches, of a type."""
+    return TypePattern(wildcard() if pattern is None else pattern, ttype)
+
+
+def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
+    """Anything, or what a pattern matches, of an element type."""
+    return DataTypePattern(wildcard() if pattern is None else pattern, dtype)
+
+
+def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
+    """Anything, or what a pattern matches, of a shape."""
+    return ShapePattern(wildcard() if pattern is None else pattern, shape)
+
+
+def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
+    """Anything, or what a pattern matches, with attributes."""
+    return AttrPattern(wildcard() if pattern is None else pattern, Attrs(attrs))
+
+
+def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
+    """A child to which all paths from a parent lead."""
+    return DominatorPattern(parent, path, child)

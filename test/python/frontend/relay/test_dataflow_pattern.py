@@ -1,0 +1,171 @@
+"""Patterns of Relay expressions: what they match, what is rewritten, and what becomes a function."""
+
+import numpy as np
+import pytest
+
+from relayc import relay
+from relayc.frontend.relay.dataflow_pattern import (
+    DFPatternCallback,
+    FunctionPattern,
+    dominates,
+    has_dtype,
+    has_shape,
+    has_type,
+    is_constant,
+    is_expr,
+    is_if,
+    is_let,
+    is_op,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    rewrite,
+    wildcard,
+)
+
+ELEMWISE = 0
+X, Y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+
+
+def same(a, b):
+    relay.assert_structural_equal(a, b)
+
+
+def test_leaves():
+    assert is_var().match(X) and is_var("x").match(X) and not is_var("y").match(X)
+    assert is_constant().match(relay.const(1.0)) and not is_constant().match(X)
+    assert is_expr(X + Y).match(X + Y) and not is_expr(X + Y).match(Y + X)
+    assert is_op("tanh").match(relay.op.get("tanh")) and not is_op("tanh").match(relay.op.get("exp"))
+
+
+def test_calls_of_operators_with_arguments_in_any_order_where_they_commute():
+    difference, total = is_op("subtract")(is_var("x"), is_var("y")), is_var("x") + is_var("y")
+    assert total.match(X + Y) and total.match(Y + X)
+    assert difference.match(X - Y) and not difference.match(Y - X)
+    assert wildcard()(None).match(X * Y) and not wildcard()(wildcard()).match(X * Y)
+
+
+def test_a_pattern_in_two_places_is_one_expression():
+    a = wildcard()
+    assert (a * a).match(X * X) and not (a * a).match(X * Y)
+
+
+def test_products_and_quotients_associate():
+    a, b, c = is_var("x"), is_var("y"), is_constant()
+    two = relay.const(2.0)
+    assert (a * b / c).match(X * (Y / two)) and (a * (b / c)).match((X * Y) / two)
+    assert not (a * b / c).match(X / (Y / two))
+
+
+def test_tuples_branches_lets_and_functions():
+    pair = relay.Tuple([X, Y])
+    assert is_tuple([is_var("x"), wildcard()]).match(pair) and is_tuple(None).match(pair) and not is_tuple([wildcard()]).match(pair)
+    assert is_tuple_get_item(is_tuple(None), 1).match(relay.TupleGetItem(pair, 1))
+    assert not is_tuple_get_item(is_tuple(None), 1).match(relay.TupleGetItem(pair, 0))
+    cond = relay.var("c", shape=(), dtype="bool")
+    assert is_if(is_var("c"), is_var("x"), is_var("y")).match(relay.If(cond, X, Y))
+    assert not is_if(is_var("c"), is_var("x"), is_var("y")).match(relay.If(cond, Y, X))
+    v = relay.var("v")
+    assert is_let(is_var("v"), is_var("x"), wildcard()).match(relay.Let(v, X, v + v))
+    a, b = wildcard(), wildcard()
+    assert FunctionPattern([a, b], a - b).match(relay.Function([X, Y], X - Y))
+    assert not FunctionPattern([a, b], a - b).match(relay.Function([X, Y], Y - X))
+    assert FunctionPattern(None, wildcard()).match(relay.Function([X], X))
+
+
+def test_types_and_attributes():
+    total = X + Y
+    assert has_shape([2, 3]).match(total) and not has_shape([3, 2]).match(total)
+    assert has_dtype("float32").match(total) and not has_dtype("int32", wildcard()).match(total)
+    assert has_type(relay.TensorType((2, 3), "float32")).match(total)
+    softmax = relay.nn.softmax(X, axis=1)
+    assert is_op("nn.softmax")(wildcard()).has_attr({"axis": 1}).match(softmax)
+    assert not is_op("nn.softmax")(wildcard()).has_attr({"axis": 0}).match(softmax)
+    assert is_op("exp").has_attr({"TOpPattern": ELEMWISE})(None).match(relay.exp(X))
+    function = relay.Function([X], X).with_attr("Composite", "a")
+    assert wildcard().has_attr({"Composite": "a"}).match(function) and not wildcard().has_attr({"Composite": "b"}).match(function)
+
+
+def test_what_is_computed_of_a_parent_ends_in_a_child():
+    steps = is_op("tanh")(wildcard()) | is_op("exp")(wildcard())
+    pattern = dominates(is_op("nn.dense")(wildcard(), wildcard()), steps, is_op("add")(wildcard(), wildcard()))
+    dense = relay.nn.dense(X, Y)
+    assert pattern.match(relay.tanh(relay.exp(dense)) + relay.exp(dense))
+    assert not pattern.match(relay.tanh(relay.exp(dense)) + relay.sqrt(dense))
+    total = relay.tanh(dense) + relay.exp(dense)
+    outside = relay.Tuple([total, relay.sqrt(dense)])
+    assert not is_tuple([pattern, wildcard()]).match(outside)
+
+
+class Squares(DFPatternCallback):
+    """x * x -> power(x, 2)"""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.x = wildcard()
+        self.pattern = self.x * self.x
+
+    def callback(self, pre, post, node_map):
+        return relay.power(node_map[self.x][0], relay.const(2.0))
+
+
+def test_rewrites_are_of_what_has_been_rewritten():
+    two = relay.const(2.0)
+    inner = X * X
+    found = rewrite(Squares(), relay.tanh(inner * inner) + Y)
+    same(found, relay.tanh(relay.power(relay.power(X, two), two)) + Y)
+    assert rewrite(Squares(), X * Y).op.name == "multiply"
+    # What they compute is the same.
+    function, new = (relay.Function([X, Y], body) for body in (relay.tanh(inner * inner) + Y, found))
+    x, y = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3), np.linspace(3, -2, 6, dtype=np.float32).reshape(2, 3)
+    results = [relay.create_executor("graph").evaluate(f)(x, y).numpy() for f in (function, new)]
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-5)
+
+
+class Wraps(DFPatternCallback):
+    """exp(x) -> tanh(exp(x)), without an end."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.pattern = is_op("exp")(wildcard())
+
+    def callback(self, pre, post, node_map):
+        return relay.tanh(post)
+
+
+def test_a_rewrite_may_be_done_once():
+    same(rewrite(Wraps(rewrite_once=True), relay.exp(X)), relay.tanh(relay.exp(X)))
+
+
+def test_matches_become_functions():
+    pattern = is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard()).optional(lambda d: d + wildcard()))
+    w, b = relay.var("w", shape=(4, 3)), relay.var("b", shape=(4,))
+    found = pattern.partition(relay.nn.relu(relay.nn.dense(relay.exp(X), w) + b), {"Composite": "dense"})
+    assert found.op.attrs["PartitionedFromPattern"] == "nn.dense_add_nn.relu_" and found.op.attrs["Composite"] == "dense"
+    same(relay.Tuple(found.args), relay.Tuple([relay.exp(X), w, b]))
+    p, q, r = map(relay.var, "pqr")
+    expected = relay.Function([p, q, r], relay.nn.relu(relay.nn.dense(p, q) + r))
+    same(relay.Function(found.op.params, found.op.body), expected)
+    assert pattern.partition(relay.nn.relu(relay.nn.dense(X, w)), check=lambda e: False).op.name == "nn.relu"
+
+
+def test_what_others_use_stays_outside():
+    dense = relay.nn.dense(X, Y)
+    program = relay.nn.relu(dense) + dense
+    pattern = is_op("nn.relu")(is_op("nn.dense")(wildcard(), wildcard()))
+    assert pattern.partition(program) is program
+
+
+def test_constants_that_a_pattern_names_stay_in_the_function():
+    two = relay.const(2.0)
+    named = (wildcard() * is_constant()).partition(X * two)
+    assert len(named.args) == 1
+    given = (wildcard() * wildcard()).partition(X * two)
+    assert len(given.args) == 2 and given.args[1] is two
+
+
+def test_patterns_are_immutable_and_refuse_other_things():
+    with pytest.raises(AttributeError, match="immutable"):
+        is_var("x").name = "y"
+    with pytest.raises(TypeError, match="expected a pattern"):
+        (is_op("add")(X, Y)).match(X + Y)

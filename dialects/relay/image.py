@@ -19,7 +19,7 @@ COORDINATE_MODES = (
     "tf_half_pixel_for_nn",
     "tf_crop_and_resize",
 )
-ROUNDING_METHODS = ("", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+ROUNDING_METHODS = ("", "round", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
 LONGEST = 1 << 24
@@ -34,7 +34,8 @@ class _Resize(ImageOp):
       roi: the starts of all axes, then their ends, as fractions; read by tf_crop_and_resize only.
       method: nearest_neighbor, linear or cubic.
       coordinate_transformation_mode: how a position in the result becomes one in data; the names and rules of ONNX Resize.
-      rounding_method: of nearest_neighbor; where empty, floor for asymmetric, else round_prefer_floor.
+      rounding_method: of nearest_neighbor; where empty, round (halves to even) for align_corners, else floor, of what is no less than
+        a whole position by rounding errors.
       cubic_alpha, cubic_exclude: the coefficient of cubic; whether positions outside data have no weight (not 0) or the edge's value (0).
       extrapolation_value: of positions outside data under tf_crop_and_resize.
       scales: not in Relay: the factors that coordinates are computed with; size by size where empty (ONNX uses the factors given).

@@ -18,8 +18,8 @@ class Take(Op, name="take"):
     """data with `axis` replaced by the axes of `indices` (ONNX Gather): out[..., i, ...] = data[..., indices[i], ...].
 
     `axis` None takes from the flattened tensor; the first `batch_dims` axes of both go together. mode: "raise" makes an index that is out
-    of range an error of the call (as in numpy and ONNX), "clip" clamps it, "wrap" takes it modulo the size, "fast" trusts it (here: clamps
-    it as well).
+    of range an error of the call (as in numpy and ONNX), "clip" clamps it, also from below 0, "wrap" takes it modulo the size, "fast"
+    trusts it (here: clamps it). A negative index counts from the end with "raise" and "fast".
     """
 
     data: Operand
@@ -249,9 +249,9 @@ class CheckIndex(Op, name="check_index"):
 
 
 class OneHot(Op, name="one_hot"):
-    """on_value where an index equals the position along the new `axis` of size `depth`, else off_value (ONNX OneHot).
+    """on_value where an index equals the position along the new `axis` of size `depth`, else off_value.
 
-    A negative index counts from the end; one outside [-depth, depth) gives off_value everywhere. The values are scalars of `dtype`.
+    An index outside [0, depth) gives off_value everywhere. The values are scalars of `dtype`.
     """
 
     indices: Operand

@@ -48,7 +48,6 @@ class _Pool(ImageOp):
     ceil_mode: bool = False
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
-    floats_only = False
 
     def geometry(self) -> PoolGeometry:
         """The attributes in long form."""
@@ -57,19 +56,11 @@ class _Pool(ImageOp):
     @classmethod
     def infer(cls, op: View) -> TensorType:
         g = PoolGeometry.of(op, cls.spatial_rank)
-        check_dtype(op.data, cls.floats_only)
+        NUMBER.require("data", op.data)
         dims = g.layout.logical(op.data.shape)
         for i, axis in enumerate(g.spatial):
             dims[axis] = windows(dims[axis], g.pool_size[i], g.strides[i], g.dilation[i], g.pads[i], op.ceil_mode, axis)
         return op.data.with_shape(g.layout.shape(dims))
-
-
-def check_dtype(data: TensorType, floats_only: bool) -> None:
-    """Maximum pools any number type, average only floats."""
-    if floats_only:
-        check(data.is_float, "data", "a float dtype", data.dtype)
-    else:
-        NUMBER.require("data", data)
 
 
 class MaxPool1d(_Pool, name="nn_max_pool1d", relay_name="nn.max_pool1d"):
@@ -111,10 +102,10 @@ class MaxPool3d(_Pool, name="nn_max_pool3d", relay_name="nn.max_pool3d"):
 
 
 class AvgPool(_Pool):
-    """Averages count the elements of the window that lie in the data, with `count_include_pad` those in the padding too."""
+    """Averages count the elements of the window that lie in the data, with `count_include_pad` those in the padding too. Means
+    of integers are rounded towards 0."""
 
     count_include_pad: bool = False
-    floats_only = True
     precision = Precision.AVERAGE
 
 
@@ -159,13 +150,12 @@ class GlobalPool2d(ImageOp):
     data: Operand
     layout: str = "NCHW"
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
-    floats_only = False
     reduction = ""
     layout_role = LayoutRole.JOINS
 
     @classmethod
     def infer(cls, op: View) -> TensorType:
-        check_dtype(op.data, cls.floats_only)
+        NUMBER.require("data", op.data)
         parsed = pool_layout(op.layout, 2)
         return op.data.with_shape(parsed.shape({**parsed.logical(op.data.shape), "H": 1, "W": 1}))
 
@@ -180,7 +170,6 @@ class GlobalMaxPool2d(GlobalPool2d, name="nn_global_max_pool2d", relay_name="nn.
 class GlobalAvgPool2d(GlobalPool2d, name="nn_global_avg_pool2d", relay_name="nn.global_avg_pool2d"):
     """Mean over both spatial axes, which stay with length 1 (Relay nn.global_avg_pool2d)."""
 
-    floats_only = True
     precision = Precision.AVERAGE
     reduction = "mean"
 
@@ -195,12 +184,11 @@ class AdaptivePool(ImageOp):
     output_size: Sizes = ()
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
     spatial_rank = 0
-    floats_only = False
     reduction = ""
 
     @classmethod
     def infer(cls, op: View) -> TensorType:
-        check_dtype(op.data, cls.floats_only)
+        NUMBER.require("data", op.data)
         parsed, letters = pool_layout(op.layout, cls.spatial_rank), SPATIAL[cls.spatial_rank]
         dims = parsed.logical(op.data.shape)
         if op.output_size:
@@ -240,7 +228,6 @@ class AdaptiveAvgPool1d(AdaptivePool, name="nn_adaptive_avg_pool1d", relay_name=
 
     layout: str = "NCW"
     spatial_rank = 1
-    floats_only = True
     precision = Precision.AVERAGE
     reduction = "mean"
 
@@ -250,7 +237,6 @@ class AdaptiveAvgPool2d(AdaptivePool, name="nn_adaptive_avg_pool2d", relay_name=
 
     layout: str = "NCHW"
     spatial_rank = 2
-    floats_only = True
     precision = Precision.AVERAGE
     reduction = "mean"
 
@@ -260,6 +246,5 @@ class AdaptiveAvgPool3d(AdaptivePool, name="nn_adaptive_avg_pool3d", relay_name=
 
     layout: str = "NCDHW"
     spatial_rank = 3
-    floats_only = True
     precision = Precision.AVERAGE
     reduction = "mean"

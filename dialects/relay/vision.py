@@ -89,7 +89,7 @@ class RoiAlign(_Regions, name="vision_roi_align", relay_name="vision.roi_align")
     Attributes:
       sample_ratio: samples along each axis of a part; where it is not positive, as many as a part has elements, rounded up, at most 1024.
       most_samples: not in Relay: what these are at most, where it is known; parts are computed side by side then.
-      mode: "avg", or "max": of the four neighbours of each sample, each times its weight.
+      mode: "avg", "max" of the samples, or "max_neighbor": of the four neighbours of each sample, each times its weight (as ONNX has it).
       aligned: not in Relay: whether positions are half an element less, and regions may be smaller than one element.
     """
 
@@ -100,7 +100,7 @@ class RoiAlign(_Regions, name="vision_roi_align", relay_name="vision.roi_align")
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        check(op.mode in ("avg", "max"), "mode", "avg or max", op.mode)
+        check(op.mode in ("avg", "max", "max_neighbor"), "mode", "avg, max or max_neighbor", op.mode)
         require_at_least(0, op.most_samples, "most_samples", "no negative number", op.most_samples)
         return _Regions.infer(op)
 

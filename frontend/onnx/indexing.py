@@ -91,6 +91,9 @@ def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) ->
     along = axis_of(axis, indices.rank + 1)
     extent = size(cast(depth, "int64") if depth.is_float and not depth.is_known else depth, "depth")
     whole = cast(indices, "int64") if indices.is_float else indices
+    if not whole.dtype.startswith("u"):  # a negative index counts from the end
+        from_end = emit("add", cast(whole, "int64"), size_tensor(extent))
+        whole = emit("where", binary("less", whole, 0), from_end, cast(whole, "int64"))
     return emit("one_hot", whole, on, off, depth=extent, axis=along, dtype=values.dtype)
 
 

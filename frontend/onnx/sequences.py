@@ -193,7 +193,7 @@ class _Slices(Sequence[Tensor]):
         if self.parts is not None and any(p != 1 for p in self.parts):
             return None
         rows = at if self.parts is None else emit("reshape", at, newshape=(1,))
-        return emit("take", self.data, rows, axis=self.axis, mode="clip")
+        return emit("take", self.data, rows, axis=self.axis, mode="fast")
 
 
 def _without(shape: Sequence[Size], axis: int) -> list[Size]:
@@ -294,7 +294,7 @@ def _taken(items: Sequence[Tensor], at: Tensor) -> Tensor | None:
         return items.take(at)
     if any(t.type != items[0].type for t in items):
         return None
-    return emit("take", emit("stack", *items, axis=0), at, axis=0, mode="clip")
+    return emit("take", emit("stack", *items, axis=0), at, axis=0, mode="fast")
 
 
 @converter(since=11, foldable=False, objects=True)

@@ -121,8 +121,7 @@ class Proofs:
         """The interval of the result of an operation, which may reach beyond its type; None where nothing is known."""
         name = _name(op)
         if name == "arith.constant":
-            number = _constant(result)
-            return None if number is None else (number, number)
+            return _of_constant(op)
         if name == "llvm.shufflevector":
             scalar = _broadcast(op)
             return None if scalar is None else self.interval(scalar, depth - 1)
@@ -154,6 +153,16 @@ def _constant(value: ir.Value) -> int | None:
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
         attribute = attribute.get_splat_value()
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _of_constant(op: ir.Operation) -> Interval | None:
+    """The interval of a constant, or of the elements of a constant vector of signed integers."""
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseIntElementsAttr) and not attribute.is_splat:
+        elements = list(attribute)
+        return min(elements), max(elements)
+    number = _constant(op.results[0])
+    return None if number is None else (number, number)
 
 
 def _broadcast(shuffle: ir.Operation) -> ir.Value | None:

@@ -284,6 +284,8 @@ def take_slice(op: Op, rw: Rewriter) -> Found:
     axis = normalize_axis(op.axis, data.rank)
     size = data.sizes[axis]
     flat = indices.reshape(-1).astype(np.int64)
+    if op.mode == "clip" and flat[0] < 0:
+        return None
     if isinstance(size, int):
         flat = np.where(flat < 0, flat + size, flat)
     first = size if flat[0] < 0 else 0

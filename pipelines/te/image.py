@@ -144,8 +144,11 @@ ROUNDINGS: dict[str, tuple[float, type, Callable[[np.ndarray], np.ndarray]]] = {
     "round_prefer_ceil": (0.5, math.FloorOp, np.floor),
     "floor": (0.0, math.FloorOp, np.floor),
     "ceil": (0.0, math.CeilOp, np.ceil),
+    "round": (0.0, math.RoundEvenOp, np.round),
+    "": (1e-5, math.FloorOp, np.floor),
 }
-"""Rounding to a whole position: what is added first, and the operation, as MLIR's and as numpy's."""
+"""Rounding to a whole position: what is added first, and the operation, as MLIR's and as numpy's. Without a name: Relay's default, the
+floor of a position that may be less than a whole one by rounding errors."""
 
 _BY_SCALE_ONLY = ("half_pixel", "half_pixel_symmetric", "asymmetric", "tf_half_pixel_for_nn")
 """Modes in which a position depends on no size where the factor between both is a whole one."""
@@ -163,7 +166,7 @@ class _Sampler:
         self.sampling = sampling
         self.coordinate = COORDINATES[sampling.mode](axis)
         self.crops = sampling.mode == "tf_crop_and_resize"
-        self.rounding = ROUNDINGS[sampling.rounding or ("floor" if sampling.mode == "asymmetric" else "round_prefer_floor")]
+        self.rounding = ROUNDINGS[sampling.rounding or ("round" if sampling.mode == "align_corners" else "")]
 
     def linear_form(self) -> Callable[[ir.AffineExpr], ir.AffineExpr] | None:
         """The index of the one element read as an affine expression of the loop, where it is one."""

@@ -23,7 +23,7 @@ from relayc.pipelines.te.core import (
     result_type,
     shape,
 )
-from relayc.pipelines.te.literal import INDEX_DTYPE, index_of, literal, number, position
+from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, index_of, literal, number, position
 from relayc.pipelines.te.loops import insert, nest
 from relayc.pipelines.te.transform import moved
 from relayc.pipelines.te.window import cut
@@ -46,6 +46,11 @@ def _wrapped(value: Value, dtype: str, size: Size) -> Value:
     return scalar.select(below, arith.AddIOp(remainder, by).result, remainder)
 
 
+def _clipped(value: Value, dtype: str, size: Size) -> Value:
+    """An element of an index tensor limited to the positions of an axis of `size`."""
+    return clamped(index_of(value, dtype), size)
+
+
 def _at(index: int, size: Size) -> Size:
     """An index as `literal.position` takes it, 0 where the axis is empty."""
     return maximum(0, minimum(index, size - 1)) if index >= 0 else maximum(0, size + index)
@@ -64,6 +69,8 @@ def take(op: Op, data: Value, indices: Value) -> Value:
     loops = [*range(axis), None, *range(after, out.rank)]
     size = source.sizes[axis]
     known = literal(op, 1)
+    if known is not None and op.mode == "clip":
+        known = max(int(known), 0)
     if known is not None and isinstance(size, int):
         at = int(known) % size if op.mode == "wrap" else min(max(int(known) + size * (known < 0), 0), size - 1)
         return moved(data, out.dtype, out.sizes, [at if d is None else dim(d) for d in loops])
@@ -72,7 +79,7 @@ def take(op: Op, data: Value, indices: Value) -> Value:
         start = _at(int(known), size)
         data = cut(data, [start if here else 0 for here in line], [1 if here else n for here, n in zip(line, source.sizes, strict=True)])
         return moved(data, out.dtype, out.sizes, [0 if d is None else dim(d) for d in loops])
-    to_position = _wrapped if op.mode == "wrap" else position
+    to_position = {"wrap": _wrapped, "clip": _clipped}.get(op.mode, position)
 
     def body(value: Value) -> Value:
         at = to_position(value, chosen.dtype, size)
@@ -135,8 +142,6 @@ def one_hot(op: Op, indices: Value, on_value: Value, off_value: Value) -> Value:
 
     def body(value: Value, on: Value, off: Value) -> Value:
         index = index_of(value, chosen.dtype)
-        from_end = arith.AddIOp(index, index_constant(op.depth)).result
-        index = scalar.select(scalar.compare("lt", index, index_constant(0), INDEX_DTYPE), from_end, index)
         return scalar.select(scalar.compare("eq", index, linalg.IndexOp(axis).result, INDEX_DTYPE), on, off)
 
     index_map = affine_map(out.rank, [dim(i) for i in range(out.rank) if i != axis])

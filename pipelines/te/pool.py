@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
+import ml_dtypes
 import numpy as np
 
 from relayc.dialects.mlir import arith, ir, linalg
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import Layout
 from relayc.dialects.relay.pool import PoolGeometry, pool_layout
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import DTYPES, TensorType
 from relayc.dialects.relay.window import SPATIAL, extent
 from relayc.pipelines.te import scalar
 from relayc.pipelines.te.contraction import accumulator, narrowed
@@ -51,6 +52,23 @@ NAMED_SUM = {
 """linalg's named poolings by layout; anything else is a linalg.generic."""
 
 Combine = Callable[[Value, Value, str], Value]
+
+
+def _lowest_number(dtype: str) -> float | int:
+    """The least number of an element type, which the largest element of a window that lies in the padding is: no infinity."""
+    if not scalar.is_float(dtype):
+        return scalar.limits(dtype)[0]
+    return float(ml_dtypes.finfo(DTYPES[dtype]).min)
+
+
+def _may_miss(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> bool:
+    """Whether a window may lie wholly in the padding."""
+    for i, axis in enumerate(g.spatial):
+        before = g.pads[i][0]
+        last_start = (out[g.layout.index(axis)] - 1) * g.strides[i] - before
+        if before >= extent(g.pool_size[i], g.dilation[i]) or bounds(sizes[i] - last_start)[0] <= 0:
+            return True
+    return False
 
 
 def _reachable(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> PoolGeometry:
@@ -113,8 +131,10 @@ def max_pool(op: Op, data: Value) -> Value:
 
 def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
     lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
-    g = _reachable(g, [shape(data)[g.layout.index(axis)] for axis in g.spatial], out.sizes)
-    padded = _padded(data, g, out.sizes, lowest, out.dtype)
+    sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
+    outside = _lowest_number(out.dtype) if _may_miss(g, sizes, out.sizes) else lowest
+    g = _reachable(g, sizes, out.sizes)
+    padded = _padded(data, g, out.sizes, outside, out.dtype)
     return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
 
 
@@ -128,14 +148,25 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
     wide = out.with_dtype(accumulator(out.dtype))
     sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
     reachable = _reachable(g, sizes, out.sizes)
-    padded = _padded(data, reachable, out.sizes, 0.0, out.dtype)
-    sums = _window_sums(padded, reachable, wide, out.dtype, 0.0, NAMED_SUM, scalar.add)
+    padded = _padded(data, reachable, out.sizes, _zero(out.dtype), out.dtype)
+    sums = _window_sums(padded, reachable, wide, out.dtype, _zero(out.dtype), NAMED_SUM, scalar.add)
 
     def mean(total: Value) -> Value:
         count = _count(g, out, sizes, include_pad, wide.dtype)
-        return scalar.convert(arith.DivFOp(total, count).result, wide.dtype, out.dtype)
+        return scalar.convert(_quotient(total, count, wide.dtype), wide.dtype, out.dtype)
 
     return parallel(out, [sums], mean)
+
+
+def _quotient(total: Value, count: Value, dtype: str) -> Value:
+    """A sum divided by a number that is not 0; integers are rounded towards 0."""
+    if scalar.is_float(dtype):
+        return arith.DivFOp(total, count).result
+    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(total, count).result
+
+
+def _zero(dtype: str) -> float | int:
+    return 0.0 if scalar.is_float(dtype) else 0
 
 
 def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad: bool, dtype: str) -> Value:
@@ -152,10 +183,13 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad:
             continue
         here = _count_along(linalg.IndexOp(position).result, g.pool_size[i], g.strides[i], g.dilation[i], before, low, high)
         counted = here if counted is None else arith.MulIOp(counted, here).result
+    fixed = scalar.constant(float(constant) if scalar.is_float(dtype) else constant, dtype)
     if counted is None:
-        return scalar.constant(float(constant), dtype)
+        return fixed
+    if _may_miss(g, sizes, out.sizes):
+        counted = arith.MaxSIOp(counted, index_constant(1)).result
     as_int = arith.IndexCastOp(scalar.te_element("int32"), counted).result
-    return scalar.multiply(scalar.convert(as_int, "int32", dtype), scalar.constant(float(constant), dtype), dtype)
+    return scalar.multiply(scalar.convert(as_int, "int32", dtype), fixed, dtype)
 
 
 def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: Size) -> Value:
@@ -194,10 +228,9 @@ def _global_max(layout: Layout, data: Value, out: TensorType) -> Value:
 
 def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
     wide = accumulator(out.dtype)
-    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, 0.0, scalar.add)
+    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, _zero(wide), scalar.add)
     count = prod(n for n, axis in zip(shape(data), layout.axes, strict=True) if axis not in "NCc")
-    mean = lambda x: arith.DivFOp(x, number(count, wide)).result  # noqa: E731 (an argument, not a definition)
-    return _with_spatial(layout, rows, out, lambda x: scalar.convert(mean(x), wide, out.dtype))
+    return _with_spatial(layout, rows, out, lambda x: scalar.convert(_quotient(x, number(count, wide), wide), wide, out.dtype))
 
 
 @compute("nn_global_max_pool2d")
@@ -234,7 +267,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
     if g is not None:
         return _windowed_avg(g, data, out, include_pad=False)
     wide = out.with_dtype(accumulator(out.dtype))
-    sums = _adaptive(op, layout, data, wide, 0.0, scalar.add)
+    sums = _adaptive(op, layout, data, wide, _zero(wide.dtype), scalar.add)
     axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
 
     def mean(total: Value) -> Value:
@@ -243,7 +276,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
             start, end = _bounds(linalg.IndexOp(i).result, shape(data)[i], out.sizes[i])
             count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
         as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
-        quotient = arith.DivFOp(total, scalar.convert(as_int, "int32", wide.dtype)).result
+        quotient = _quotient(total, scalar.convert(as_int, "int32", wide.dtype), wide.dtype)
         return scalar.convert(quotient, wide.dtype, out.dtype)
 
     return parallel(out, [sums], mean)

@@ -84,7 +84,12 @@ class _Sampled:
     dtype: str
     wide: str
     sizes: Sequence[Size]
-    largest: bool
+    mode: str
+
+    @property
+    def largest(self) -> bool:
+        """Whether a part is the largest of its samples."""
+        return self.mode != "avg"
 
     def at(self, image: Value, channel: Value, y: Value, x: Value) -> Value:
         """The sample at a position: 0 where it is more than one element outside."""
@@ -104,7 +109,8 @@ class _Sampled:
             for j, q in taps[1]:
                 element = scalar.convert(extract(self.data, [image, channel, i, j]), self.dtype, wide)
                 term = scalar.multiply(scalar.multiply(p, q, wide), element, wide)
-                total = term if total is None else self.joined(total, term)
+                join = scalar.maximum if self.mode == "max_neighbor" else scalar.add
+                total = term if total is None else join(total, term, wide)
         assert total is not None  # of four neighbours
         return scalar.select(both(*flags), total, scalar.constant(0.0, wide))
 
@@ -116,7 +122,7 @@ class _Sampled:
 def roi_align(op: Op, data: Value, rois: Value) -> Value:
     source, out = operand_type(op), result_type(op)
     wide = accumulator(source.dtype)
-    sampled = _Sampled(data, source.dtype, wide, source.sizes[2:], op.mode == "max")
+    sampled = _Sampled(data, source.dtype, wide, source.sizes[2:], op.mode)
     if op.sample_ratio > 0 or op.most_samples is not None:
         return _side_by_side(op, sampled, rois, source, out)
     return _one_by_one(op, sampled, rois, source, out)

@@ -48,9 +48,9 @@ func.func @main(%x: tensor<1x3x8x8xf32>) {
 
 // -----
 
-// CHECK: relay.image_resize2d at {{.*}}: rounding_method: expected round_prefer_floor or round_prefer_ceil or floor or ceil, found round
+// CHECK: relay.image_resize2d at {{.*}}: rounding_method: expected round or round_prefer_floor or round_prefer_ceil or floor or ceil, found nearest
 func.func @main(%x: tensor<1x3x8x8xf32>) {
-  %0 = "relay.image_resize2d"(%x) {size = array<i64: 4, 4>, rounding_method = "round"} : (tensor<1x3x8x8xf32>) -> tensor<?x?x?x?xf32>
+  %0 = "relay.image_resize2d"(%x) {size = array<i64: 4, 4>, rounding_method = "nearest"} : (tensor<1x3x8x8xf32>) -> tensor<?x?x?x?xf32>
   return
 }
 

@@ -16,9 +16,9 @@ func.func @main(%x: tensor<1x3x8x8xf32>) {
 
 // -----
 
-// CHECK: relay.nn_avg_pool2d at {{.*}}: data: expected a float dtype, found int8
-func.func @main(%x: tensor<1x3x8x8xi8>) {
-  %0 = "relay.nn_avg_pool2d"(%x) : (tensor<1x3x8x8xi8>) -> tensor<?x?x?x?xi8>
+// CHECK: relay.nn_avg_pool2d at {{.*}}: data: expected a numeric element type, found tensor<1x3x8x8xi1>
+func.func @main(%x: tensor<1x3x8x8xi1>) {
+  %0 = "relay.nn_avg_pool2d"(%x) : (tensor<1x3x8x8xi1>) -> tensor<?x?x?x?xi1>
   return
 }
 
@@ -56,8 +56,8 @@ func.func @main(%x: tensor<1x3x8x8xf32>) {
 
 // -----
 
-// CHECK: relay.nn_global_avg_pool2d at {{.*}}: data: expected a float dtype, found int32
-func.func @main(%x: tensor<1x3x8x8xi32>) {
-  %0 = "relay.nn_global_avg_pool2d"(%x) : (tensor<1x3x8x8xi32>) -> tensor<?x?x?x?xi32>
+// CHECK: relay.nn_global_avg_pool2d at {{.*}}: data: expected a numeric element type, found tensor<1x3x8x8xi1>
+func.func @main(%x: tensor<1x3x8x8xi1>) {
+  %0 = "relay.nn_global_avg_pool2d"(%x) : (tensor<1x3x8x8xi1>) -> tensor<?x?x?x?xi1>
   return
 }

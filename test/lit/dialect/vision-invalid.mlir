@@ -24,7 +24,7 @@ func.func @main(%x: tensor<1x3x8x8xf32>, %rois: tensor<4x4xf32>) {
 
 // -----
 
-// CHECK: relay.vision_roi_align at {{.*}}: mode: expected avg or max, found sum
+// CHECK: relay.vision_roi_align at {{.*}}: mode: expected avg, max or max_neighbor, found sum
 func.func @main(%x: tensor<1x3x8x8xf32>, %rois: tensor<4x5xf32>) {
   %0 = "relay.vision_roi_align"(%x, %rois) {pooled_size = array<i64: 7>, spatial_scale = 1.0 : f64, mode = "sum"} : (tensor<1x3x8x8xf32>, tensor<4x5xf32>) -> tensor<?x?x?x?xf32>
   return

@@ -6,7 +6,7 @@
 // CHECK: func.func private @fused_image_resize2d(
 // CHECK: linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins({{.*}} : tensor<1x2x8x8xf32>) outs({{.*}} : tensor<1x2x16x24xf32>)
 func.func @main(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x16x24xf32> {
-  %0 = "relay.image_resize2d"(%x) {size = array<i64: 16, 24>, method = "nearest_neighbor"} : (tensor<1x2x8x8xf32>) -> tensor<1x2x16x24xf32>
+  %0 = "relay.image_resize2d"(%x) {size = array<i64: 16, 24>, method = "nearest_neighbor", rounding_method = "round_prefer_floor"} : (tensor<1x2x8x8xf32>) -> tensor<1x2x16x24xf32>
   return %0 : tensor<1x2x16x24xf32>
 }
 
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x4x8xf32> {
 // CHECK: arith.divf {{.*}} : f32
 // CHECK: arith.addf {{.*}} : f32
 // CHECK: arith.addf {{.*}} : f32
-// CHECK: math.ceil {{.*}} : f32
+// CHECK: math.floor {{.*}} : f32
 // CHECK: arith.maximumf {{.*}} : f32
 // CHECK: arith.minimumf {{.*}} : f32
 // CHECK: arith.fptosi {{.*}} : f32 to i32

@@ -1,6 +1,6 @@
 // RUN: relayc-opt %s --passes fuse-ops,outline-groups,relay-to-te --opt-level 0 --split-input-file | filecheck %s
 
-// take reads at an index brought into range: negative from the end, then clamped.
+// take reads at an index brought into range: clamped, or negative from the end first.
 // CHECK-DAG: #[[INDICES:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
 // CHECK-LABEL: func.func private @fused_take_2(
 // CHECK: arith.index_castui
@@ -22,7 +22,7 @@
 // CHECK: linalg.index 0
 // CHECK: tensor.extract %arg0[
 func.func @main(%x: tensor<4x5xf32>, %i: tensor<2x3xi64>, %u: tensor<2x3xui8>) -> (tensor<4x2x3xf32>, tensor<4x2x3xf32>, tensor<2x3x5xf32>) {
-  %0 = "relay.take"(%x, %i) {axis = 1} : (tensor<4x5xf32>, tensor<2x3xi64>) -> tensor<4x2x3xf32>
+  %0 = "relay.take"(%x, %i) {axis = 1, mode = "fast"} : (tensor<4x5xf32>, tensor<2x3xi64>) -> tensor<4x2x3xf32>
   %1 = "relay.take"(%x, %i) {axis = 1, mode = "wrap"} : (tensor<4x5xf32>, tensor<2x3xi64>) -> tensor<4x2x3xf32>
   %2 = "relay.take"(%x, %u) {axis = 0} : (tensor<4x5xf32>, tensor<2x3xui8>) -> tensor<2x3x5xf32>
   return %0, %1, %2 : tensor<4x2x3xf32>, tensor<4x2x3xf32>, tensor<2x3x5xf32>
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<4x5xf32>, %i: tensor<2x3xi64>, %u: tensor<2x3xui8>) -
 func.func @main(%x: tensor<4x5xf32>) -> tensor<4xf32> {
   %0 = "relay.fused"() ({
     %i = "relay.constant"() {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
-    %1 = "relay.take"(%x, %i) {axis = 1} : (tensor<4x5xf32>, tensor<i64>) -> tensor<4xf32>
+    %1 = "relay.take"(%x, %i) {axis = 1, mode = "fast"} : (tensor<4x5xf32>, tensor<i64>) -> tensor<4xf32>
     "relay.yield"(%1) : (tensor<4xf32>) -> ()
   }) : () -> tensor<4xf32>
   return %0 : tensor<4xf32>

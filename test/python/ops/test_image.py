@@ -86,8 +86,19 @@ def test_crop_and_resize_fills_in_what_lies_outside(method):
 @pytest.mark.parametrize(("shape", "size"), [((1, 2, 9), (20,)), ((1, 2, 4, 5, 6), (7, 10, 3))])
 def test_one_and_three_axes(shape, size, method):
     x = values(shape)
-    found = run(f"image.resize{len(size)}d", x, size=size, method=method)
+    found = run(f"image.resize{len(size)}d", x, size=size, method=method, rounding_method="round_prefer_floor")
     np.testing.assert_allclose(found, onnx_resize(x, sizes=size, mode=METHODS[method]), **CLOSE)
+
+
+@pytest.mark.parametrize(("mode", "scale"), [("half_pixel", 3), ("half_pixel", 0.4), ("asymmetric", 1.7), ("align_corners", 2.2)])
+def test_without_a_rounding_positions_are_rounded_as_relay_does(mode, scale):
+    x = values((1, 2, 15))
+    out = int(15 * scale)
+    at = np.arange(out)
+    place = {"half_pixel": (at + 0.5) * 15 / out - 0.5, "asymmetric": at * 15 / out, "align_corners": at * 14 / (out - 1)}[mode]
+    chosen = np.round(place) if mode == "align_corners" else np.floor(place + 1e-5)
+    found = run("image.resize1d", x, size=(out,), method="nearest_neighbor", coordinate_transformation_mode=mode)
+    np.testing.assert_array_equal(found, x[..., np.clip(chosen, 0, 14).astype(int)])
 
 
 def test_layouts_give_the_same_image():
@@ -104,7 +115,8 @@ def test_layouts_give_the_same_image():
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint8"])
 def test_types(dtype):
     x = values((1, 2, 5, 6), "float16" if dtype == "float64" else dtype, limit=1000).astype(dtype)  # exact in f32
-    linear, nearest = run_each([("image.resize2d", {"size": (9, 11), "method": m}) for m in ("linear", "nearest_neighbor")], x)
+    attrs = {"size": (9, 11), "rounding_method": "round_prefer_floor"}
+    linear, nearest = run_each([("image.resize2d", {**attrs, "method": m}) for m in ("linear", "nearest_neighbor")], x)
     expected = onnx_resize(x.astype("float32"), sizes=(9, 11), mode="linear")
     assert linear.dtype == nearest.dtype == x.dtype
     if x.dtype.kind in "iu":

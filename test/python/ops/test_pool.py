@@ -145,3 +145,36 @@ def test_means_of_windows_whose_padding_depends_on_sizes(padding):
         x = values(shape) + 3
         for i, found in enumerate(module["main"](x)):
             np.testing.assert_allclose(found, onnx_run("AveragePool", x, count_include_pad=i, **attrs), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_windows_that_lie_in_the_padding(dtype):
+    x = values((1, 2, 5), dtype, limit=100)
+    window = {"pool_size": (2,), "strides": (2,), "padding": (4, 5)}
+    largest, mean = run_each([("nn.max_pool1d", window), ("nn.avg_pool1d", window)], x)
+    # Four before the data, five behind it: of windows of two, the first two and the last two have no element.
+    lowest = np.iinfo(dtype).min if dtype == "int32" else np.finfo(dtype).min
+    np.testing.assert_array_equal(largest[..., [0, 1, -2, -1]], np.full((1, 2, 4), lowest))
+    np.testing.assert_array_equal(mean[..., [0, 1, -2, -1]], 0)
+    pairs = x[..., :4].reshape(1, 2, 2, 2)
+    np.testing.assert_array_equal(largest[..., 2:4], pairs.max(-1))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_means_of_integers_are_cut_off(dtype):
+    x = values((2, 3, 6, 6), dtype, limit=20)
+    window = {"pool_size": (3, 2), "strides": (3, 2)}
+    calls = [("nn.avg_pool2d", window), ("nn.global_avg_pool2d", {}), ("nn.adaptive_avg_pool2d", {"output_size": (4, 4)})]
+    pooled, whole, adaptive = run_each(calls, x)
+    wide = x.astype("int64")
+
+    def mean(part):
+        return np.trunc(part.sum((-2, -1)) / (part.shape[-1] * part.shape[-2]))
+
+    parts = wide.reshape(2, 3, 2, 3, 3, 2).transpose(0, 1, 2, 4, 3, 5)
+    np.testing.assert_array_equal(pooled, mean(parts))
+    np.testing.assert_array_equal(whole[..., 0, 0], mean(wide))
+    edges = [(i * 6 // 4, -(-(i + 1) * 6 // 4)) for i in range(4)]
+    expected = np.array([[mean(wide[..., a:b, c:d]) for c, d in edges] for a, b in edges]).transpose(2, 3, 0, 1)
+    np.testing.assert_array_equal(adaptive, expected)
+    assert pooled.dtype == x.dtype

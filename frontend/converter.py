@@ -312,19 +312,8 @@ class ModelBuilder:
 
     def __init__(self, inputs: Mapping[str, TensorType], name: str = "main", ranges: Mapping[str, Range] | None = None) -> None:
         self._names = list(inputs)
-        self._symbols = {name for type_ in inputs.values() for name in type_.symbols}
-        self.arguments = frozenset(self._symbols)
-        """Symbols that have values everywhere."""
-        self.pending: dict[str, tuple[Tensor, int, bool]] = {}
-        """Symbols that stand for elements of tensors that only the program knows: tensor, position, whether it is known to be 0 or more."""
-        self.pending_names: dict[object, list[str]] = {}
-        self.defined: set[tuple[ir.Block, str]] = set()
-        """Those that have been defined, and in which block."""
-        self._named: dict[tuple[ir.Block, Size], Size] = {}
-        self.counters: dict[str, Size] = {}
-        """Those that stand for the number of a loop's iteration, which is less than this."""
+        self._begin({name for type_ in inputs.values() for name in type_.symbols})
         self._context, self._location = make_context(), name or "main"
-        self._entered = ExitStack()
         with self._context, ir.Location.name(self._location):
             self.module = IRModule(ir.Module.create())
             if ranges:
@@ -337,13 +326,31 @@ class ModelBuilder:
         self.host_inputs: dict[str, str] = {}
         """The dtypes by name of inputs that are values of the host, of which the program has the numbers (see relayc.runtime.host)."""
 
+    def _begin(self, symbols: set[str]) -> None:
+        """Nothing is built yet. `symbols` are those of the arguments."""
+        self._symbols = symbols
+        self.arguments = frozenset(symbols)
+        """Symbols that have values everywhere."""
+        self.pending: dict[str, tuple[Tensor, int, bool]] = {}
+        """Symbols that stand for elements of tensors that only the program knows: tensor, position, whether it is known to be 0 or more."""
+        self.pending_names: dict[object, list[str]] = {}
+        self.defined: set[tuple[ir.Block, str]] = set()
+        """Those that have been defined, and in which block."""
+        self._named: dict[tuple[ir.Block, Size], Size] = {}
+        self.counters: dict[str, Size] = {}
+        """Those that stand for the number of a loop's iteration, which is less than this."""
+        self._entered = ExitStack()
+
     def __enter__(self) -> "ModelBuilder":
         for scope in (self._context, ir.Location.name(self._location, context=self._context), ir.InsertionPoint(self._block)):
             self._entered.enter_context(scope)
         self._entered.enter_context(self.module.ranges)
+        self._make_current()
+        return self
+
+    def _make_current(self) -> None:
         token = _BUILDER.set(self)
         self._entered.callback(lambda: _BUILDER.reset(token))
-        return self
 
     @staticmethod
     def current() -> "ModelBuilder":

@@ -13,11 +13,10 @@ result = relay.create_executor("graph", mod).evaluate()(image, weights)
 from collections.abc import Mapping, Sequence
 from typing import Any as _Any
 
+from relayc.frontend.relay import analysis, dataflow_pattern, transform
 from relayc.frontend.relay import ast as _ast
-from relayc.frontend.relay import dataflow_pattern, transform
 from relayc.frontend.relay.ast import *  # noqa: F403 (its __all__ are Relay's names)
 from relayc.frontend.relay.ast import RelayModule as IRModule
-from relayc.frontend.relay.ast import analysis
 from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op

@@ -110,6 +110,11 @@ class Program:
                 self._mod.set_ranges(ranges)
         self.op = Operators(self)
 
+    @property
+    def contents(self) -> IRModule:
+        """What the program has: the module that it builds into."""
+        return self._mod
+
     def module(self) -> IRModule:
         """The program so far, as a module of its own. Raises MLIRError or RelayError where it is not a right one."""
         with self._context, ir.Location.unknown():

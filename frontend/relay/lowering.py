@@ -4,8 +4,9 @@ Functions are values only while a program is lowered: one that is called is know
 functions on tensors are functions of the dialect; functions that call themselves last are loops.
 """
 
+import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
+from relayc.frontend.converter import Tensor
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import post_order
@@ -22,6 +24,7 @@ from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.inference.operators import to_dialect
 from relayc.frontend.relay.loops import LoopForm, callee_of, is_self_call, loop_form, uses
+from relayc.frontend.relay.op.composed import Composed, FunctionBuilder, build
 from relayc.frontend.relay.op.rules import apply
 from relayc.symbolic import Dim, symbol
 from relayc.trampoline import Call, trampoline
@@ -86,8 +89,20 @@ def lower(module: RelayModule) -> IRModule:
 class _Emitter:
     """Builds operators of calls, on values."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, program: Program, symbols: set[str]) -> None:
+        self._program, self._symbols = program, symbols
+
+    def inside(self, body: Callable[..., Value], *args: Built) -> Value:
+        """What a Python function builds of arguments, as the body of a function of the program."""
+        with FunctionBuilder(self._program.contents, self._symbols):
+            return body(*args)
+
+    def compose(self, found: Composed, args: list[Value], attrs: dict[str, Any], exprs: Sequence[e.Expr]) -> Value:
+        made = build(found, [Tensor(arg.type, value=arg.value) for arg in args], attrs, exprs)
+        return tuple(map(self._result, made)) if isinstance(made, tuple) else self._result(made)
+
+    def _result(self, made: Tensor) -> Built:
+        return Built(self._program, made.value)
 
     def emit(self, name: str, *operands: Built, **attributes: Any) -> Value:
         return self._program.apply(name, *operands, **attributes)
@@ -109,8 +124,8 @@ class _Lowering:
     def __init__(self, module: RelayModule) -> None:
         self._module = module
         self._program = Program()
-        self._emitter = _Emitter(self._program)
         self._symbols: set[str] = set()
+        self._emitter = _Emitter(self._program, self._symbols)
         self._first_order = {v.name_hint: f for v, f in module.functions.items() if _is_first_order(f)}
 
     # ---- functions
@@ -125,14 +140,15 @@ class _Lowering:
             self._program.declare(name, types[name], _nested(self._dialect_type(self._first_order[name].ret_type, name)))
         for name in order:
             function = self._first_order[name]
-            self._program.function(lambda *args, f=function, n=name: self._body(f, n, args), name=name, **types[name])
+            body = functools.partial(self._body, function, name)
+            self._program.function(functools.partial(self._emitter.inside, body), name=name, **types[name])
         return self._program.module()
 
-    def _body(self, function: e.Function, name: str, args: Sequence[Value]) -> Value:
+    def _body(self, function: e.Function, name: str, *args: Value) -> Value:
         scope = Scope()
         form = loop_form(function, name) if uses(function.body, name) else None
         if form is not None:
-            return self._loop(Closure(function, scope, name), form, tuple(args))
+            return self._loop(Closure(function, scope, name), form, args)
         scope.values.update((p.vid, arg) for p, arg in zip(function.params, args, strict=True))
         return self._data(function.body, trampoline(self._value(function.body, scope)))
 

@@ -54,6 +54,7 @@ from relayc.frontend.relay.ast.types import (
     TupleType,
     Type,
     TypeCall,
+    TypeRelation,
     TypeVar,
     scalar_type,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "TypeData",
     "TypeFunctor",
     "TypeMutator",
+    "TypeRelation",
     "TypeVar",
     "TypeVisitor",
     "Var",

@@ -27,7 +27,14 @@ def _pre_order(expr: e.Expr) -> Iterator[e.Expr]:
         if node not in seen:
             seen.add(node)
             yield node
-            waiting.extend(reversed(children(node)))
+            waiting.extend(reversed(_with_patterns(node)))
+
+
+def _with_patterns(node: e.Expr) -> list[e.Expr]:
+    """The expressions directly in one, and the variables of patterns before what uses them."""
+    if not isinstance(node, e.Match):
+        return children(node)
+    return [node.data, *(part for clause in node.clauses for part in (*e.pattern_vars(clause.lhs), clause.rhs))]
 
 
 def _once(values: Iterable[_Found]) -> list[_Found]:
@@ -46,7 +53,7 @@ def _bound_in(node: e.Expr) -> list[e.Var]:
 
 def all_vars(expr: e.Expr) -> list[e.Var]:
     """The variables in an expression, those that are bound and never used too, in order."""
-    return _once(var for node in _pre_order(expr) for var in ([node] if isinstance(node, e.Var) else _bound_in(node)))
+    return _once(node for node in _pre_order(expr) if isinstance(node, e.Var))
 
 
 def bound_vars(node: "e.Expr | e.Pattern") -> list[e.Var]:
@@ -79,7 +86,10 @@ def _type_nodes(root: "e.Expr | t.Type") -> Iterator[t.Type]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting.extend(reversed(list(type_parts(node))))
+        parts = list(type_parts(node))
+        if isinstance(node, t.FuncType):  # what binds comes before what uses
+            parts = [*node.type_params, *node.arg_types, node.ret_type]
+        waiting.extend(reversed(parts))
 
 
 def all_type_vars(node: "e.Expr | t.Type", mod: "RelayModule | None" = None) -> list[t.TypeVar]:

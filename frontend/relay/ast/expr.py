@@ -164,6 +164,67 @@ class Op(Expr):
             check_name(name)
         return Op(name)
 
+    # ---- what programs register (see relayc.frontend.relay.op.registered)
+
+    @property
+    def num_inputs(self) -> int:
+        """How many operands it has."""
+        from relayc.frontend.relay.op.table import signature
+
+        return len(signature(self.name).operands)
+
+    def _registered(self) -> Any:
+        from relayc.frontend.relay.op.registered import REGISTERED
+
+        if self.name not in REGISTERED:
+            raise ValueError(f"operator {self.name}: expected one that a program has registered, found one of Relay")
+        return REGISTERED[self.name]
+
+    @property
+    def support_level(self) -> int | None:
+        """As it was set. Raises ValueError for an operator of Relay."""
+        return self._registered().support_level  # type: ignore[no-any-return]
+
+    def set_num_inputs(self, count: int) -> None:
+        """Says how many operands it has. Raises ValueError for an operator of Relay, as the following do."""
+        self._registered().num_inputs = count
+
+    def add_argument(self, name: str, type_: str, description: str) -> None:
+        """Names an operand."""
+        self._registered().arguments.append(name)
+
+    def set_attrs_type_key(self, key: str) -> None:
+        """Says the type of its attributes."""
+        self._registered().attrs_type_key = key
+
+    def set_support_level(self, level: int) -> None:
+        """Sets its level."""
+        self._registered().support_level = level
+
+    def add_type_rel(self, rel_name: str, type_rel_func: Any = None) -> None:
+        """Says the type of its result: by a relation of a name, or by a function of the types of operands and the attributes."""
+        from relayc.frontend.relay.inference.relations import RELATIONS
+
+        self._registered().relation = RELATIONS[rel_name] if type_rel_func is None else type_rel_func
+
+    def get_attr(self, key: str) -> Any:
+        """An attribute; None where it has none."""
+        from relayc.frontend.relay.op.registered import attribute
+
+        return attribute(self.name, key)
+
+    def set_attr(self, key: str, value: Any, plevel: int = 10) -> None:
+        """Sets an attribute."""
+        from relayc.frontend.relay.op.registered import register_op_attr
+
+        register_op_attr(self.name, key, value)
+
+    def reset_attr(self, key: str) -> None:
+        """Takes an attribute away."""
+        from relayc.frontend.relay.op.registered import reset_attribute
+
+        reset_attribute(self.name, key)
+
 
 class Call(Expr):
     """A call of an operator, a function or a constructor."""

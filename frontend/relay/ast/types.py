@@ -192,6 +192,25 @@ class TypeCall(Type):
         store(self, func=func, args=items(args), span=None)
 
 
+class TypeRelation(Type):
+    """What holds between types: the first ones determine the others.
+
+    Attributes:
+      func: of types and attributes; the type of the result, or None where too little is known.
+      num_inputs: how many determine the others.
+    """
+
+    __slots__ = ("args", "attrs", "func", "num_inputs")
+    parts = ("func", "args", "num_inputs", "attrs")
+    func: AnyValue
+    args: tuple[Type, ...]
+    num_inputs: int
+    attrs: AnyValue
+
+    def __init__(self, func: AnyValue, args: Sequence[Type], num_inputs: int, attrs: AnyValue = None) -> None:
+        store(self, func=func, args=items(args), num_inputs=num_inputs, attrs=attrs, span=None)
+
+
 class IncompleteType(Type):
     """A type that inference is to find."""
 

@@ -2,6 +2,7 @@
 
 from relayc.frontend.relay.inference.errors import TypeInferenceError
 from relayc.frontend.relay.inference.infer import infer_expr, infer_module
+from relayc.frontend.relay.inference.relations import RELATIONS, TypeSolver
 from relayc.frontend.relay.inference.unify import Unifier
 
-__all__ = ["TypeInferenceError", "Unifier", "infer_expr", "infer_module"]
+__all__ = ["RELATIONS", "TypeInferenceError", "TypeSolver", "Unifier", "infer_expr", "infer_module"]

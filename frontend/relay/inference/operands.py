@@ -30,6 +30,20 @@ def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | N
     return [[sizes[axis] for axis in kernel]]
 
 
+def _deformable_conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+    """The shape of the offsets, two for each element of a window, and that of the filters."""
+    weight, data, layout = _conv(known, attrs), known[0], attrs["data_layout"]
+    if weight is None or data is None:
+        return None
+    pads = (*attrs["padding"],) * (4 // len(attrs["padding"]))
+    kernel, out = attrs["kernel_size"], {}
+    for i, axis in enumerate("HW"):
+        span = attrs["dilation"][i] * (kernel[i] - 1) + 1
+        out[axis] = (_size(layout, data.shape, axis) + pads[i] + pads[i + 2] - span) // attrs["strides"][i] + 1
+    out |= {"N": _size(layout, data.shape, "N"), "C": 2 * kernel[0] * kernel[1] * attrs["deformable_groups"]}
+    return [[out[axis] for axis in layout], *weight]
+
+
 def _dense(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
     data = known[0]
     return None if data is None or attrs["units"] is None else [[attrs["units"], data.shape[-1]]]
@@ -51,6 +65,7 @@ def _along_axis(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any
 
 _RULES: dict[str, _Rule] = {
     **{f"nn.conv{n}d{kind}": _conv for n in (1, 2, 3) for kind in ("", "_transpose")},
+    "nn.deformable_conv2d": _deformable_conv,
     "nn.dense": _dense,
     "nn.matmul": _matmul,
     **dict.fromkeys(("nn.bias_add", "nn.prelu", "nn.batch_norm", "nn.layer_norm", "nn.instance_norm", "nn.group_norm"), _along_axis),

@@ -1,15 +1,17 @@
 """Types of calls of operators: by the rules that they are lowered with, on types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from relayc.dialects.relay.base import OPS
-from relayc.dialects.relay.errors import Unequal
+from relayc.dialects.relay.errors import RelayError, Unequal
 from relayc.dialects.relay.names import ir_name, simpler
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType
 from relayc.dialects.relay.unify import substitute_type
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.expr import Call, Op
+from relayc.frontend.relay.ast.expr import Call, Expr, Op
+from relayc.frontend.relay.op.composed import Composed, types_of
+from relayc.frontend.relay.op.registered import REGISTERED, Registered
 from relayc.frontend.relay.op.rules import apply
 from relayc.symbolic import Dim, Ranges, Size, name_of, symbol, symbols_of
 
@@ -25,6 +27,9 @@ class _Types:
         found = cls.result_types(list(operands), cls.attribute_values(attributes))
         return found[0] if len(found) == 1 else tuple(found)
 
+    def compose(self, found: Composed, args: list[RelayType], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        return types_of(found, args, attrs, exprs)  # type: ignore[arg-type] # they are tensors
+
     def type_of(self, value: RelayType) -> RelayType:
         return value
 
@@ -38,6 +43,8 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
     Sizes that are not known, or are symbols, are taken for equal where the operator needs that: the program checks them.
     """
     assert isinstance(call.op, Op)
+    if call.op.name in REGISTERED:
+        return _registered_type(call, REGISTERED[call.op.name], args)
     count = 0
 
     def fresh() -> Dim:
@@ -46,17 +53,26 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
         return symbol(f"{_ANY}{count}")
 
     values: list[RelayType] = [to_dialect(arg, fresh) for arg in args]
+    known = {name for value in values for part in parts_of(value) for name in part.symbols if not name.startswith(_ANY)}
     attrs = {} if call.attrs is None else dict(call.attrs)
     tried: set[Size] = set()
     with Ranges():
         while True:
             try:
-                return from_dialect(apply(_Types(), call.op.name, list(values), attrs, call.args))
+                return from_dialect(apply(_Types(), call.op.name, list(values), attrs, call.args), known)
             except Unequal as error:
                 same: Mapping[str, Size] | None = _taken_for_equal(error.a, error.b, tried)
                 if same is None:
                     raise
                 values = [substitute_type(value, same) for value in values]
+
+
+def _registered_type(call: Call, found: Registered, args: Sequence[t.Type]) -> t.Type:
+    """The type of a call of an operator that a program has registered, by its relation."""
+    type_ = None if found.relation is None else found.relation(list(args), call.attrs)
+    if not isinstance(type_, t.Type):
+        raise RelayError(f"{found.name}: expected a type by its relation, found {type_}")
+    return type_
 
 
 def _taken_for_equal(a: Size, b: Size, tried: set[Size]) -> dict[str, Size] | None:
@@ -82,12 +98,13 @@ def to_dialect(type_: t.Type, fresh: Any) -> RelayType:
         raise TypeError(str(error)) from None
 
 
-def from_dialect(type_: Any) -> t.Type:
-    """A type of the dialect, or several of one tuple, as one of a program."""
+def parts_of(type_: RelayType) -> Sequence[TensorType]:
+    """The tensors in a type."""
+    return (type_,) if isinstance(type_, TensorType) else tuple(type_.flat)
+
+
+def from_dialect(type_: Any, known: Set[str]) -> t.Type:
+    """A type of the dialect, or several of one tuple, as one of a program: of sizes with other symbols than these nothing is known."""
     if isinstance(type_, TensorType):
-        return t.TensorType([t.Any() if _is_unknown(d) else d for d in type_.shape], type_.dtype)
-    return t.TupleType([from_dialect(field) for field in (type_.fields if isinstance(type_, TupleType) else type_)])
-
-
-def _is_unknown(size: Size | None) -> bool:
-    return size is None or (isinstance(size, Dim) and any(name.startswith(_ANY) for name in symbols_of(size)))
+        return t.TensorType([d if d is not None and symbols_of(d) <= known else t.Any() for d in type_.shape], type_.dtype)
+    return t.TupleType([from_dialect(field, known) for field in (type_.fields if isinstance(type_, TupleType) else type_)])

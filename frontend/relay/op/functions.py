@@ -7,11 +7,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from relayc.dialects.relay.attributes import REQUIRED
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
-from relayc.frontend.relay.ast.expr import Call, Expr, Op
+from relayc.frontend.relay.ast.expr import Call, Expr, Op, Tuple
+from relayc.frontend.relay.op.composed import COMPOSED
 from relayc.frontend.relay.op.table import Signature, UnsupportedOperator, operators, plain, signature
 
 _NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "vm")
@@ -26,12 +29,30 @@ def call(name: str, operands: list[Any], attributes: dict[str, Any] | None = Non
     """
     found = signature(name)
     given = {key: plain(value) for key, value in (attributes or {}).items()}
-    for key, value in given.items():
-        if isinstance(value, Expr) or (isinstance(value, tuple) and any(isinstance(v, Expr) for v in value)):
-            raise UnsupportedOperator(f"{name}: {key} that the program computes (dyn.{name} of Relay) is not supported yet")
+    computed = [key for key, value in given.items() if any(isinstance(v, Expr) for v in (value if isinstance(value, tuple) else [value]))]
+    if computed:
+        return _computed(found, operands, given, computed[0], span)
     args = [as_expr(v) if isinstance(v, (Expr, TupleWrapper, list, tuple)) else const(v) for v in operands]
     attrs = Attrs(found.attributes(given), found.attrs_key) if found.attrs else None
     return Call(Op.get(name), args, attrs, None, span)
+
+
+def _computed(found: Signature, operands: list[Any], attributes: dict[str, Any], which: str, span: Span | None) -> Call:
+    """A call whose attributes the program computes: of dyn.*, which has operands in their place. Raises UnsupportedOperator."""
+    late = COMPOSED.get(f"dyn.{found.name}")
+    if late is None:
+        raise UnsupportedOperator(f"{found.name}: {which} that the program computes (dyn.{found.name} of Relay) is not supported yet")
+    values = found.attributes({}, False) | attributes | dict(zip(found.operands, operands, strict=True))
+    made = []
+    for name in late.operands:
+        value = values[name]
+        if isinstance(value, tuple) and any(isinstance(v, Expr) for v in value):
+            parts = [call("reshape", [v if isinstance(v, Expr) else const(v, "int64")], {"newshape": (1,)}) for v in value]
+            value = call("concatenate", [Tuple([call("cast", [v], {"dtype": "int64"}) for v in parts])], {"axis": 0})
+        elif isinstance(value, tuple):
+            value = const(np.array(value, np.int64))
+        made.append(value)
+    return call(late.name, made, {name: values[name] for name in late.attrs if name in attributes}, span)
 
 
 _functions: dict[str, tuple[Signature, Callable[..., Any]]] = {}
@@ -77,10 +98,15 @@ def _results(found: Signature, made: Call) -> Any:
         assert made.attrs is not None
         sections = made.attrs["indices_or_sections"]
         return TupleWrapper(made, len(sections) + 1 if isinstance(sections, tuple) else sections)
-    if found.name == "topk":
+    if found.name == "topk" and made.op.name == "topk":  # type: ignore[attr-defined] # an operator
         assert made.attrs is not None
         return TupleWrapper(made, 2) if made.attrs["ret_type"] == "both" else made
-    count = 1 if found.cls is None else len(found.cls.result_names)
+    if found.name != made.op.name:  # type: ignore[attr-defined] # an operator
+        found = signature(made.op.name)  # type: ignore[attr-defined]
+    if found.composed is not None:
+        count = found.composed.results(made.attrs or {}, made.args)
+    else:
+        count = 1 if found.cls is None else len(found.cls.result_names)
     return made if count == 1 else TupleWrapper(made, count)
 
 
@@ -130,7 +156,74 @@ def logsumexp(data: Expr, axis: Any = None, keepdims: bool = False) -> Expr:
     return summed if keepdims else call("squeeze", [summed], {"axis": axis})
 
 
-_WRITTEN = {f.__name__: f for f in (arange, variance, std, mean_variance, mean_std, logsumexp)}
+def unique(data: Expr, is_sorted: bool = True, return_counts: bool = False) -> TupleWrapper:
+    """The different elements of a vector, where each is first, which one each element is, how many there are, and their counts."""
+    return TupleWrapper(call("unique", [data], {"sorted": is_sorted, "return_counts": return_counts}), 5 if return_counts else 4)
+
+
+def matrix_set_diag(data: Expr, diagonal: Expr, k: Any = 0, align: str = "RIGHT_LEFT") -> Call:
+    """Matrices with diagonals replaced: number k, or those from k[0] to k[1]; `align` says the ends at which shorter ones stand."""
+    first, last = k if isinstance(k, tuple | list) else (k, k)
+    ends = dict(zip(("super_diag_right_align", "sub_diag_right_align"), (end == "RIGHT" for end in align.split("_")), strict=True))
+    return call("matrix_set_diag", [data, diagonal], {"k1": first, "k2": last, **ends})
+
+
+def stft(
+    data: Expr,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Expr | None = None,
+    normalized: bool = False,
+    onesided: bool = True,
+) -> Call:
+    """The short-time Fourier transform; by default steps are a quarter of a transform, and windows are ones."""
+    width = n_fft if win_length is None else win_length
+    weights = const(np.ones(width, np.int32)) if window is None else window
+    hop = n_fft // 4 if hop_length is None else hop_length
+    attrs = {"n_fft": n_fft, "hop_length": hop, "win_length": width, "normalized": normalized, "onesided": onesided}
+    return call("stft", [data, weights], attrs)
+
+
+def trilu(data: Expr, k: Any, upper: bool = True) -> Call:
+    """The upper or lower triangle of matrices, from diagonal number k."""
+    return call("trilu", [data, k if isinstance(k, Expr) else const(k, "int32")], {"upper": upper})
+
+
+def segment_sum(data: Expr, segment_ids: Expr, num_segments: int | None = None) -> Call:
+    """The sums of rows by the numbers of their segments: as many as are given, or as the largest number says."""
+    if num_segments is None:
+        last = call("max", [call("cast", [segment_ids], {"dtype": "int64"})], {"axis": (0,), "keepdims": True})
+        count = call("add", [last, const(1, "int64")])
+    else:
+        count = const(np.array([num_segments], np.int64))
+    return call("segment_sum", [data, segment_ids, count])
+
+
+def strided_set(data: Expr, v: Expr, begin: Any, end: Any, strides: Any = None) -> Call:
+    """data with data[begin:end:strides] set to v; strides are 1 by default."""
+    bounds = [value if isinstance(value, Expr) else const(value, "int64") for value in (begin, end, [1] if strides is None else strides)]
+    return call("strided_set", [data, v, *bounds])
+
+
+def sparse_to_dense(sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0) -> Call:
+    """A tensor of a default with values at positions."""
+    default = default_value if isinstance(default_value, Expr) else const(default_value)
+    return call("sparse_to_dense", [sparse_indices, sparse_values, default], {"output_shape": output_shape})
+
+
+def reverse_reshape(data: Expr, newshape: Any) -> Call:
+    """As reshape, with the special values of the new shape read from the right."""
+    return call("contrib_reverse_reshape", [data], {"newshape": (newshape,) if isinstance(newshape, int) else newshape})
+
+
+_WRITTEN = {
+    f.__name__: f
+    for f in (
+        *(arange, variance, std, mean_variance, mean_std, logsumexp),
+        *(matrix_set_diag, reverse_reshape, segment_sum, sparse_to_dense, stft, strided_set, trilu, unique),
+    )
+}
 
 
 class Operators:
@@ -145,10 +238,14 @@ class Operators:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self._prefix == "qnn." and name == "op":
+            return self  # Relay's functions are in relay.qnn.op
         if not self._prefix and name in _NAMESPACES:
             found: Any = Operators(f"{name}.")
         elif not self._prefix and name in _WRITTEN:
             return _WRITTEN[name]
+        elif any(other.startswith(f"{self._prefix}{name}.") for other in (operators() if self._prefix else ())):
+            found = Operators(f"{self._prefix}{name}.")
         else:
             return _function(f"{self._prefix}{name}")
         self.__dict__[name] = found

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import RelayType, TensorType
 from relayc.frontend.relay.ast.expr import Constant, Expr
+from relayc.frontend.relay.op.composed import COMPOSED, Composed
+from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.frontend.relay.op.table import RENAMED, Signature, plain, signature
-from relayc.symbolic import Size
+from relayc.symbolic import Dim, Size
 
 Value = Any
 """A value of an emitter: of the IR, or its type."""
@@ -22,6 +24,9 @@ class Emitter(Protocol):
 
     def emit(self, name: str, *operands: Value, **attributes: Any) -> Any:
         """The result of an operator of the dialect, or a tuple of results."""
+
+    def compose(self, found: Composed, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        """The result of a composed operator, or the tuple of its results."""
 
     def type_of(self, value: Value) -> RelayType:
         """The type of a value."""
@@ -62,6 +67,10 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
         args = list(emitter.fields(args[0]))
     for value in args:
         check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
+    if name in REGISTERED:
+        raise RelayError(f"{name}: expected an operator that can be compiled, found one that is only registered")
+    if found.composed is not None:
+        return emitter.compose(found.composed, args, attrs, exprs)
     rule = _RULES.get(RENAMED.get(name, name))
     return _same(emitter, found, args, attrs) if rule is None else rule(emitter, args, attrs, exprs)
 
@@ -124,19 +133,10 @@ def _broadcast_to_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any
     return emitter.emit("broadcast_to", args[0], shape=_shape(emitter, args[1]))
 
 
-@_rule("reshape_like")
-def _reshape_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    data, like = _shape(emitter, args[0]), _shape(emitter, args[1])
-    begin, end, _ = slice(attrs["lhs_begin"], attrs["lhs_end"]).indices(len(data))
-    first, last, _ = slice(attrs["rhs_begin"], attrs["rhs_end"]).indices(len(like))
-    shape = (*data[:begin], *like[first:last], *data[end:])
-    return emitter.emit("reshape", args[0], newshape=shape, allowzero=0 in shape)
-
-
 @_rule("arange")
 def _arange(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     if not all(isinstance(expr, Constant) for expr in exprs):
-        raise RelayError("arange: expected constants for start, stop and step: a range that the program computes is not supported yet")
+        return emitter.compose(COMPOSED["dyn.arange"], args, attrs, exprs)
     start, stop, step = (plain(expr) for expr in exprs)
     return emitter.emit("arange", start=start, stop=stop, step=step, dtype=attrs["dtype"])
 
@@ -144,12 +144,48 @@ def _arange(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: S
 @_rule("nn.pad", "nn.mirror_pad")
 def _pad(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     width = tuple(w for pair in attrs["pad_width"] for w in (pair if isinstance(pair, tuple) else (pair,)))
+    if min(width, default=0) < 0:  # a negative width takes elements away
+        shape = _shape(emitter, args[0])
+        begin, end = [max(-w, 0) for w in width[::2]], [d - max(-w, 0) for d, w in zip(shape, width[1::2], strict=True)]
+        args[0] = emitter.emit("strided_slice", args[0], begin=begin, end=end, strides=(1,) * len(shape))
+        width = tuple(max(w, 0) for w in width)
     if len(args) == 1:
         return emitter.emit("nn.mirror_pad", args[0], mode=attrs["mode"], pad_width=width)
     value = _cast(emitter, args[1], _dtype(emitter, args[0]))
     if _shape(emitter, value):
         value = emitter.emit("reshape", value, newshape=())
     return emitter.emit("nn.pad", args[0], value, pad_width=width, pad_mode=attrs["pad_mode"])
+
+
+@_rule("split")
+def _split(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """A size that is a symbol is taken for one that has equal parts: the program checks that."""
+    count, shape = attrs["indices_or_sections"], list(_shape(emitter, args[0]))
+    axis = attrs["axis"] % len(shape) if shape else 0
+    if isinstance(count, int) and shape and isinstance(shape[axis], Dim):
+        shape[axis] = shape[axis] // count * count
+        args[0] = emitter.emit("match_shape", args[0], shape=shape)
+    return _same(emitter, signature("split"), args, attrs)
+
+
+@_rule("sum")
+def _sum(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """A sum of bools is whether any is true."""
+    return emitter.emit("any" if _dtype(emitter, args[0]) == "bool" else "sum", *args, **attrs)
+
+
+@_rule("strided_slice")
+def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Bounds that are missing at the end are those of the data."""
+    shape = _shape(emitter, args[0])
+    axes = attrs["axes"] or range(max(len(attrs["begin"]), len(attrs["end"])))
+    count, sizes = len(axes), [shape[axis] for axis in axes]
+    attrs["begin"] = (*attrs["begin"], *(0,) * (count - len(attrs["begin"])))
+    rest = (-1,) * count if attrs["slice_mode"] == "size" else sizes
+    attrs["end"] = (*attrs["end"], *rest[len(attrs["end"]) :])
+    if 1 < len(attrs["strides"]) < count:
+        attrs["strides"] = (*attrs["strides"], *(1,) * (count - len(attrs["strides"])))
+    return _same(emitter, signature("strided_slice"), args, attrs)
 
 
 def _product(name: str) -> Rule:

@@ -15,6 +15,8 @@ from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.names import ir_name
 from relayc.frontend.relay.ast.base import NDArray
+from relayc.frontend.relay.op.composed import COMPOSED, Composed
+from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.symbolic import Dim
 
 _CONV = "data weight strides padding dilation groups channels kernel_size data_layout kernel_layout out_layout"
@@ -43,7 +45,6 @@ _EXTRA: dict[str, dict[str, Any]] = {
     "broadcast_to": {"dtype": ""},
     "nn.space_to_depth": {"mode": "DCR"},
     "vision.all_class_non_max_suppression": {"output_format": "onnx"},
-    "reshape_like": {"lhs_begin": 0, "lhs_end": None, "rhs_begin": 0, "rhs_end": None},
 }
 """Attributes that only Relay has, with their defaults."""
 
@@ -55,6 +56,7 @@ _ATTRIBUTE_DEFAULTS: dict[str, dict[str, Any]] = {
     **{name: {"pool_size": REQUIRED} for name in _POOLS},
     "nn.batch_matmul": {"transpose_b": False},
     "nn.lrn": {"alpha": 0.0001},
+    "transpose": {"axes": REQUIRED},
 }
 """Defaults of attributes in text that are not those of the dialect."""
 
@@ -64,6 +66,7 @@ _PYTHON_DEFAULTS: dict[str, dict[str, Any]] = {
     "nn.lrn": {"alpha": 0.00001},
     "nn.leaky_relu": {"alpha": 0.01},
     "nn.l2_normalize": {"axis": None},
+    "transpose": {"axes": None},
     "nn.pad": {"pad_value": 0},
     "strided_slice": {"strides": None},
     "full": {"shape": (), "dtype": ""},
@@ -81,27 +84,22 @@ RENAMED = {
 }
 """Operators that are another one of the dialect."""
 
-_BY_RULE = {**_LIKE, "reshape_like": "data shape_like", "broadcast_to_like": "data broadcast_type"}
+_BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
-_UNSUPPORTED = """adv_index annotation.bitpack_end annotation.bitpack_start annotation.cast_hint annotation.checkpoint
-annotation.compiler_begin annotation.compiler_end annotation.stop_fusion annotation.with_funcid argwhere auto_scheduler_layout_transform
-call_lowered collapse_sum_like collapse_sum_to contrib_reverse_reshape debug device_copy dft dyn.broadcast_to dyn.expand_dims dyn.full
-dyn.image.resize2d dyn.nn.pad dyn.nn.upsampling dyn.nn.upsampling3d dyn.one_hot dyn.ones dyn.reshape dyn.sparse_to_dense dyn.squeeze
-dyn.strided_slice dyn.tile dyn.topk dyn.zeros einsum fixed_point_multiply fixed_point_multiply_per_axis image.affine_grid
-image.crop_and_resize image.dilation2d invert_permutation matrix_set_diag memory.alloc_storage memory.alloc_tensor memory.kill meshgrid
-meta_schedule_layout_transform ndarray_size nn.avg_pool2d_grad nn.batch_to_space_nd nn.bitpack nn.bitserial_conv2d nn.bitserial_dense
-nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform nn.contrib_conv2d_winograd_nnpack_weight_transform
-nn.contrib_conv2d_winograd_weight_transform nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
-nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_dense_pack nn.conv2d_backward_weight nn.correlation nn.cross_entropy
-nn.cross_entropy_with_logits nn.deformable_conv2d nn.dilate nn.fifo_buffer nn.internal.sparse_dense_padded nn.max_pool2d_grad nn.nll_loss
-nn.space_to_batch_nd nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose on_device qnn.add qnn.avg_pool2d qnn.batch_matmul
-qnn.concatenate qnn.contrib_dense_pack qnn.conv2d qnn.conv2d_transpose qnn.dense qnn.dequantize qnn.leaky_relu qnn.mul qnn.quantize
-qnn.requantize qnn.simulated_dequantize qnn.simulated_quantize qnn.softmax qnn.subtract random.multinomial random.normal
-random.threefry_split random.uniform relay.op.annotation.simulated_quantize reverse_sequence sequence_mask slice_like sliding_window
-sparse_fill_empty_rows sparse_reshape sparse_to_dense stft strided_set trunc_divide trunc_mod unique unravel_index vision.get_valid_counts
-vision.multibox_prior vision.multibox_transform_loc vision.non_max_suppression vision.proposal vision.regular_non_max_suppression
-vision.yolo_reorg vm.invoke_tvm_op vm.reshape_tensor vm.shape_of"""
+_UNSUPPORTED = """
+annotation.with_funcid auto_scheduler_layout_transform call_lowered debug dyn.image.resize2d dyn.nn.upsampling dyn.nn.upsampling3d
+memory.alloc_storage memory.alloc_tensor memory.kill meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
+nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
+nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
+nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
+nn.contrib_conv3d_winograd_without_weight_transform nn.conv2d_backward_weight nn.internal.sparse_dense_padded nn.max_pool2d_grad
+nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose qnn.add qnn.avg_pool2d qnn.batch_matmul qnn.concatenate
+qnn.contrib_dense_pack qnn.conv2d qnn.conv2d_transpose qnn.dense qnn.leaky_relu qnn.mul qnn.requantize
+qnn.simulated_dequantize qnn.simulated_quantize qnn.softmax qnn.subtract random.multinomial random.normal random.threefry_split
+random.uniform relay.op.annotation.simulated_quantize sparse_fill_empty_rows vision.regular_non_max_suppression vm.invoke_tvm_op
+vm.reshape_tensor vm.shape_of
+"""
 
 
 class UnsupportedOperator(RelayError, AttributeError):
@@ -118,7 +116,8 @@ class Signature:
       is_variadic: whether the one operand is a tuple of tensors.
       attrs: names of the attributes, with their defaults in text (REQUIRED where there is none).
       parameters: names of Python's parameters in order, with their defaults (REQUIRED).
-      cls: the operator of the dialect; None for one with a rule of its own.
+      cls: the operator of the dialect; None for one with a rule of its own, or one that is composed.
+      composed: how it is composed of others, if it is.
     """
 
     name: str
@@ -127,20 +126,23 @@ class Signature:
     attrs: Mapping[str, Any]
     parameters: Mapping[str, Any]
     cls: type[Op] | None
+    composed: Composed | None = None
 
     @property
     def attrs_key(self) -> str:
         """The type of its attributes."""
         return f"relay.attrs.{self.name}"
 
-    def attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All attributes in Relay's form, of those given by name. Raises RelayError for an unknown or a missing one."""
+    def attributes(self, given: Mapping[str, Any], all_given: bool = True) -> dict[str, Any]:
+        """All attributes in Relay's form, of those given by name. Raises RelayError for an unknown or a missing one (if `all_given`)."""
         unknown = given.keys() - self.attrs.keys()
         if unknown:
             raise RelayError(f"{self.name}: no attribute {', '.join(sorted(unknown))}; it has {', '.join(self.attrs) or 'none'}")
         found = {}
         for name, default in self.attrs.items():
             value = given.get(name, default)
+            if value is REQUIRED and not all_given:
+                continue
             if value is REQUIRED:
                 raise RelayError(f"{self.name}: attribute {name}: expected a value, found none")
             spec = None if self.cls is None else self.cls.attr_specs.get(name)
@@ -193,7 +195,13 @@ def _spatial(op: str) -> int:
 
 def check_name(name: str) -> None:
     """Raises UnsupportedOperator for an operator that is not there."""
-    if name in RENAMED or name in _BY_RULE or (ir_name(name) in OPS and OPS[ir_name(name)].relay_name == name):
+    if (
+        name in RENAMED
+        or name in _BY_RULE
+        or name in COMPOSED
+        or name in REGISTERED
+        or (ir_name(name) in OPS and OPS[ir_name(name)].relay_name == name)
+    ):
         return
     if name in unsupported():
         raise UnsupportedOperator(f"operator {name} of Relay is not supported yet")
@@ -209,7 +217,7 @@ def unsupported() -> frozenset[str]:
 def operators() -> list[str]:
     """The names of all operators that are there."""
     own = [cls.relay_name for cls in OPS.values() if not cls.region_names and not cls.terminator and cls.relay_name not in _STRUCTURE]
-    return sorted({*own, *RENAMED, *_BY_RULE})
+    return sorted({*own, *RENAMED, *_BY_RULE, *COMPOSED})
 
 
 _STRUCTURE = {"constant", "tuple_get_item"}
@@ -219,7 +227,7 @@ def signature(name: str) -> Signature:
     """The signature of an operator. Raises UnsupportedOperator."""
     found = _signatures.get(name)
     source = OPS.get(ir_name(RENAMED.get(name, name)))
-    if found is None or found.cls is not source:
+    if found is None or name in REGISTERED or found.cls is not source or found.composed is not COMPOSED.get(name):
         check_name(name)
         found = _signatures[name] = _made(name, source)
     return found
@@ -230,6 +238,14 @@ _signatures: dict[str, Signature] = {}
 
 def _made(name: str, cls: type[Op] | None) -> Signature:
     same = RENAMED.get(name, name)
+    if name in REGISTERED:
+        inputs = REGISTERED[name].operands
+        return Signature(name, inputs, False, {}, dict.fromkeys(inputs, REQUIRED), None)
+    if name in COMPOSED:
+        made = COMPOSED[name]
+        defaults = made.attrs | made.defaults
+        parameters = {parameter: defaults.get(parameter, REQUIRED) for parameter in made.order}
+        return Signature(name, made.operands, made.is_variadic, made.attrs, parameters, None, made)
     if name in _BY_RULE:
         cls, operands, own = None, tuple(_BY_RULE[name].split()), {}
     elif name == "arange":

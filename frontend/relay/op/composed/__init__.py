@@ -1,0 +1,13 @@
+"""Operators of Relay that the dialect has not: each is composed of those that it has.
+
+A composed operator is one plain function on tensors (relayc.frontend.converter): positional parameters are the operands, keyword-only ones
+the attributes with Relay's names and defaults. Types of calls are those of what the function builds.
+"""
+
+from relayc.frontend.relay.op.composed import annotation, detection, dynamic, image, indexing, nn, qnn, signal, tensor
+from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, types_of
+from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
+
+__all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "composed", "types_of"]
+FAMILIES = (annotation, detection, dynamic, image, indexing, nn, qnn, signal, tensor)
+"""The modules that compose operators."""

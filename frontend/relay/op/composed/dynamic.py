@@ -1,0 +1,121 @@
+"""Operators whose sizes are computed by the program: Relay's dyn.*, which have an operand in the place of an attribute."""
+
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.sizes import size, sizes
+from relayc.frontend.steps import cast, reshape
+
+
+def _long(tensor: Tensor) -> Tensor:
+    return tensor if tensor.is_known or tensor.dtype == "int64" else cast(tensor, "int64")
+
+
+@composed("dyn.reshape")
+def dyn_reshape(data: Tensor, newshape: Tensor, *, allowzero: bool = False) -> Tensor:
+    from relayc.frontend.onnx.transform import Reshape
+
+    return Reshape(data, _long(newshape), allowzero=allowzero)
+
+
+@composed("dyn.tile")
+def dyn_tile(data: Tensor, reps: Tensor) -> Tensor:
+    from relayc.frontend.onnx.transform import Tile
+
+    count = reps.shape[0]
+    assert isinstance(count, int)
+    if count < data.rank:
+        reps = emit("concatenate", _long(_ones(data.rank - count)), _long(reps), axis=0)
+    return Tile(reshape(data, (1,) * (count - data.rank) + data.shape) if count > data.rank else data, _long(reps))
+
+
+def _ones(count: int) -> Tensor:
+    from relayc.frontend.steps import filled
+
+    return filled((count,), 1, "int64")
+
+
+@composed("dyn.broadcast_to")
+def dyn_broadcast_to(data: Tensor, shape: Tensor) -> Tensor:
+    from relayc.frontend.onnx.transform import Expand
+
+    return Expand(data, _long(shape))
+
+
+@composed("dyn.full")
+def dyn_full(fill_value: Tensor, shape: Tensor, *, dtype: str = "") -> Tensor:
+    return emit("full", cast(reshape(fill_value, ()), dtype or fill_value.dtype), shape=sizes(_long(shape), "shape"))
+
+
+@composed("dyn.zeros")
+def dyn_zeros(shape: Tensor, *, dtype: str = "float32") -> Tensor:
+    return emit("zeros", shape=sizes(_long(shape), "shape"), dtype=dtype)
+
+
+@composed("dyn.ones")
+def dyn_ones(shape: Tensor, *, dtype: str = "float32") -> Tensor:
+    return emit("ones", shape=sizes(_long(shape), "shape"), dtype=dtype)
+
+
+@composed("dyn.one_hot")
+def dyn_one_hot(indices: Tensor, on_value: Tensor, off_value: Tensor, depth: Tensor, *, axis: int = -1, dtype: str = "") -> Tensor:
+    made = {"depth": size(_long(depth), "depth"), "axis": axis, "dtype": dtype or on_value.dtype}
+    return emit("one_hot", indices, on_value, off_value, **made)
+
+
+@composed("dyn.topk", results=lambda attrs, _: 2 if attrs["ret_type"] == "both" else 1)
+def dyn_topk(
+    data: Tensor, k: Tensor, *, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
+) -> tuple[Tensor, ...]:
+    found = emit("topk", data, k=size(_long(k), "k"), axis=axis, ret_type="both", is_ascend=is_ascend, dtype=dtype)
+    return found if ret_type == "both" else (found[0 if ret_type == "values" else 1],)
+
+
+@composed("dyn.strided_slice", strides=None)
+def dyn_strided_slice(data: Tensor, begin: Tensor, end: Tensor, strides: Tensor, *, slice_mode: str = "end", axes: object = None) -> Tensor:
+    from relayc.frontend.onnx.transform import Slice_10
+    from relayc.frontend.relay.op.composed.terms import Term
+    from relayc.frontend.sizes import shape_tensor
+
+    begin, end, strides = (_long(t) for t in (begin, end, strides))
+    if slice_mode == "size":  # the sizes of what is taken; -1 is all that is left
+        begin_, taken = Term(begin), Term(end)
+        end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor  # type: ignore[misc]
+        strides = _ones(begin.shape[0])  # type: ignore[arg-type]
+    return Slice_10(data, begin, end, None, strides)
+
+
+@composed("dyn.nn.pad", pad_value=0)
+def dyn_pad(data: Tensor, pad_width: Tensor, pad_value: Tensor, *, pad_mode: str = "constant") -> Tensor:
+    from relayc.frontend.onnx.transform import Pad_11
+    from relayc.frontend.steps import transpose
+
+    flat = reshape(transpose(_long(pad_width), (1, 0)), (2 * data.rank,))
+    return Pad_11(data, flat, cast(pad_value, data.dtype), mode=pad_mode)
+
+
+@composed("dyn.expand_dims")
+def dyn_expand_dims(data: Tensor, axis: Tensor, *, num_newaxis: int = 1) -> Tensor:
+    from relayc.frontend.onnx.late_axes import unsqueeze_late
+
+    return unsqueeze_late(data, reshape(_long(axis), (1,)))
+
+
+@composed("dyn.squeeze")
+def dyn_squeeze(data: Tensor, axis: Tensor) -> Tensor:
+    from relayc.frontend.onnx.transform import Squeeze_13
+
+    return Squeeze_13(data, _long(axis))
+
+
+@composed("dyn.arange")
+def dyn_arange(start: Tensor, stop: Tensor, step: Tensor, *, dtype: str) -> Tensor:
+    from relayc.frontend.onnx.create import Range
+
+    return Range(*(cast(t, dtype) for t in (start, stop, step)))
+
+
+@composed("dyn.sparse_to_dense")
+def dyn_sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_value: Tensor, output_shape: Tensor) -> Tensor:
+    from relayc.frontend.relay.op.composed.indexing import sparse_to_dense
+
+    return sparse_to_dense(sparse_indices, sparse_values, default_value, output_shape=sizes(_long(output_shape), "output_shape"))

@@ -1,0 +1,61 @@
+"""The registry of composed operators."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relayc.dialects.relay.attributes import REQUIRED
+
+Results = Callable[[Mapping[str, Any], Sequence[Any]], int]
+
+
+@dataclass(frozen=True)
+class Composed:
+    """An operator that is composed of others.
+
+    Attributes:
+      name: Relay's.
+      operands: their names.
+      is_variadic: whether the operand is a tuple of any number of tensors.
+      attrs: names of the attributes with their defaults in text (REQUIRED where there is none).
+      order: the parameters of the Python function that makes calls, in order.
+      defaults: of these parameters, where they are not those in text.
+      results: how many it has: a function of the attributes and operands of a call.
+      function: composes it: of tensors and attributes, a tensor or a tuple of tensors.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    is_variadic: bool
+    attrs: Mapping[str, Any]
+    order: tuple[str, ...]
+    defaults: Mapping[str, Any]
+    results: Results
+    function: Callable[..., Any]
+
+
+COMPOSED: dict[str, Composed] = {}
+"""Composed operators by Relay's names."""
+
+
+def composed(name: str, order: str = "", results: int | Results = 1, **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function that composes an operator.
+
+    Args:
+      results: how many there are, or a function of the attributes and operands of a call that says it.
+      order: names of the parameters of the Python function that makes calls, where they are not the operands and then the attributes.
+      defaults: defaults of these parameters that are not those of the attributes; of an operand, too.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = list(inspect.signature(function).parameters.values())
+        operands = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
+        attrs = {p.name: REQUIRED if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+        is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        parameters_in_order = tuple(order.split()) or (*operands, *attrs)
+        count = results if callable(results) else lambda *_: results
+        COMPOSED[name] = Composed(name, operands, is_variadic, attrs, parameters_in_order, defaults, count, function)
+        return function
+
+    return register

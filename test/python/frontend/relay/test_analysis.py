@@ -1,0 +1,185 @@
+"""What is known of Relay programs without running them; relations of types; operators that programs register."""
+
+import pytest
+
+from relayc import relay
+from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.analysis import (
+    Feature,
+    all_type_vars,
+    all_vars,
+    check_basic_block_normal_form,
+    check_kind,
+    count_layers,
+    detect_feature,
+    extract_intermdeiate_expr,
+    list_fake_quantized_op_freqs,
+    list_op_freqs,
+)
+from relayc.frontend.relay.inference import RELATIONS, TypeSolver
+from relayc.frontend.relay.op import registered
+
+X, Y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+COND = relay.var("c", shape=(), dtype="bool")
+
+
+def program(*params, body):
+    return relay.IRModule.from_expr(relay.Function(list(params), body))
+
+
+# ---- variables -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_variables_of_patterns_come_before_what_uses_them():
+    mod = relay.parse_module('#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }')
+    _, cons, nil = mod.get_type("List")
+    a, b, c = map(relay.Var, "abc")
+    pattern = relay.PatternConstructor(cons, [relay.PatternVar(a), relay.PatternVar(b)])
+    clauses = [relay.Clause(relay.PatternConstructor(nil), c), relay.Clause(pattern, a)]
+    match = relay.Match(nil(), clauses)
+    assert all_vars(match) == [c, a, b]
+
+
+def test_type_variables_that_are_bound_come_first():
+    a, b, c = map(relay.TypeVar, "abc")
+    assert [v.name_hint for v in all_type_vars(relay.FuncType([b], c, [a]))] == ["a", "b", "c"]
+
+
+# ---- kinds ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_kinds_of_types():
+    size, plain = relay.TypeVar("n", relay.Kind.ShapeVar), relay.TypeVar("t")
+    tensor = relay.TensorType((1, 2))
+    assert check_kind(size) == relay.Kind.ShapeVar and check_kind(plain) == relay.Kind.Type
+    relation = relay.TypeRelation(RELATIONS["Identity"], [tensor, plain], 1)
+    assert check_kind(relation) == relay.Kind.Constraint
+    function = relay.FuncType([relay.TupleType([plain, tensor])], relay.RefType(tensor), [plain], [relation])
+    assert check_kind(function) == relay.Kind.Type
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        relay.TupleType([relay.TypeVar("n", relay.Kind.ShapeVar)]),
+        relay.RefType(relay.TypeVar("n", relay.Kind.BaseType)),
+        relay.FuncType([], relay.TypeVar("n", relay.Kind.Shape)),
+        relay.FuncType([], relay.TupleType([]), [], [relay.TupleType([])]),
+        relay.TypeCall(relay.GlobalTypeVar("T", relay.Kind.Type), []),
+        relay.TypeCall(relay.GlobalTypeVar("T"), []),
+    ],
+)
+def test_kinds_that_do_not_fit(wrong):
+    with pytest.raises(RelayError, match="expected"):
+        check_kind(wrong)
+
+
+def test_data_types_have_as_many_arguments_as_parameters():
+    mod = relay.parse_module('#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }')
+    name = mod.get_global_type_var("List")
+    assert check_kind(relay.TypeCall(name, [relay.TensorType((1,))]), mod) == relay.Kind.Type
+    with pytest.raises(RelayError, match="expected 1 argument"):
+        check_kind(relay.TypeCall(name, []), mod)
+
+
+# ---- what programs have --------------------------------------------------------------------------------------------------------------
+
+
+def test_features():
+    v = relay.Var("v")
+    assert detect_feature(relay.Let(v, X + Y, v)) == {Feature.fVar, Feature.fCall, Feature.fOp, Feature.fLet}
+    shared = X + Y
+    assert Feature.fGraph in detect_feature(shared * shared) and Feature.fGraph not in detect_feature(X * X)
+    loop = relay.Let(v, relay.Function([X], v(X)), v)
+    assert detect_feature(loop) == {Feature.fVar, Feature.fCall, Feature.fFunction, Feature.fLet, Feature.fLetRec}
+    mod = program(X, Y, COND, body=relay.If(COND, relay.Tuple([X])[0], Y))
+    assert {Feature.fIf, Feature.fFunction} <= detect_feature(mod)
+
+
+def test_numbers_of_operators_and_layers():
+    w = relay.var("w", shape=(3, 3))
+    a, b = relay.nn.dense(X, w), relay.nn.dense(relay.nn.dense(X, w), w)
+    mod = program(X, w, body=relay.nn.relu(a + b))
+    assert list_op_freqs(mod) == {"nn.dense": 3, "add": 1, "nn.relu": 1}
+    assert count_layers(mod, ["nn.dense"]) == 2 and count_layers(mod, ["nn.dense", "nn.relu"]) == 3
+
+
+def test_operators_between_quantized_numbers():
+    scale, zero = relay.const(0.5), relay.const(0)
+    q = relay.var("q", shape=(4, 4), dtype="int8")
+    inside = relay.nn.relu(relay.transpose(relay.qnn.op.dequantize(q, scale, zero)))
+    mod = program(q, body=relay.tanh(relay.qnn.op.dequantize(relay.qnn.op.quantize(inside, scale, zero), scale, zero)))
+    assert list_fake_quantized_op_freqs(mod) == {"nn.relu": 1, "transpose": 1}
+    # What begins at a real number is no such region.
+    assert list_fake_quantized_op_freqs(program(X, body=relay.qnn.op.quantize(relay.exp(X), scale, zero))) == {}
+
+
+def test_expressions_by_the_numbers_of_the_text():
+    total = X + Y
+    mod = program(X, Y, body=relay.tanh(total) * total)
+    relay.assert_structural_equal(extract_intermdeiate_expr(mod, 1)["main"].body, relay.tanh(total), True)
+    with pytest.raises(ValueError, match="expected 0 to 2, found 3"):
+        extract_intermdeiate_expr(mod, 3)
+
+
+# ---- basic blocks --------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_branches_share_is_bound_around_them():
+    total, v = X + Y, relay.var("v")
+    with pytest.raises(RelayError, match="several scopes share"):
+        check_basic_block_normal_form(relay.If(COND, total, relay.tanh(total)))
+    check_basic_block_normal_form(relay.Let(v, total, relay.If(COND, v, relay.tanh(v))))
+    check_basic_block_normal_form(total * relay.If(COND, total, relay.tanh(total)))  # it is computed before the branch
+
+
+def test_functions_have_blocks_of_their_own():
+    total, z = X + X, relay.var("z", shape=(2, 3))
+    inner = relay.Function([z], total + z)
+    with pytest.raises(RelayError, match="several scopes share"):
+        check_basic_block_normal_form(relay.Function([X, Y], inner(Y) - total))
+
+
+# ---- relations and registered operators ----------------------------------------------------------------------------------------------
+
+
+def test_relations_are_solved_forwards_and_backwards():
+    solver, found, hidden = TypeSolver(), relay.IncompleteType(), relay.IncompleteType()
+    solver.add_constraint(relay.TypeRelation(RELATIONS["Broadcast"], [relay.TensorType((10, 20)), hidden, found], 2))
+    assert not solver.solve()
+    solver.add_constraint(relay.TypeRelation(RELATIONS["Identity"], [hidden, relay.TensorType((3, 1, 1))], 1))
+    assert solver.solve() and solver.resolve(found) == relay.TensorType((3, 10, 20))
+    with pytest.raises(relay.TypeInferenceError):
+        solver.unify(found, relay.TensorType((3,)))
+
+
+def test_operators_that_programs_register_have_types():
+    registered.register("test.same", "an operator")
+    try:
+        op = relay.op.get("test.same")
+        op.set_num_inputs(2)
+        op.add_argument("data", "Tensor", "")
+        op.add_type_rel("Broadcast")
+        registered.register_pattern("test.same", 1)
+        assert op.num_inputs == 2 and op.get_attr("TOpPattern") == 1 and op.get_attr("none") is None
+        op.reset_attr("TOpPattern")
+        assert op.get_attr("TOpPattern") is None
+        call = relay.Call(op, [X, relay.var("b", shape=(3,))])
+        assert relay.transform.InferTypeLocal(call) == relay.TensorType((2, 3))
+        with pytest.raises(RelayError, match="only registered"):
+            relay.create_executor("graph").evaluate(relay.Function([X, Y], relay.Call(op, [X, Y])))
+        with pytest.raises(RelayError, match="registered before"):
+            registered.register("test.same")
+        op.add_type_rel("own", lambda types, attrs: relay.TupleType(types))
+        assert relay.transform.InferTypeLocal(relay.Call(op, [X, Y])) == relay.TupleType([relay.TensorType((2, 3))] * 2)
+    finally:
+        del registered.REGISTERED["test.same"]
+
+
+def test_operators_of_relay_have_attributes():
+    assert relay.op.get("exp").get_attr("TOpPattern") == 0 and relay.op.get("exp").num_inputs == 1
+    assert registered.register_op_attr("exp", "test.key")(len) is len
+    assert relay.op.get("exp").get_attr("test.key") is len
+    relay.op.get("exp").reset_attr("test.key")
+    with pytest.raises(ValueError, match="found one of Relay"):
+        relay.op.get("exp").set_num_inputs(2)

@@ -174,6 +174,30 @@ def _sum(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequ
     return emitter.emit("any" if _dtype(emitter, args[0]) == "bool" else "sum", *args, **attrs)
 
 
+@_rule("argsort", "topk")
+def _order(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Positions of a float type are converted."""
+    dtype, name = attrs["dtype"], "topk" if "k" in attrs else "argsort"
+    if not dtype.startswith("float"):
+        return _same(emitter, signature(name), args, attrs)
+    found = _same(emitter, signature(name), args, {**attrs, "dtype": "int64"})
+    if isinstance(found, tuple):
+        return (found[0], _cast(emitter, found[1], dtype))
+    return found if attrs.get("ret_type") == "values" else _cast(emitter, found, dtype)
+
+
+@_rule("searchsorted")
+def _searchsorted(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """In several sequences, values are compared with all elements of theirs."""
+    sequence, wanted = (_shape(emitter, arg) for arg in args)
+    if len(sequence) == 1:
+        return _same(emitter, signature("searchsorted"), args, attrs)
+    rows = emitter.emit("reshape", args[0], newshape=(*sequence[:-1], 1, sequence[-1]))
+    columns = emitter.emit("reshape", args[1], newshape=(*wanted, 1))
+    before = emitter.emit("less_equal" if attrs["right"] else "less", rows, columns)
+    return emitter.emit("sum", emitter.emit("cast", before, dtype=attrs["dtype"]), axis=(len(wanted),))
+
+
 @_rule("strided_slice")
 def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     """Bounds that are missing at the end are those of the data."""

@@ -9,14 +9,24 @@ import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
+
 import relayc
 from relayc import relay as _relay
+from relayc.dialects.relay import Pattern
 from relayc.dialects.relay.errors import RelayError
-from relayc.frontend.relay import ast, inference
-from relayc.frontend.relay import transform as relay_transform
+from relayc.frontend.relay import analysis, ast, dataflow_pattern, inference
+from relayc.frontend.relay.op import registered
 from relayc.frontend.relay.text import parse_module as _parse_module
+from relayc.relay import transform as relay_transform
 from relayc.runtime.graph_executor import create
 from relayc.symbolic import Dim, symbol
+
+# What TVM's tests use of numpy, and numpy no longer has.
+np.product = np.prod
+np.int = int
+_reshape = np.reshape
+np.reshape = lambda a, shape=None, order="C", *, newshape=None: _reshape(a, newshape if shape is None else shape, order)
 
 TVMError = RelayError
 IRModule = _relay.IRModule
@@ -24,6 +34,9 @@ IRModule = _relay.IRModule
 
 class Target(str):
     """A target by its text."""
+
+    def __new__(cls, target="llvm", host=None):
+        return super().__new__(cls, target)
 
     @property
     def kind(self):
@@ -71,10 +84,17 @@ def convert(value):
     return tuple(map(convert, value)) if isinstance(value, (list, tuple)) else value
 
 
+def get_global_func(name, allow_missing=False):
+    """None: relayc has no functions of TVM's libraries."""
+    if not allow_missing:
+        raise ValueError(f"no global function {name}")
+
+
 def make_node(key, **values):
     return ast.Attrs(values, key)
 
 
+_registering = {name: getattr(registered, name) for name in ("register", "register_pattern", "register_stateful")}
 _types = {name: getattr(ast, name) for name in ast.__all__ if isinstance(getattr(ast, name), type)}
 _equal = {name: getattr(ast, name) for name in ("structural_equal", "assert_structural_equal", "structural_hash")}
 _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr}
@@ -83,6 +103,7 @@ module("tvm._ffi")
 module("tvm._ffi.base", TVMError=RelayError)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray)
+module("tvm.runtime.container", ADT=list)
 ir = module("tvm.ir", IRModule=IRModule, make_node=make_node, **_types, **_equal, **_json)
 module("tvm.ir.module", IRModule=IRModule)
 
@@ -101,8 +122,38 @@ class Var(metaclass=_Symbols):
 
 module("tvm.tir", Any=ast.Any, Var=Var, const=lambda value, dtype=None: value, indexdiv=lambda a, b: a // b)
 module("tvm.tir.expr", Any=ast.Any)
-sys.modules["tvm.tir"].IntImm = lambda dtype, value: ast.IntImm(value)
-module("tvm.te", var=lambda name, dtype=None: symbol(name), size_var=lambda name, dtype=None: symbol(name))
+
+
+class _Literals(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, ast.IntImm)
+
+
+class IntImm(metaclass=_Literals):
+    """An integer literal."""
+
+    def __new__(cls, dtype, value):
+        return ast.IntImm(value)
+
+
+sys.modules["tvm.tir"].IntImm = IntImm
+
+
+def _limit(which):
+    def limit(dtype):
+        info = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+        return SimpleNamespace(value=getattr(info, which))
+
+    return limit
+
+
+module(
+    "tvm.te",
+    min_value=_limit("min"),
+    max_value=_limit("max"),
+    var=lambda name, dtype=None: symbol(name),
+    size_var=lambda name, dtype=None: symbol(name),
+)
 module("tvm.script")
 module("tvm.script.tir", int32=ast.IntImm, int64=ast.IntImm)
 target = module("tvm.target", Target=Target)
@@ -112,13 +163,31 @@ module("tvm.contrib", utils=None, cudnn=None)
 module("tvm.contrib.nvcc", have_fp16=lambda version: False)
 module("tvm.contrib.graph_executor", GraphModule=lambda executor: executor, create=create)
 module("tvm.contrib.utils")
-module("tvm.contrib.cudnn")
+module("tvm.contrib.cudnn", exists=lambda: False)
 module("tvm.autotvm")
-module("tvm.topi")
-module("tvm.topi.testing")
-module("tvm.topi.cuda")
+
+
+class _Nothing:
+    """What is named by the references of operators, and not called by tests of Relay: schedules."""
+
+    def __getattr__(self, name):
+        return self
+
+
+def from_checkout(name, **members):
+    """A package of which a TVM checkout has the submodules that are not given here."""
+    found = module(name, **members)
+    found.__path__ = [os.path.join(os.environ["RELAYC_TVM_PYTHON"], *name.split("."))] if "RELAYC_TVM_PYTHON" in os.environ else []
+    return found
+
+
+# The numpy references that TVM's tests compare with are those of the checkout.
+_schedules = dict.fromkeys(("cpp", "tag", "generic", "x86", "arm_cpu", "hls", "adreno", "mali", "bifrost", "intel_graphics"), _Nothing())
+sys.modules["tvm.tir"].__dict__.update(SizeVar=Var, IterVar=Var, bijective_layout=None, layout=None, stmt=None)
+from_checkout("tvm.topi", **_schedules)
+from_checkout("tvm.topi.nn").__getattr__ = _Nothing().__getattr__
+module("tvm.topi.cuda").__getattr__ = _Nothing().__getattr__
 module("tvm.topi.cuda.conv3d_winograd", _infer_tile_size=None)
-module("tvm.topi.utils", get_const_tuple=tuple)
 
 # relayc.relay, under the name of TVM's package and the modules in which TVM has its parts.
 relay = module("tvm.relay", **{name: getattr(_relay, name) for name in _relay.__all__})
@@ -126,26 +195,31 @@ relay.__getattr__ = _relay.__getattr__
 relay.__path__ = [os.path.join(os.environ["RELAYC_TVM_PYTHON"], "tvm", "relay")] if "RELAYC_TVM_PYTHON" in os.environ else []
 for _name in ("expr", "adt", "ty", "function", "base", "expr_functor", "type_functor", "scope_builder"):
     module(f"tvm.relay.{_name}", **_types, scalar_type=ast.scalar_type, const=ast.const, var=ast.var, bind=ast.bind)
-_members = ("free_vars", "bound_vars", "all_vars", "all_type_vars", "bound_type_vars", "free_type_vars", "well_formed", "post_order_visit")
-module("tvm.relay.analysis", **{name: getattr(ast, name) for name in _members})
+module("tvm.relay.backend")
+module("tvm.relay.backend.te_compiler", get=lambda: SimpleNamespace(clear=lambda: None))
+module("tvm.relay.analysis", **{name: getattr(analysis, name) for name in analysis.__all__})
 # What TVM has in them and relayc has not is imported by name all the same: the tests that use it fail.
-for _name in ("check_basic_block_normal_form", "get_calibration_data", "detect_feature", "Feature"):
-    setattr(relay.analysis, _name, None)
+relay.analysis.get_calibration_data = None
 
 
 def type_solver():
-    unifier = inference.Unifier()
-    calls = {"Unify": lambda a, b: unifier.resolve(unifier.unify(a, b)), "Resolve": unifier.resolve, "Solve": None, "AddConstraint": None}
+    solver = inference.TypeSolver()
+    calls = {"Unify": solver.unify, "Resolve": solver.resolve, "Solve": solver.solve, "AddConstraint": solver.add_constraint}
     return lambda name: calls[name]
 
 
 relay.analysis._ffi_api = SimpleNamespace(_test_type_solver=type_solver)
-relay_transform.gradient = relay.ty.TypeRelation = None
+relay_transform.gradient = None
+relay.TypeKind = ast.Kind
+module("tvm.relay.dataflow_pattern", **{name: getattr(dataflow_pattern, name) for name in dataflow_pattern.__all__})
 module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name)
 sys.modules["tvm.relay.transform"] = relay.transform = relay_transform
-op = module("tvm.relay.op", register=None, get=_relay.op.get)
+op = module("tvm.relay.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 op.__getattr__ = lambda name: getattr(_relay.op, name)
-op.op = module("tvm.relay.op.op", get=_relay.op.get)
+op.op = module("tvm.relay.op.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
+sys.modules["tvm.ir"].register_op_attr = registered.register_op_attr
+sys.modules["tvm.ir"].EnvFunc = SimpleNamespace(get=lambda name: inference.RELATIONS.get(name.rpartition(".")[2]))
+sys.modules["tvm.ir.attrs"] = module("tvm.ir.attrs", DictAttrs=ast.Attrs)
 for _name in ("nn", "image", "vision", "random"):
     _found = module(f"tvm.relay.op.{_name}")
     _found.__getattr__ = getattr(_relay.op, _name).__getattr__

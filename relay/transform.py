@@ -1,0 +1,71 @@
+"""Passes on programs of the Relay language, by Relay's names: those of relayc.frontend.relay.transform, and those that run code."""
+
+from typing import Any
+
+from relayc.frontend.relay import transform as _passes
+from relayc.frontend.relay.ast.build import bind
+from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Let, Op, Tuple, TupleGetItem
+from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.transform import AnnotateSpans, InferType, InferTypeLocal, ModulePass
+
+__all__ = ["AnnotateSpans", "FoldConstant", "FoldConstantExpr", "InferType", "InferTypeLocal", "ModulePass"]
+
+_KEPT = ("random.", "annotation.", "on_device", "device_copy")
+"""Operators, or namespaces of them, that are not evaluated."""
+
+
+class FoldConstant(ModulePass):
+    """Evaluates what depends on constants alone. Operators without operands (zeros) stay: their results may be large.
+
+    Raises:
+      RelayError, ValueError: as `relayc.compile`.
+    """
+
+    def __call__(self, mod: RelayModule) -> RelayModule:
+        functions = {var: _folded(function) for var, function in mod.functions.items()}
+        return _passes.InferType()(RelayModule(functions, mod.type_definitions, mod.attrs))
+
+
+def FoldConstantExpr(expr: Expr, mod: RelayModule | None = None) -> Expr:
+    """An expression in which what depends on constants alone is evaluated. Raises as FoldConstant does."""
+    return _folded(expr)
+
+
+def _folded(root: Any) -> Any:
+    known = _known(root)
+    nodes = list(post_order(root))
+    users = [part for node in nodes if node not in known for part in children(node)]
+    wanted = [node for node in dict.fromkeys([*users, root]) if node in known and any(isinstance(n, Call) for n in post_order(node))]
+    made: dict[Expr, Expr] = {}
+    if wanted:
+        from relayc.relay.executor import create_executor
+
+        results = create_executor("graph").evaluate(Function([], Tuple(wanted)))()
+        made = dict(zip(wanted, map(_constant, results), strict=True))
+    for node in nodes:
+        if isinstance(node, Let) and isinstance(made[node.value], Constant):  # its variable is the constant
+            made[node] = bind(made[node.body], {node.var: made[node.value]})
+        elif node not in made:
+            made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
+    return made[root]
+
+
+def _known(root: Expr) -> set[Expr]:
+    """The expressions that depend on constants alone."""
+    known: set[Expr] = set()
+    for node in post_order(root):
+        operands = [part for part in children(node) if not isinstance(part, Op)]
+        folds = isinstance(node, Call) and isinstance(node.op, Op) and bool(operands) and not node.op.name.startswith(_KEPT)
+        is_value = folds or isinstance(node, (Tuple, TupleGetItem))
+        if isinstance(node, Constant) or (is_value and all(part in known for part in operands)):
+            known.add(node)
+    return known
+
+
+def _constant(value: Any) -> Expr:
+    return Tuple(map(_constant, value)) if isinstance(value, list) else Constant(value)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_passes, name)

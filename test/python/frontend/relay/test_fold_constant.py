@@ -1,0 +1,39 @@
+"""FoldConstant of the Relay language: what depends on constants alone is evaluated."""
+
+import numpy as np
+from oracle import values
+
+from relayc import relay
+
+
+def folded(function):
+    return relay.transform.FoldConstant()(relay.IRModule.from_expr(function))["main"]
+
+
+def test_what_is_known_is_a_constant():
+    x, a, b = relay.var("x", shape=(2, 3)), values((2, 3)), values((3,), seed=1)
+    known = relay.exp(relay.add(relay.const(a), relay.const(b)))
+    body = folded(relay.Function([x], x * known + known)).body
+    assert [type(arg).__name__ for arg in body.args] == ["Call", "Constant"]
+    # Both are the exponential function, of float32.
+    np.testing.assert_allclose(body.args[1].data.numpy(), np.exp(a + b), rtol=1e-5)
+
+
+def test_results_of_operators_with_several():
+    x, a = relay.var("x", shape=(2, 2)), values((2, 4))
+    first, second = relay.split(relay.const(a), 2, axis=1)
+    body = folded(relay.Function([x], relay.Tuple([x + first, relay.Tuple([second, x])]))).body
+    np.testing.assert_array_equal(body.fields[0].args[1].data.numpy(), a[:, :2])
+    np.testing.assert_array_equal(body.fields[1].fields[0].data.numpy(), a[:, 2:])
+
+
+def test_lets_of_constants_are_gone():
+    x, v = relay.var("x", shape=(2, 3)), relay.var("v")
+    body = folded(relay.Function([x], relay.Let(v, relay.tanh(relay.const(values((3,)))), x + v))).body
+    assert body.op.name == "add" and isinstance(body.args[1], relay.Constant)
+
+
+def test_what_is_not_known_stays():
+    x, zeros = relay.var("x", shape=(2, 3)), relay.zeros((2, 3), "float32")
+    function = relay.Function([x], x + zeros)
+    relay.assert_structural_equal(folded(function), relay.transform.InferType()(relay.IRModule.from_expr(function))["main"])

@@ -540,7 +540,8 @@ def main(argv: list[str] | None = None) -> int:
     if files == ["-", "-"]:
         parser.error("expected - for one of --outputs and --json, found it for both")
     try:
-        with pass_context(arguments) if "config" in arguments else nullcontext():
+        is_given = any(getattr(arguments, name, []) for name in ("config", "disable", "require"))
+        with pass_context(arguments) if is_given else nullcontext():
             arguments.action(arguments, make_console("-" in files))
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)

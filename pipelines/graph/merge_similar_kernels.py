@@ -120,9 +120,10 @@ def _free_axes(function: ir.Operation) -> dict[ir.Value, set[int]]:
 
 
 def _form(value: ir.Value, free: set[int]) -> tuple[str, Sizes]:
-    """The type of a value without the sizes that may differ."""
+    """The type of a value without the sizes that may differ: numbers along free axes from each other, and symbols from each other, as
+    what is compiled for a number by itself (`relay.specialize`) stays so."""
     type_ = TensorType.of(value)
-    return type_.dtype, tuple(-1 if i in free or isinstance(d, Dim) else d for i, d in enumerate(type_.sizes))
+    return type_.dtype, tuple(-1 if isinstance(d, Dim) else -2 if i in free else d for i, d in enumerate(type_.sizes))
 
 
 def _numbers(value: Size | Sizes) -> Sizes:

@@ -66,7 +66,7 @@ class Dots:
         self.block = block
         self.sum_type = emit.vector_of(COLUMNS, ir.F32Type.get())
 
-    def begin(self, b: ir.Value, heads: Sequence[Index]) -> Values:
+    def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
         return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles)
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:

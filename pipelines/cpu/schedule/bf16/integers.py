@@ -173,7 +173,7 @@ class ByteDots:
         size = self.dots.lanes * GROUP
         return [vectors.load(b, at + part * size, size) for at in columns for part in range(self.parts)]
 
-    def begin(self, b: ir.Value, heads: Sequence[Index]) -> Values:
+    def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
         if not heads:
             return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles * self.parts)
         return [vectors.bitcast(v, self.sum_type.element_type) for v in self._vectors(b, heads)] * self.block.rows

@@ -47,7 +47,7 @@ class BlockKernel(Protocol):
 
     uses_tiles: bool
 
-    def begin(self, b: ir.Value, heads: Sequence[Index]) -> Values:
+    def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
         """The sums before the first step: 0, or what is at the heads of blocks of columns in `b`."""
 
     def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:

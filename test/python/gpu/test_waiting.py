@@ -301,6 +301,23 @@ def test_what_no_block_can_have_is_refused(threads, shared, message):
         emulated(kernel("k", "", "gpu.barrier", threads, 1, shared))
 
 
+def test_the_largest_block_and_the_most_shared_memory_are_not_refused():
+    emulated(kernel("k", "", "gpu.barrier", 1024))["k"]()
+    emulated(kernel("k", "", "gpu.barrier", 64, 1, f"%s: memref<65536xf32, {SHARED}>"))["k"]()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("nvvm.cluster.arrive", "kernel k.*: expected operations that the emulation knows, found nvvm.cluster.arrive"),
+        ("cf.br ^next\n^next:", "kernel k.*: expected structured control flow, found 2 blocks"),
+    ],
+)
+def test_what_the_emulation_does_not_know_is_an_error(body, message):
+    with pytest.raises(ValueError, match=message):
+        emulated(kernel("k", "", body))
+
+
 def test_dynamic_shared_memory_lies_behind_the_static():
     body = f"""
     %c0 = arith.constant 0 : index

@@ -32,17 +32,19 @@ def _numbers(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(np.float32)
 
 
-def dense(m: int = 7, n: int = 10, k: int = 6, symbolic: bool = False) -> Kernel:
-    """Blocks C (a product), D (plus a bias), R (relu)."""
-    rows = te.size_var("m") if symbolic else m
-    a, b, bias = te.placeholder((rows, k), name="A"), te.placeholder((k, n), name="B"), te.placeholder((n,), name="bias")
+def dense(m: int = 7, n: int = 10, k: int = 6, symbols: str = "") -> Kernel:
+    """Blocks C (a product), D (plus a bias), R (relu); m and n may be symbols."""
+    rows, columns = (te.size_var(name) if name in symbols else size for name, size in (("m", m), ("n", n)))
+    a, b, bias = te.placeholder((rows, k), name="A"), te.placeholder((k, columns), name="B"), te.placeholder((columns,), name="bias")
     over = te.reduce_axis((0, k), name="k")
-    c = te.compute((rows, n), lambda i, j: te.sum(a[i, over] * b[over, j], axis=over), name="C")
-    d = te.compute((rows, n), lambda x, y: c[x, y] + bias[y], name="D")
-    r = te.compute((rows, n), lambda p, q: te.if_then_else(d[p, q] > 0.0, d[p, q], 0.0), name="R")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, over] * b[over, j], axis=over), name="C")
+    d = te.compute((rows, columns), lambda x, y: c[x, y] + bias[y], name="D")
+    r = te.compute((rows, columns), lambda p, q: te.if_then_else(d[p, q] > 0.0, d[p, q], 0.0), name="R")
     inputs = [_numbers(m, k), _numbers(k, n), _numbers(n)]
     expected = np.maximum(inputs[0] @ inputs[1] + inputs[2], 0)
-    return Kernel(te.create_prim_func([a, b, bias, r]), inputs, expected, sizes={"m": m} if symbolic else {})
+    return Kernel(
+        te.create_prim_func([a, b, bias, r]), inputs, expected, sizes={name: size for name, size in (("m", m), ("n", n)) if name in symbols}
+    )
 
 
 def softmax(rows: int = 5, columns: int = 7) -> Kernel:
@@ -80,7 +82,8 @@ def convolution(height: int = 6, width: int = 5, channels: int = 3, filters: int
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "dense": dense,
-    "symbolic dense": lambda: dense(symbolic=True),
+    "symbolic dense": lambda: dense(symbols="m"),
+    "dense of two symbols": lambda: dense(symbols="mn"),
     "softmax": softmax,
     "convolution": convolution,
 }

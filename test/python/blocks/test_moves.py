@@ -188,7 +188,7 @@ def test_what_is_not_legal_is_refused_by_name(case: str) -> None:
 
 
 def test_a_chain_at_the_tiles_of_its_last_block() -> None:
-    kernel = dense(symbolic=True)
+    kernel = dense(symbols="m")
     s = Schedule(kernel.mod)
     outer, _ = s.split("p", [None, 4])
     assert [str(loop) for loop in s.compute_at("D", outer)] == ["ax0", "ax1"]

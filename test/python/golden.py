@@ -163,6 +163,11 @@ PROGRAMS: dict[str, Program] = {
     "sum of rows": _unary("sum", "float32[1000, 65]", axis=(0,)),
     "maximum of symbols": _unary("max", "float32[n, 20, m]", axis=(1,)),
     "argmax": _unary("argmax", "float32[33, 1000]", axis=(1,)),
+    # Memory runs on along rows and along the reduction: lanes do where there is a vector of them.
+    **{
+        f"sum of products, {n} rows": Program([f"float32[{n}, 1]", "float32[1, 64]"], lambda x, y: b("sum", b("multiply", x, y), axis=(1,)))
+        for n in (8, 16)
+    },
     "running sum": _unary("cumsum", "float32[16, n]", axis=1),
     "running sum, long": _unary("cumsum", "float32[2, 100000]", axis=1),
     "running sum of bytes": _unary("cumsum", "uint8[3, 5000]", axis=1),

@@ -11,6 +11,7 @@ from onnx import helper
 from onnx_models import model_of
 
 import relayc
+from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.backend import Backend, find_backend, register_backend, unregister_backend
 from relayc.pipelines.cpu.backend import CpuBackend
 from relayc.pipelines.cpu.target import CpuTarget
@@ -141,6 +142,11 @@ def test_kinds_are_taken_once(registered):
             register_backend(taken())
     with pytest.raises(ValueError, match="expected a word for a kind"):
         register_backend(type("Spaced", (PlainLoops,), {"kind": "two words"})())
+
+
+def test_the_cpu_takes_targets_of_cpus_only():
+    with make_context(), pytest.raises(TypeError, match="expected a target of a CPU, found cuda"):
+        find_backend("cpu").lower(ir.Module.create(ir.Location.unknown()), Target("cuda", arch="sm_80"))
 
 
 def test_an_unknown_kind_is_an_error_that_names_those_there_are():

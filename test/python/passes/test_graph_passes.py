@@ -49,6 +49,13 @@ def test_folding_drops_parameters_that_nothing_names():
     np.testing.assert_array_equal(array, a * b)
 
 
+def test_a_large_constant_with_another_axis_is_folded():
+    weight = normal(300, 300)
+    mod = program(lambda x, w: [build("add", x, build("broadcast_to", w, shape=(1, 300, 300)))], [normal(1, 300, 300), Const(weight)])
+    (array,) = apply(mod, "FoldConstant").params.values()
+    assert array.shape == (1, 300, 300)
+
+
 def test_folding_keeps_float32():
     mod = apply(program(lambda x: [build("exp", build("sum", x))], [Const(normal(20, 20))]), "FoldConstant")
     value = mod.value_of(mod.main.regions[0].blocks[0].operations[0].result)

@@ -211,7 +211,8 @@ _COUNTS = {
 
 def _targets_of(op: str, number: int) -> set[str]:
     """One target, in turn; and AMX for products, which have plans of their own there."""
-    return {list(TARGETS)[(zlib.crc32(op.encode()) + number) % len(TARGETS)], *(("amx",) if op in _PRODUCTS else ())}
+    turns = (*WHOLE, "small")
+    return {turns[(zlib.crc32(op.encode()) + number) % len(turns)], *(("amx",) if op in _PRODUCTS else ())}
 
 
 DRAWN: dict[str, tuple[set[str], str, int]] = {

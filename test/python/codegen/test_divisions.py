@@ -79,6 +79,19 @@ def test_a_divisor_is_chosen_by_what_it_is(compared: str, is_safe: bool) -> None
         check_divisions(ir.Module.parse(text))
 
 
+@pytest.mark.parametrize(("name", "bound", "is_safe"), [("minsi", 0, False), ("maxsi", 0, False), ("maxsi", 1, True)])
+def test_a_divisor_may_be_zero_where_a_bound_of_it_is(name: str, bound: int, is_safe: bool) -> None:
+    text = f"""
+    func.func @f(%a: i64, %b: i64) -> i64 {{
+      %c = arith.constant {bound} : i64
+      %d = arith.{name} %b, %c : i64
+      %q = arith.divui %a, %d : i64
+      return %q : i64
+    }}"""
+    with make_context(), nullcontext() if is_safe else pytest.raises(ValueError, match="expected a division that cannot trap"):
+        check_divisions(ir.Module.parse(text))
+
+
 def test_a_division_by_a_symbol_in_an_index_is_guarded() -> None:
     text = """
     func.func @f(%i: index, %n: index, %m: index, %out: memref<3xindex>) {

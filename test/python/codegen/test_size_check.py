@@ -1,5 +1,7 @@
 """The sizes of a call from outside, which the program of an entry checks: all that expressions have, and what a call may get wrong."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tvm_ffi
@@ -75,6 +77,11 @@ def test_symbols_follow_from_dimensions_that_are_expressions_of_them():
         function(x, tvm_ffi.from_dlpack(np.zeros(n * m, np.float32)))
         with pytest.raises(ValueError, match=rf"dimension 0 of y: expected m\*n, {n * m} for .*, found {n * m + 1}$"):
             function(x, tvm_ffi.from_dlpack(np.zeros(n * m + 1, np.float32)))
+
+
+def test_entries_that_cannot_be_linked_are_an_error():
+    with pytest.raises(RuntimeError, match="the compiled module could not be linked"):
+        entry_addresses(SimpleNamespace(raw_lookup=lambda name: 0), {"f": PackedEntry(())})
 
 
 def test_programs_take_the_places_that_they_ask_for():

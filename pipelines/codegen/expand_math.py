@@ -351,8 +351,9 @@ def asin(x: Number) -> Number:
 @_single_only
 def acos(x: Number) -> Number:
     large, part = _asin_parts(x)
-    of_large = select(x.compare("olt", 0.0), (2 * _HALF_PI_SINGLE - part * 2.0) + 2 * _HALF_PI_REST, part * 2.0)
-    return select(large, of_large, (_HALF_PI_SINGLE - part.with_sign_of(x)) + _HALF_PI_REST)
+    of_large = select(x.compare("olt", 0.0), 2 * _HALF_PI_SINGLE - part * 2.0, part * 2.0)
+    # The rest of pi / 2 changes no result above 1.
+    return select(large, of_large, _HALF_PI_SINGLE - part.with_sign_of(x))
 
 
 @_single_only

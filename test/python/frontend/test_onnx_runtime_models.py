@@ -83,6 +83,10 @@ CASES = {
     "resnet18, quantised operators": ("resnet18", statically(QuantFormat.QOperator), {"QLinearAdd", "QGemm", "QLinearGlobalAveragePool"}),
     "resnet18, quantised and back": ("resnet18", statically(QuantFormat.QDQ), {"QGemm"}),
 }
+ROUNDED_ONCE = {"resnet18, quantised and back"}
+"""Cases of which relayc rounds an operator once where ONNX Runtime, which does not fuse all of them, rounds several times: a value in the
+middle of two steps goes either way (docs/quantization.md), and later layers hand that on. Networks are compared statistically, as in
+models/test_quantized.py."""
 EXACT_BYTES = {"bert, dynamically quantised", "resnet18, quantised and back"}
 """Cases with products that saturate in ONNX Runtime where it is not asked for exact ones."""
 
@@ -97,5 +101,8 @@ def test_models(case, tmp_path):
     expected = session(path, exact_bytes=case in EXACT_BYTES).run(None, inputs)
     found = relayc.compile(path).run(inputs)
     for y, z in zip(found.values(), expected, strict=True):
+        if case in ROUNDED_ONCE:
+            assert np.abs(y - z).mean() <= 0.05 * z.std()
+            continue
         # Sums of float32 in another order; where numbers are quantised dynamically, one may round to the other side of a half.
         np.testing.assert_allclose(y, z, rtol=0, atol=1e-5 * np.abs(z).max())

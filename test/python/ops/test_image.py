@@ -78,7 +78,8 @@ def test_cubic_without_the_outside():
 def test_crop_and_resize_fills_in_what_lies_outside(method):
     x, roi = values((1, 1, 9, 8)), (-0.2, 0.3, 0.7, 1.4)
     attrs = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.0}
-    found = run("image.resize2d", x, size=(5, 6), method=method, roi=roi, cubic_alpha=-0.75, **attrs)
+    rounding = {"rounding_method": "round_prefer_floor"}  # of ONNX
+    found = run("image.resize2d", x, size=(5, 6), method=method, roi=roi, cubic_alpha=-0.75, **attrs, **rounding)
     np.testing.assert_allclose(found, onnx_resize(x, sizes=(5, 6), roi=roi, mode=METHODS[method], **attrs), **CLOSE)
 
 
@@ -146,10 +147,14 @@ def test_upsampling():
 
 def test_upsampling3d():
     x = values((1, 2, 3, 4, 5))
-    nearest, linear = run_each(
-        [("nn.upsampling3d", {"scale_d": 2.0, "scale_h": 2.0, "scale_w": 2.0, "method": m}) for m in ("nearest_neighbor", "trilinear")], x
-    )
+    scales = {"scale_d": 2.0, "scale_h": 2.0, "scale_w": 2.0}
+    asymmetric = {"method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric"}
+    ways = [asymmetric, {"method": "nearest_neighbor"}, {"method": "trilinear"}]
+    nearest, half, linear = run_each([("nn.upsampling3d", {**scales, **way}) for way in ways], x)
     np.testing.assert_array_equal(nearest, x.repeat(2, 2).repeat(2, 3).repeat(2, 4))
+    # Pixels have their middle at a half, and positions are rounded down: floor((i + 0.5) / 2 - 0.5).
+    places = [np.maximum(0, np.floor((np.arange(2 * n) + 0.5) / 2 - 0.5)).astype(int) for n in x.shape[2:]]
+    np.testing.assert_array_equal(half, x[:, :, places[0]][:, :, :, places[1]][..., places[2]])
     np.testing.assert_allclose(linear, onnx_resize(x, sizes=(6, 8, 10), mode="linear"), **CLOSE)
 
 

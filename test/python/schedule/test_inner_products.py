@@ -122,7 +122,7 @@ def test_gathered_weights_are_read_where_they_lie(op, rows):
     """What a gather reads in a kernel of its own, and the product of that, are the same sums of the same elements."""
     w, i = "tensor<5x70x75xf32>", {"take": 'tensor<?xi64, ["t"]>', "gather_nd": 'tensor<1x?xi64, ["t"]>'}[op]
     x, y = f'tensor<?x75x{rows}xf32, ["t"]>', f'tensor<?x70x{rows}xf32, ["t"]>'
-    attribute = {"take": "axis = 0 : i64", "gather_nd": "batch_dims = 0 : i64, in_bounds = true"}[op]
+    attribute = {"take": 'axis = 0 : i64, mode = "fast"', "gather_nd": "batch_dims = 0 : i64, in_bounds = true"}[op]
     text = f"""func.func @main(%w: {w} {{relay.name = "w"}}, %i: {i} {{relay.name = "i"}}, %x: {x} {{relay.name = "x"}}) -> {y} {{
       %0 = "relay.{op}"(%w, %i) {{{attribute}}} : ({w}, {i}) -> tensor<?x70x75xf32, ["t"]>
       %1 = "relay.nn_batch_matmul"(%0, %x) {{transpose_b = false}} : (tensor<?x70x75xf32, ["t"]>, {x}) -> {y}

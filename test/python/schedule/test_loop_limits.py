@@ -76,7 +76,7 @@ LOOPS = {
     "concatenate": case("concatenate", ["n, p", "n, 3", "n, m"], lambda *x: np.concatenate(x, 1), axis=1),
     "concatenate bytes": case("concatenate", ["n, 5", "m, 5"], lambda *x: np.concatenate(x, 0), "int8", axis=0),
     "slice": case("strided_slice", NM, lambda x: x[:, 1::2], begin=(1,), end=(1 << 62,), strides=(2,), axes=(1,), lows={"m": 2}),
-    "take": case("take", ["7, m", "n"], lambda x, i: x[i], ("float32", "int64"), make=indices, axis=0),
+    "take": case("take", ["7, m", "n"], lambda x, i: x[i], ("float32", "int64"), make=indices, axis=0, mode="fast"),
     "gather": case(
         "gather", ["7, m", "n, m"], lambda x, i: np.take_along_axis(x, i, 0), ("float32", "int64"), make=indices, axis=0, in_bounds=True
     ),

@@ -199,7 +199,8 @@ def int8(arguments: argparse.Namespace, console: Console) -> int:
         console.print(products_table(products, peak, arguments.threads), "", sep="\n")
     if models:
         console.print(models_table(models, arguments.threads))
-    _save(arguments, {**describe(), "integer_peak_gops": peak}, results=[r for point in (*products, *models) for r in point.as_data()])
+    records = [r for point in products for r in point.as_data()] + [r for point in models for r in point.as_data()]
+    _save(arguments, {**describe(), "integer_peak_gops": peak}, results=records)
     results = [r for point in products for r in point.results] + [r for point in models for r in point.results.values()]
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for result in results)
 

@@ -207,7 +207,7 @@ def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: in
             some = view[at][block * width : (block + 1) * width]
             staged[: len(some), :, :size] = some.reshape(len(some), rounds, size)
             staged[len(some) :] = 0
-            place = out[(*at, block)]
+            place = out[at][block]
             place[1 if shift else 0 :] = staged.reshape(width, rounds * pitch // group, group).swapaxes(0, 1)
             if shift:
                 sums = staged.view(np.int8).sum((1, 2), dtype=np.int32) * np.int32(-shift)

@@ -179,7 +179,7 @@ func.func @parts(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<6x3xf32>, 
   %0 = tensor.concat dim(0) %x, %y : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
   %1 = tensor.concat dim(0) %0, %x : (tensor<4x3xf32>, tensor<2x3xf32>) -> tensor<6x3xf32>
   %2 = "relay.strided_slice"(%1) {begin = array<i64: 2>, end = array<i64: 3>, axes = array<i64: 0>} : (tensor<6x3xf32>) -> tensor<1x3xf32>
-  %3 = "relay.take"(%x, %minus) {axis = 0} : (tensor<2x3xf32>, tensor<i64>) -> tensor<3xf32>
+  %3 = "relay.take"(%x, %minus) {axis = 0, mode = "fast"} : (tensor<2x3xf32>, tensor<i64>) -> tensor<3xf32>
   return %1, %2, %3 : tensor<6x3xf32>, tensor<1x3xf32>, tensor<3xf32>
 }
 

@@ -49,7 +49,7 @@ func.func @main(%x: tensor<?x?xf32, ["n", "m"]>, %y: tensor<3x?xf32, ["m"]>) -> 
 // CHECK: tensor.extract_slice %[[X]][%[[LAST]], 0] [1, 3] [1, 1]
 func.func @main(%x: tensor<?x3xf32, ["n"]>, %y: tensor<1x1x?x?xf32, ["h", "w"]>) -> (tensor<3xf32>, tensor<1x1x?x?xf32, ["2*h", "2*w"]>) {
   %c = "relay.constant"() {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
-  %0 = "relay.take"(%x, %c) {axis = 0 : i64} : (tensor<?x3xf32, ["n"]>, tensor<i64>) -> tensor<3xf32>
+  %0 = "relay.take"(%x, %c) {axis = 0 : i64, mode = "fast"} : (tensor<?x3xf32, ["n"]>, tensor<i64>) -> tensor<3xf32>
   %1 = "relay.image_resize2d"(%y) {size = ["2*h", "2*w"], method = "nearest_neighbor", coordinate_transformation_mode = "asymmetric"} : (tensor<1x1x?x?xf32, ["h", "w"]>) -> tensor<1x1x?x?xf32, ["2*h", "2*w"]>
   return %0, %1 : tensor<3xf32>, tensor<1x1x?x?xf32, ["2*h", "2*w"]>
 }

@@ -76,7 +76,7 @@ module attributes {relay.symbols = {some = array<i64: 1, 64, 8>}} {
     %i = "relay.constant"() {value = dense<0> : tensor<i64>} : () -> tensor<i64>
     %j = "relay.constant"() {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
     %0 = "relay.take"(%x, %i) {axis = 0} : (tensor<?x4xf32, ["some"]>, tensor<i64>) -> tensor<4xf32>
-    %1 = "relay.take"(%x, %j) {axis = 0} : (tensor<?x4xf32, ["some"]>, tensor<i64>) -> tensor<4xf32>
+    %1 = "relay.take"(%x, %j) {axis = 0, mode = "fast"} : (tensor<?x4xf32, ["some"]>, tensor<i64>) -> tensor<4xf32>
     %2 = "relay.take"(%y, %i) {axis = 0} : (tensor<?x4xf32, ["any"]>, tensor<i64>) -> tensor<4xf32>
     return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }

@@ -183,7 +183,7 @@ class Op(Expr):
     @property
     def support_level(self) -> int | None:
         """As it was set. Raises ValueError for an operator of Relay."""
-        return self._registered().support_level  # type: ignore[no-any-return]
+        return self._registered().support_level
 
     def set_num_inputs(self, count: int) -> None:
         """Says how many operands it has. Raises ValueError for an operator of Relay, as the following do."""

@@ -4,13 +4,15 @@ Each expression gets a type, which may have parts that are to be found; what mus
 types of its arguments are known. Functions with type parameters are instantiated where they are called.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.functor import children, rebuilt
+from relayc.frontend.relay.ast.analysis import bound_vars
+from relayc.frontend.relay.ast.functor import children, post_order, rebuilt, type_parts
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference.errors import TypeInferenceError
 from relayc.frontend.relay.inference.operands import operand_types
@@ -24,10 +26,15 @@ _Goal = Callable[[], bool]
 
 
 class Inference:
-    """The types of one module's expressions."""
+    """The types of one module's expressions.
 
-    def __init__(self, module: RelayModule) -> None:
-        self._module = module
+    Args:
+      generalises: whether functions that lets bind are polymorphic in the types that nothing says.
+    """
+
+    def __init__(self, module: RelayModule, generalises: bool = False) -> None:
+        self._module, self._generalises = module, generalises
+        self._type_params: dict[e.Expr, tuple[t.TypeVar, ...]] = {}
         self._unifier = Unifier()
         self._types: dict[e.Expr, t.Type] = {}
         self._vars: dict[e.Id, t.Type] = {}
@@ -134,6 +141,8 @@ class Inference:
             value = yield self._type(expr.value)
             is_open = isinstance(self._unifier.find(declared), t.IncompleteType)
             found = self._unify(expr, declared, value)
+            if is_open and self._generalises and isinstance(expr.value, e.Function) and isinstance(value, t.FuncType):
+                value = self._generalised(expr.var, expr.value, value)
             if is_open and isinstance(value, t.FuncType) and value.type_params:
                 found = value
             self._types[expr.var] = self._vars[expr.var.vid] = found if expr.var.type_annotation is None else declared
@@ -142,6 +151,28 @@ class Inference:
         for let in lets:
             self._types[let] = found
         return found
+
+    def _generalised(self, var: e.Var, function: e.Function, type_: t.FuncType) -> t.FuncType:
+        """The type of a function as a polymorphic one, in what is neither known nor the type of a variable around it."""
+        inside = {var.vid, *(inner.vid for inner in bound_vars(function))}
+        around = [found for vid, found in self._vars.items() if vid not in inside]
+        waiting = [self._types[node] for goal, _ in self._goals for node in (goal, *children(goal)) if node in self._types]
+        fixed = {id(part) for found in (*around, *waiting) for part in self._open_parts(found)}
+        free = [part for part in self._open_parts(type_) if id(part) not in fixed]
+        made = tuple(t.TypeVar(f"t{i}") for i in range(len(free)))
+        for part, variable in zip(free, made, strict=True):
+            self._unifier.unify(part, variable)
+        self._type_params[function] = made
+        arg_types = [self._unifier.resolve(arg) for arg in type_.arg_types]
+        return t.FuncType(arg_types, self._unifier.resolve(type_.ret_type), (*type_.type_params, *made))
+
+    def _open_parts(self, type_: t.Type) -> list[t.IncompleteType]:
+        """The parts of a type of which nothing is known, each once."""
+        found = self._unifier.find(type_)
+        if isinstance(found, t.IncompleteType):
+            return [found]
+        parts = [inner for part in type_parts(found) for inner in self._open_parts(part)]
+        return list({id(part): part for part in parts}.values())
 
     def _declared(self, function: e.Function) -> t.FuncType:
         """The type of a function as far as it says it."""
@@ -300,6 +331,10 @@ class Inference:
         elif isinstance(expr, e.Function) and expr.ret_type is None:
             assert isinstance(type_, t.FuncType)
             found = found.replace(ret_type=type_.ret_type)
+        if isinstance(expr, e.Function) and self._type_params.get(expr):
+            found = found.replace(type_params=(*expr.type_params, *self._type_params[expr]))
+            assert isinstance(type_, t.FuncType)
+            type_ = t.FuncType(type_.arg_types, type_.ret_type, found.type_params)  # type: ignore[attr-defined] # a function
         elif isinstance(expr, e.Call) and not expr.type_args and expr in self._type_args:
             found = found.replace(type_args=tuple(map(self._unifier.resolve, self._type_args[expr])))
         elif isinstance(expr, e.Match):
@@ -322,18 +357,40 @@ class Inference:
 
 def infer_expr(expr: e.Expr, module: RelayModule | None = None) -> e.Expr:
     """An expression with its types, in which free variables may have types that are to be found. Raises TypeInferenceError."""
-    inference = Inference(module or RelayModule())
-    inference.run(expr)
-    inference.solve()
+    inference = _solved(module or RelayModule(), [expr])
     return inference.typed(expr)
+
+
+def _solved(module: RelayModule, exprs: Iterable[e.Expr]) -> Inference:
+    """The types of expressions. Functions that lets bind are polymorphic where the expressions have no types otherwise."""
+    roots = list(exprs)
+
+    def solved(generalises: bool) -> Inference:
+        inference = Inference(module, generalises)
+        for root in roots:
+            inference.run(root)
+        inference.solve()
+        for root in roots:
+            inference.typed(root if not isinstance(root, e.GlobalVar) else module[root])
+        return inference
+
+    try:
+        return solved(False)
+    except TypeInferenceError:
+        has_lets = any(isinstance(node, e.Let) and isinstance(node.value, e.Function) for root in roots for node in _nodes(module, root))
+        if has_lets:
+            with contextlib.suppress(TypeInferenceError):
+                return solved(True)
+        raise
+
+
+def _nodes(module: RelayModule, root: e.Expr) -> Iterator[e.Expr]:
+    return post_order(module[root] if isinstance(root, e.GlobalVar) else root)
 
 
 def infer_module(module: RelayModule) -> RelayModule:
     """A module with its types. Raises TypeInferenceError."""
-    inference = Inference(module)
-    for var in module.functions:
-        inference.run(var)
-    inference.solve()
+    inference = _solved(module, module.functions)
     functions = {}
     for var, function in module.functions.items():
         typed = functions[var] = inference.typed(function)

@@ -194,7 +194,7 @@ def segment_sum(data: Expr, segment_ids: Expr, num_segments: int | None = None) 
     """The sums of rows by the numbers of their segments: as many as are given, or as the largest number says."""
     if num_segments is None:
         last = call("max", [call("cast", [segment_ids], {"dtype": "int64"})], {"axis": (0,), "keepdims": True})
-        count = call("add", [last, const(1, "int64")])
+        count: Expr = call("add", [last, const(1, "int64")])
     else:
         count = const(np.array([num_segments], np.int64))
     return call("segment_sum", [data, segment_ids, count])

@@ -243,7 +243,7 @@ def _made(name: str, cls: type[Op] | None) -> Signature:
         return Signature(name, inputs, False, {}, dict.fromkeys(inputs, REQUIRED), None)
     if name in COMPOSED:
         made = COMPOSED[name]
-        defaults = made.attrs | made.defaults
+        defaults = {**made.attrs, **made.defaults}
         parameters = {parameter: defaults.get(parameter, REQUIRED) for parameter in made.order}
         return Signature(name, made.operands, made.is_variadic, made.attrs, parameters, None, made)
     if name in _BY_RULE:

@@ -19,7 +19,7 @@ def _loop(count: Tensor, init: Sequence[Tensor], body: Callable[..., Sequence[Te
     """body(number, *carried) for as many rounds as an int32 scalar says: what is carried last."""
 
     def terms(value: object) -> list[Term]:
-        return [Term(Tensor(TensorType.of(v), value=v)) for v in fields_of(value)]  # type: ignore[arg-type] # a tuple
+        return [Term(Tensor(TensorType.of(v), value=v)) for v in fields_of(value)]
 
     def goes_on(value: object) -> object:
         number, *_ = terms(value)
@@ -148,7 +148,7 @@ def _overlap(a: Sequence[Term], b: Sequence[Term], extent: float = 0.0) -> Term:
     width = (a[2].min(b[2]) - a[0].max(b[0]) + extent).max(0)
     height = (a[3].min(b[3]) - a[1].max(b[1]) + extent).max(0)
     common = width * height
-    total = sum((c[2] - c[0] + extent) * (c[3] - c[1] + extent) for c in (a, b)) - common  # type: ignore[operator] # 0 + Term
+    total = sum((c[2] - c[0] + extent) * (c[3] - c[1] + extent) for c in (a, b)) - common
     return (total > 0).where(common / total, 0)
 
 

@@ -79,7 +79,7 @@ def dyn_strided_slice(data: Tensor, begin: Tensor, end: Tensor, strides: Tensor,
     begin, end, strides = (_long(t) for t in (begin, end, strides))
     if slice_mode == "size":  # the sizes of what is taken; -1 is all that is left
         begin_, taken = Term(begin), Term(end)
-        end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor  # type: ignore[misc]
+        end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor
         strides = _ones(begin.shape[0])  # type: ignore[arg-type]
     return Slice_10(data, begin, end, None, strides)
 

@@ -81,7 +81,7 @@ def dilation2d(
     top, left, bottom, right = (list(padding) * 4)[:4] if len(padding) != 2 else (*padding, *padding)
     lowest = -np.inf if data.is_float else np.iinfo(data.dtype).min
     image = emit("nn.pad", image, constant(lowest, data.dtype), pad_width=(0, 0, 0, 0, top, bottom, left, right), pad_mode="constant")
-    kernel = [int(d) for d in taps.shape[1:]]  # type: ignore[arg-type] # a kernel has a known size
+    kernel = [int(d) for d in taps.shape[1:]]
     out = [(d - (k - 1) * r - 1) // s + 1 for d, k, r, s in zip(image.shape[2:], kernel, dilations, strides, strict=True)]
     found = None
     for row, column in np.ndindex(*kernel):

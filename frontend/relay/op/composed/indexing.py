@@ -29,7 +29,7 @@ def reverse_sequence(data: Tensor, seq_lengths: Tensor, *, seq_axis: int = 1, ba
 def strided_set(data: Tensor, v: Tensor, begin: Tensor, end: Tensor, strides: Tensor) -> Tensor:
     """data with data[begin:end:strides] set to v, along the first axes; negative bounds count from the end."""
     inside, values = None, v
-    for axis in range(begin.shape[0]):  # type: ignore[arg-type] # as many as is known at import
+    for axis in range(begin.shape[0]):
         size = shape_tensor(data.shape[axis : axis + 1])
         step = _element(strides, axis) or constant([1], "int64")
         bounds = _element(begin, axis), _element(end, axis) or size
@@ -48,7 +48,7 @@ def strided_set(data: Tensor, v: Tensor, begin: Tensor, end: Tensor, strides: Te
 
 def _element(vector: Tensor, index: int) -> Tensor | None:
     """An element of a vector as int64[1]; None behind its end."""
-    if index >= vector.shape[0]:  # type: ignore[operator] # as many as is known at import
+    if index >= vector.shape[0]:
         return None
     return cast(strided_slice(vector, [index], [index + 1], [1], [0]), "int64")
 
@@ -64,8 +64,9 @@ def _bound(bound: Tensor, size: Tensor, step: Tensor) -> Tensor:
 @composed("unravel_index")
 def unravel_index(data: Tensor, shape: Tensor) -> Tensor:
     """The coordinates of flat positions in a shape: one row for each axis."""
-    rows, left = [], data
-    for axis in reversed(range(shape.shape[0])):  # type: ignore[arg-type]
+    rows: list[Tensor] = []
+    left = data
+    for axis in reversed(range(shape.shape[0])):
         size = cast(reshape(strided_slice(shape, [axis], [axis + 1], [1], [0]), ()), data.dtype)
         rows.insert(0, emit("floor_mod", left, size))
         left = emit("floor_divide", left, size)

@@ -101,7 +101,7 @@ def correlation(
     first, second = (emit("nn.pad", x, constant(0, x.dtype), pad_width=width, pad_mode="constant") for x in (data1, data2))
     batch, channels, *extent = first.shape
     border, radius = max_displacement + (kernel_size - 1) // 2, max_displacement // stride2
-    out = [(int(d) - 2 * border + stride1 - 1) // stride1 for d in extent]  # type: ignore[arg-type] # images of a known size
+    out = [(int(d) - 2 * border + stride1 - 1) // stride1 for d in extent]
     # All rows and columns that windows read, and those of the other image for each displacement.
     places = [np.arange((n - 1) * stride1 + kernel_size) + max_displacement for n in out]
     steps = np.arange(-radius, radius + 1)[:, None] * stride2
@@ -116,7 +116,7 @@ def correlation(
     means = emit(
         "nn.avg_pool2d", reshape(summed, (batch, channel_count, rows, columns)), pool_size=(kernel_size,) * 2, strides=(stride1,) * 2
     )
-    return divide(means, float(channels))  # type: ignore[arg-type]
+    return divide(means, float(channels))
 
 
 @composed(

@@ -1,5 +1,6 @@
 """Types of Relay programs."""
 
+import numpy as np
 import pytest
 
 from relayc.frontend.relay import ast as relay
@@ -7,6 +8,7 @@ from relayc.frontend.relay.inference import TypeInferenceError, infer_expr, infe
 from relayc.frontend.relay.op import op
 from relayc.frontend.relay.text import parse_expr, parse_module
 from relayc.frontend.relay.transform import InferTypeLocal
+from relayc.relay import create_executor
 from relayc.symbolic import symbol
 
 SCALAR = relay.scalar_type("float32")
@@ -137,3 +139,39 @@ def test_deep_programs():
         var = relay.Var("v")
         let = relay.Let(var, op.exp(x), let)
     assert shape_of(call) == shape_of(let) == (2,)
+
+
+def test_functions_of_lets_are_polymorphic_where_they_are_used_so():
+    mod = infer_module(
+        parse_module("""
+    #[version = "0.0.5"]
+    def @main(%x: Tensor[(3), float32], %n: int32) {
+      let %twice = fn (%f, %v) { %f(%f(%v)) };
+      let %same = fn (%v) { %v };
+      (%twice(%same, %x), %twice(fn (%k: int32) { %k + 1 }, %n), %same(%n))
+    }
+    """)
+    )
+    twice = mod["main"].body.value
+    assert len(twice.type_params) == 1 and str(twice.ret_type) == "t0"
+    assert mod["main"].ret_type == relay.TupleType([relay.TensorType((3,)), relay.TensorType((), "int32"), relay.TensorType((), "int32")])
+    x = np.array([1, -2, 3], np.float32)
+    first, second, third = create_executor("graph", mod).evaluate()(x, 4)
+    np.testing.assert_array_equal(first.numpy(), x)
+    assert (second.numpy(), third.numpy()) == (6, 4)
+
+
+def test_what_a_variable_around_fixes_is_not_polymorphic():
+    with pytest.raises(TypeInferenceError, match="expected the type"):
+        infer_module(
+            parse_module("""
+        #[version = "0.0.5"]
+        def @main(%x: Tensor[(3), float32], %n: int32) {
+          let %outer = fn (%v) {
+            let %first = fn (%w) { (%v, %w) };
+            (%first(1), %first(2f), nn.relu(%v))
+          };
+          (%outer(%x), %outer(%n), %outer((%x, %n)))
+        }
+        """)
+        )

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 HERE = Path(__file__).parent
 PASSING = HERE / "passing.txt"
 FILES = (
-    *(f"test_ir_{name}" for name in ("nodes", "parser", "text_printer", "well_formed", "bind")),
+    *(f"test_ir_{name}" for name in ("nodes", "op", "parser", "text_printer", "well_formed", "bind")),
     *("test_expr_functor", "test_type_*", "test_typecall", "test_analysis_*", "test_layer_count", "test_pass_check_kind", "test_pass_vars"),
     *("test_dataflow_pattern", "test_op_level[1-6]", "test_op_level10"),
 )

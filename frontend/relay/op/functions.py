@@ -217,13 +217,22 @@ def reverse_reshape(data: Expr, newshape: Any) -> Call:
     return call("contrib_reverse_reshape", [data], {"newshape": (newshape,) if isinstance(newshape, int) else newshape})
 
 
-_WRITTEN = {
+def get_valid_counts(data: Expr, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
+    """Boxes with a score above a threshold first: their number, the boxes, and which they were."""
+    attrs = {"id_index": id_index, "score_index": score_index}
+    if isinstance(score_threshold, Expr):
+        return TupleWrapper(call("vision.get_valid_counts", [data, score_threshold], attrs), 3)
+    attrs["score_threshold"] = float(score_threshold)
+    return TupleWrapper(call("vision.get_valid_counts", [data, const(attrs["score_threshold"])], attrs), 3)
+
+
+_WRITTEN: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         *(arange, variance, std, mean_variance, mean_std, logsumexp),
         *(matrix_set_diag, reverse_reshape, segment_sum, sparse_to_dense, stft, strided_set, trilu, unique),
     )
-}
+} | {"vision.get_valid_counts": get_valid_counts}
 
 
 class Operators:
@@ -242,8 +251,8 @@ class Operators:
             return self  # Relay's functions are in relay.qnn.op
         if not self._prefix and name in _NAMESPACES:
             found: Any = Operators(f"{name}.")
-        elif not self._prefix and name in _WRITTEN:
-            return _WRITTEN[name]
+        elif f"{self._prefix}{name}" in _WRITTEN:
+            return _WRITTEN[f"{self._prefix}{name}"]
         elif any(other.startswith(f"{self._prefix}{name}.") for other in (operators() if self._prefix else ())):
             found = Operators(f"{self._prefix}{name}.")
         else:

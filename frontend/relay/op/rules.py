@@ -186,6 +186,22 @@ def _order(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Se
     return found if attrs.get("ret_type") == "values" else _cast(emitter, found, dtype)
 
 
+@_rule("nn.depth_to_space")
+def _depth_to_space(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Relay has another name for the order that ONNX calls CRD."""
+    return _same(emitter, signature("nn.depth_to_space"), args, {**attrs, "mode": {"CDR": "CRD"}.get(attrs["mode"], attrs["mode"])})
+
+
+@_rule("vision.roi_align")
+def _roi_align(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Images with their channels last are turned around."""
+    if attrs["layout"] != "NHWC":
+        return _same(emitter, signature("vision.roi_align"), args, attrs)
+    data = emitter.emit("transpose", args[0], axes=(0, 3, 1, 2))
+    found = _same(emitter, signature("vision.roi_align"), [data, args[1]], {**attrs, "layout": "NCHW"})
+    return emitter.emit("transpose", found, axes=(0, 2, 3, 1))
+
+
 @_rule("searchsorted")
 def _searchsorted(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     """In several sequences, values are compared with all elements of theirs."""

@@ -56,11 +56,16 @@ def _column(values: Tensor) -> Tensor:
     return reshape(values, (*values.shape, 1))
 
 
-@composed("vision.get_valid_counts", "data score_threshold id_index score_index", score_threshold=0, id_index=0, score_index=1, results=3)
-def get_valid_counts(data: Tensor, score_threshold: Tensor, *, id_index: int = 0, score_index: int = 1) -> tuple[Tensor, ...]:
-    """Boxes with a score above a threshold come first, the others are -1: how many there are, the boxes, and which they were."""
+@composed("vision.get_valid_counts", results=3)
+def get_valid_counts(
+    data: Tensor, threshold: Tensor, *, id_index: int = 0, score_index: int = 1, score_threshold: float | None = None
+) -> tuple[Tensor, ...]:
+    """Boxes with a score above a threshold come first, the others are -1: how many there are, the boxes, and which they were.
+
+    `score_threshold` is the threshold where that is a number, for readers of the text.
+    """
     boxes = Term(data)
-    holds = boxes.field(score_index) > Term(cast(score_threshold, data.dtype))
+    holds = boxes.field(score_index) > Term(cast(threshold, data.dtype))
     if id_index >= 0:
         holds = holds & (boxes.field(id_index) >= 0)
     order, count = _first(holds)

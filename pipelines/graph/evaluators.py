@@ -480,6 +480,6 @@ def _gather_nd(op: Op, x: Array, indices: Array) -> Array:
 @evaluator("one_hot")
 def _one_hot(op: Op, indices: Array, on: Array, off: Array) -> Array:
     axis = op.axis % (indices.ndim + 1)
-    wanted = np.expand_dims(np.where(indices < 0, indices.astype(np.int64) + op.depth, indices), axis)
+    wanted = np.expand_dims(indices, axis)
     positions = np.arange(op.depth).reshape([op.depth if i == axis else 1 for i in range(indices.ndim + 1)])
     return np.where(wanted == positions, on, off)

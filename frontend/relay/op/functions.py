@@ -219,7 +219,7 @@ def reverse_reshape(data: Expr, newshape: Any) -> Call:
 
 def get_valid_counts(data: Expr, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
     """Boxes with a score above a threshold first: their number, the boxes, and which they were."""
-    attrs = {"id_index": id_index, "score_index": score_index}
+    attrs: dict[str, Any] = {"id_index": id_index, "score_index": score_index}
     if isinstance(score_threshold, Expr):
         return TupleWrapper(call("vision.get_valid_counts", [data, score_threshold], attrs), 3)
     attrs["score_threshold"] = float(score_threshold)

@@ -1,6 +1,7 @@
 """Operators that read and write elements at positions."""
 
 from collections.abc import Sequence
+from math import prod
 
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
@@ -125,10 +126,8 @@ def unique(data: Tensor, *, sorted: bool, return_counts: bool) -> tuple[Tensor, 
 def sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_value: Tensor, *, output_shape: Sequence[int]) -> Tensor:
     """A tensor of a default with values at positions: [count, axes], [count] or one."""
     rank = len(output_shape)
-    if sparse_indices.rank < 2:
-        sparse_indices = reshape(
-            sparse_indices, (-1 if sparse_indices.rank == 0 else sparse_indices.shape[0], 1) if rank == 1 else (1, rank)
-        )
+    if sparse_indices.rank < 2:  # one position, or a number for each value
+        sparse_indices = reshape(sparse_indices, (prod(sparse_indices.shape) // rank, rank))
     count = sparse_indices.shape[0]
     values = broadcast_to(sparse_values, (count,))
     room = emit("full", reshape(cast(default_value, values.dtype), ()), shape=tuple(output_shape))

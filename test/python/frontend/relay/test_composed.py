@@ -176,6 +176,8 @@ def test_sparse_tensors():
     dense[tuple(at.T)] = what
     found = evaluated(lambda a, b: relay.sparse_to_dense(a, (3, 4), b, relay.const(7.0)), at, what)
     np.testing.assert_array_equal(found, dense)
+    found = evaluated(lambda a, b: relay.sparse_to_dense(a, (5,), b, relay.const(7.0)), np.array(3), np.float32(2).reshape(()))
+    np.testing.assert_array_equal(found, [7, 7, 7, 2, 7])
     found, shape = evaluated(lambda a, p, n: relay.op.call("sparse_reshape", a, p, n), at, np.array([3, 4]), np.array([2, -1]))
     np.testing.assert_array_equal(found, np.stack(np.unravel_index(np.ravel_multi_index(at.T, (3, 4)), (2, 6)), 1))
     np.testing.assert_array_equal(shape, [2, 6])

@@ -37,3 +37,9 @@ def test_what_is_not_known_stays():
     x, zeros = relay.var("x", shape=(2, 3)), relay.zeros((2, 3), "float32")
     function = relay.Function([x], x + zeros)
     relay.assert_structural_equal(folded(function), relay.transform.InferType()(relay.IRModule.from_expr(function))["main"])
+
+
+def test_what_fails_does_so_when_the_program_runs():
+    x, far = relay.var("x", shape=(2,)), relay.const(np.array([[5]]))
+    bad = relay.op.scatter_nd(relay.const(values((2,))), far, relay.const(values((1,))), "add")
+    assert folded(relay.Function([x], x + bad)).body.args[1].op.name == "scatter_nd"

@@ -148,6 +148,8 @@ def _pad(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequ
         shape = _shape(emitter, args[0])
         begin, end = [max(-w, 0) for w in width[::2]], [d - max(-w, 0) for d, w in zip(shape, width[1::2], strict=True)]
         args[0] = emitter.emit("strided_slice", args[0], begin=begin, end=end, strides=(1,) * len(shape))
+        if any(isinstance(d, Dim) for d in shape):  # which are taken for large enough: the program checks that
+            args[0] = emitter.emit("match_shape", args[0], shape=[e - b for b, e in zip(begin, end, strict=True)])
         width = tuple(max(w, 0) for w in width)
     if len(args) == 1:
         return emitter.emit("nn.mirror_pad", args[0], mode=attrs["mode"], pad_width=width)
@@ -190,6 +192,13 @@ def _order(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Se
 def _depth_to_space(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     """Relay has another name for the order that ONNX calls CRD."""
     return _same(emitter, signature("nn.depth_to_space"), args, {**attrs, "mode": {"CDR": "CRD"}.get(attrs["mode"], attrs["mode"])})
+
+
+@_rule("image.grid_sample")
+def _grid_sample(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Relay calls the method "nearest" that the dialect calls as those of other operators."""
+    method = {"nearest": "nearest_neighbor"}.get(attrs["method"], attrs["method"])
+    return _same(emitter, signature("image.grid_sample"), args, {**attrs, "method": method})
 
 
 @_rule("vision.roi_align")

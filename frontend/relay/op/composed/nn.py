@@ -174,3 +174,17 @@ def contrib_dense_pack(data: Tensor, weight: Tensor, *, units: int | None = None
         outer, inner, block = weight.shape
         weight = reshape(transpose(weight, (0, 2, 1)), (outer * block, inner))
     return emit("nn.dense", data, weight, units=units, out_dtype=out_dtype)
+
+
+def _global_pool(kind: str, axes: int, letters: str) -> None:
+    """Registers a pooling of all elements along the spatial axes."""
+
+    @composed(f"nn.global_{kind}_pool{axes}d")
+    def pool(data: Tensor, *, layout: str = letters, out_layout: str = "") -> Tensor:
+        found: Tensor = emit(f"nn.adaptive_{kind}_pool{axes}d", data, output_size=(1,) * axes, layout=layout)
+        return found
+
+
+for _kind in ("max", "avg"):
+    _global_pool(_kind, 1, "NCW")
+    _global_pool(_kind, 3, "NCDHW")

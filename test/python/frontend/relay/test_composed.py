@@ -411,3 +411,12 @@ def test_missing_bounds_and_sums_of_bools():
     np.testing.assert_array_equal(evaluated(lambda v: relay.strided_slice(v, [1], [2, 3, 3]), x), x[1:2, :3, :3])
     holds = x > 1.5
     np.testing.assert_array_equal(evaluated(lambda v: relay.sum(v, 1), holds), holds.any(1))
+
+
+def test_global_poolings_of_lines_and_volumes():
+    line, volume = values((2, 3, 7)), values((1, 4, 3, 5, 2))
+    np.testing.assert_array_equal(evaluated(relay.nn.global_max_pool1d, line), line.max(2, keepdims=True))
+    np.testing.assert_allclose(evaluated(relay.nn.global_avg_pool1d, line), line.mean(2, keepdims=True), **CLOSE)
+    np.testing.assert_array_equal(evaluated(relay.nn.global_max_pool3d, volume), volume.max((2, 3, 4), keepdims=True))
+    last = evaluated(lambda v: relay.nn.global_avg_pool3d(v, "NDHWC"), volume)
+    np.testing.assert_allclose(last, volume.mean((1, 2, 3), keepdims=True), **CLOSE)

@@ -55,6 +55,7 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
     values: list[RelayType] = [to_dialect(arg, fresh) for arg in args]
     known = {name for value in values for part in parts_of(value) for name in part.symbols if not name.startswith(_ANY)}
     attrs = {} if call.attrs is None else dict(call.attrs)
+    known |= {name for value in attrs.values() for size in (value if isinstance(value, tuple) else (value,)) for name in _names(size)}
     tried: set[Size] = set()
     with Ranges():
         while True:
@@ -65,6 +66,11 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
                 if same is None:
                     raise
                 values = [substitute_type(value, same) for value in values]
+
+
+def _names(value: Any) -> Set[str]:
+    """The symbols in a size; none in anything else."""
+    return symbols_of(value) if isinstance(value, Dim) else frozenset()
 
 
 def _registered_type(call: Call, found: Registered, args: Sequence[t.Type]) -> t.Type:

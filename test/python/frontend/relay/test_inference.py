@@ -175,3 +175,8 @@ def test_what_a_variable_around_fixes_is_not_polymorphic():
         }
         """)
         )
+
+
+def test_symbols_of_attributes_are_known():
+    x, height, width = relay.var("x", shape=(1, 3, 8, 8)), symbol("th"), symbol("tw")
+    assert shape_of(op.image.resize2d(x, (height, width))) == (1, 3, height, width)

@@ -34,7 +34,7 @@ class _Resize(ImageOp):
       roi: the starts of all axes, then their ends, as fractions; read by tf_crop_and_resize only.
       method: nearest_neighbor, linear or cubic.
       coordinate_transformation_mode: how a position in the result becomes one in data; the names and rules of ONNX Resize.
-      rounding_method: of nearest_neighbor; where empty, round (halves to even) for align_corners, else floor, of what is no less than
+      rounding_method: of nearest_neighbor; where empty, round (halves up) for align_corners, else floor, of what is no less than
         a whole position by rounding errors.
       cubic_alpha, cubic_exclude: the coefficient of cubic; whether positions outside data have no weight (not 0) or the edge's value (0).
       extrapolation_value: of positions outside data under tf_crop_and_resize.

@@ -144,7 +144,7 @@ ROUNDINGS: dict[str, tuple[float, type, Callable[[np.ndarray], np.ndarray]]] = {
     "round_prefer_ceil": (0.5, math.FloorOp, np.floor),
     "floor": (0.0, math.FloorOp, np.floor),
     "ceil": (0.0, math.CeilOp, np.ceil),
-    "round": (0.0, math.RoundEvenOp, np.round),
+    "round": (0.5, math.FloorOp, np.floor),
     "": (1e-5, math.FloorOp, np.floor),
 }
 """Rounding to a whole position: what is added first, and the operation, as MLIR's and as numpy's. Without a name: Relay's default, the

@@ -97,7 +97,7 @@ def test_without_a_rounding_positions_are_rounded_as_relay_does(mode, scale):
     out = int(15 * scale)
     at = np.arange(out)
     place = {"half_pixel": (at + 0.5) * 15 / out - 0.5, "asymmetric": at * 15 / out, "align_corners": at * 14 / (out - 1)}[mode]
-    chosen = np.round(place) if mode == "align_corners" else np.floor(place + 1e-5)
+    chosen = np.floor(place + 0.5) if mode == "align_corners" else np.floor(place + 1e-5)
     found = run("image.resize1d", x, size=(out,), method="nearest_neighbor", coordinate_transformation_mode=mode)
     np.testing.assert_array_equal(found, x[..., np.clip(chosen, 0, 14).astype(int)])
 

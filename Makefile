@@ -31,7 +31,7 @@ rules: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m relayc.tools.operators --check docs/operators.md
-	$(BIN)/python -m relayc.tools.strategies --check pipelines/schedule/README.md
+	$(BIN)/python -m relayc.tools.strategies --check pipelines/tir/strategy/README.md
 	$(BIN)/python -m relayc.tools.fusion_rules --check docs/fusion.md
 	$(BIN)/python -m relayc.tools.levels --check docs/targets.md
 	$(BIN)/python -m relayc.tools.how_it_works --check docs/how-it-works.md

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
-    from relayc.pipelines.backend import Backend, register_backend
-    from relayc.pipelines.blocks.rules import remove_schedule_rule, schedule_rule
-    from relayc.pipelines.compile_kernel import compile_kernel
-    from relayc.pipelines.driver import compile
+    from relayc.pipelines.context.backend import Backend, register_backend
+    from relayc.pipelines.context.target import Target
+    from relayc.pipelines.driver.compile import compile
+    from relayc.pipelines.driver.compile_kernel import compile_kernel
+    from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
     from relayc.pipelines.evaluate.equivalence import Equivalence, NotEquivalent
     from relayc.pipelines.graph.fusion import fusion_rule
-    from relayc.pipelines.target import Target
-    from relayc.pipelines.tuning_space import TuningSpace, tuning_space
+    from relayc.pipelines.tir.schedule.rules import remove_schedule_rule, schedule_rule
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
     from relayc.tools.visualize import visualize
 
@@ -76,14 +76,14 @@ _HOMES = {
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
-    "relayc.pipelines.backend": ("Backend", "register_backend"),
-    "relayc.pipelines.blocks.rules": ("remove_schedule_rule", "schedule_rule"),
-    "relayc.pipelines.compile_kernel": ("compile_kernel",),
-    "relayc.pipelines.driver": ("compile",),
+    "relayc.pipelines.context.backend": ("Backend", "register_backend"),
+    "relayc.pipelines.tir.schedule.rules": ("remove_schedule_rule", "schedule_rule"),
+    "relayc.pipelines.driver.compile_kernel": ("compile_kernel",),
+    "relayc.pipelines.driver.compile": ("compile",),
     "relayc.pipelines.evaluate.equivalence": ("Equivalence", "NotEquivalent"),
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
-    "relayc.pipelines.target": ("Target",),
-    "relayc.pipelines.tuning_space": ("TuningSpace", "tuning_space"),
+    "relayc.pipelines.context.target": ("Target",),
+    "relayc.pipelines.driver.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
     "relayc.tools.visualize": ("visualize",),
 }

@@ -1,14 +1,14 @@
 """Schedules: how kernels run, said by people. See docs/schedules.md."""
 
-from relayc.pipelines.blocks.intrinsics import Operand, TensorCall, TensorIntrin
-from relayc.pipelines.blocks.references import BlockRV, LoopRV
-from relayc.pipelines.blocks.schedule import Schedule, replay
-from relayc.pipelines.blocks.trace import Trace
-from relayc.pipelines.blocks.tvmscript import language as T
-from relayc.pipelines.blocks.tvmscript.printer import script, show
-from relayc.pipelines.blocks.tvmscript.reader import from_source, prim_func
-from relayc.pipelines.blocks.tvmscript.source import ScriptError
-from relayc.pipelines.blocks.views import ScheduleError
+from relayc.pipelines.tir.editing.intrinsics import Operand, TensorCall, TensorIntrin
+from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
+from relayc.pipelines.tir.schedule.schedule import Schedule, replay
+from relayc.pipelines.tir.schedule.trace import Trace
+from relayc.pipelines.tir.script import language as T
+from relayc.pipelines.tir.script.printer import script, show
+from relayc.pipelines.tir.script.reader import from_source, prim_func
+from relayc.pipelines.tir.script.source import ScriptError
+from relayc.pipelines.tir.tree.views import ScheduleError
 
 __all__ = [
     "BlockRV",

@@ -72,7 +72,7 @@ from relayc.bench.trees import DEFAULT as ENSEMBLES
 from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
 from relayc.bench.written import measure_written, written_table
 from relayc.bench.written_kernels import kernels as written_kernels
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
 from relayc.runtime import DeviceError, Peak
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.cli import make_console

@@ -77,8 +77,8 @@ class Engine:
 
 
 def _relayc(job: Job) -> Loaded:
-    from relayc.pipelines.driver import compile as compile_
-    from relayc.pipelines.target import Target
+    from relayc.pipelines.context.target import Target
+    from relayc.pipelines.driver.compile import compile as compile_
     from relayc.runtime import set_num_threads
 
     set_num_threads(job.threads)

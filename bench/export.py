@@ -82,7 +82,7 @@ def measure(model: str, rounds: int, threads: int, folder: Path) -> tuple[dict[s
     """Medians by what loads the model, and bytes of the files."""
     import onnx
 
-    from relayc.pipelines.driver import compile as compile_
+    from relayc.pipelines.driver.compile import compile as compile_
     from relayc.tools.light import random_light
 
     network = random_light(model)

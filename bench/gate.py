@@ -22,11 +22,11 @@ from relayc.bench.ops import Operation, model_of
 from relayc.bench.schedules import Timed, turn
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.compile_kernel import compile_kernel
+from relayc.pipelines.driver.compile_kernel import compile_kernel
+from relayc.pipelines.driver.tuning_space import tuning_space
+from relayc.pipelines.emission.sizes import symbol_positions
 from relayc.pipelines.program.functions import read_functions, specs_of
-from relayc.pipelines.schedule.table import strategies_of
-from relayc.pipelines.sizes import symbol_positions
-from relayc.pipelines.tuning_space import tuning_space
+from relayc.pipelines.tir.strategy.table import strategies_of
 from relayc.runtime.kernel import Kernel
 from relayc.runtime.shapes import find_sources
 from relayc.runtime.threads import Team

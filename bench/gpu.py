@@ -28,8 +28,8 @@ from relayc.bench.measure import Progress
 from relayc.bench.models import Source, load_graph, make_case
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend.relay.builder import Program
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime import Device
 from relayc.runtime.device import device_kind
 from relayc.runtime.device_function import DeviceFunction

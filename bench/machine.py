@@ -22,7 +22,7 @@ def measure_peak(threads: int) -> Peak:
 
 
 def _measure_peak(threads: int) -> Peak:
-    from relayc.pipelines.cpu import peak
+    from relayc.pipelines.targets.cpu import peak
 
     return peak.measure_peak(threads, seconds=0.5, fewest_calls=15)
 
@@ -34,14 +34,14 @@ def measure_integer_peak(threads: int) -> float:
 
 
 def _measure_integer_peak(threads: int) -> float:
-    from relayc.pipelines.cpu import peak
+    from relayc.pipelines.targets.cpu import peak
 
     return peak.measure_integer_peak(threads, seconds=0.5, fewest_calls=15)
 
 
 def describe(peak: Peak | None = None) -> dict[str, Any]:
     """The machine, its software and the time, as plain data; with its peak where that was measured."""
-    from relayc.pipelines.cpu.features import host_features
+    from relayc.pipelines.targets.cpu.features import host_features
     from relayc.runtime.threads import usable_cpus
 
     return {

@@ -9,9 +9,9 @@ import relayc
 from relayc.bench.measure import Progress
 from relayc.bench.models import Source, make_case
 from relayc.dialects.relay import Fused
+from relayc.pipelines.context.instruments import PassTimingInstrument
+from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.graph.fusion import graph_groups
-from relayc.pipelines.instruments import PassTimingInstrument
-from relayc.pipelines.passes import PassContext
 from relayc.tools.tables import NUMBER, make_table
 
 SHOWN = 0.02

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relayc.bench.schedule_steps import STEPS, WIDE, Step, decisions, product, schedule_after
-from relayc.pipelines.compile_kernel import compile_kernel
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.tir import Schedule
 from relayc.tools import generated
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from relayc import te
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
 from relayc.tir import Schedule
 
 

@@ -20,9 +20,9 @@ from relayc.bench.models import make_case
 from relayc.bench.ops import Gemm, find_operations, model_of
 from relayc.bench.schedule_steps import STEPS, decisions, product, register_tile, schedule_after
 from relayc.bench.worker import EngineProcess, timed
-from relayc.pipelines.compile_kernel import compile_kernel
-from relayc.pipelines.cpu.peak import peak_kernel
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile_kernel import compile_kernel
+from relayc.pipelines.targets.cpu.peak import peak_kernel
 from relayc.runtime.threads import Team
 from relayc.tools.reference import compare
 from relayc.tools.tables import NUMBER, make_table

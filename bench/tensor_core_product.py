@@ -2,7 +2,7 @@
 
 from relayc import te
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.blocks.references import LoopRV
+from relayc.pipelines.tir.schedule.references import LoopRV
 from relayc.symbolic import Size
 from relayc.tir import Schedule
 

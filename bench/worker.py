@@ -93,7 +93,7 @@ def _import(engine: str) -> None:
     """Imports what an engine needs, so that loading a model does not pay for it."""
     if engine == "relayc":
         import relayc.frontend.onnx
-        import relayc.pipelines.build  # noqa: F401 (imported for the time it takes)
+        import relayc.pipelines.driver.build  # noqa: F401 (imported for the time it takes)
     else:
         __import__(ENGINES[engine].module)
 

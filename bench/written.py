@@ -13,7 +13,7 @@ from relayc.bench.latency import threads_text
 from relayc.bench.measure import Progress
 from relayc.bench.schedules import Timed, turn
 from relayc.bench.written_kernels import Written
-from relayc.pipelines.compile_kernel import compile_kernel
+from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.tools.tables import NUMBER, make_table
 
 

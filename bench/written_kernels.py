@@ -15,8 +15,8 @@ import relayc
 from relayc import te
 from relayc.bench.schedule_steps import RegisterTile, product, register_tile
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.blocks.references import LoopRV
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.schedule.references import LoopRV
 from relayc.tir import Schedule
 
 ROW = 64

@@ -4,8 +4,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relayc.pipelines.instruments import DumpIR, PassInfo, PassInstrument, PassTimingInstrument, Verifier
-    from relayc.pipelines.passes import Pass, PassContext, Sequential, config_option, find_pass, function_pass, module_pass
+    from relayc.pipelines.context.instruments import DumpIR, PassInfo, PassInstrument, PassTimingInstrument, Verifier
+    from relayc.pipelines.context.passes import Pass, PassContext, Sequential, config_option, find_pass, function_pass, module_pass
 
 __all__ = [
     "DumpIR",
@@ -35,6 +35,6 @@ _INSTRUMENTS = ("DumpIR", "PassInfo", "PassInstrument", "PassTimingInstrument", 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"relayc.pipelines.{'instruments' if name in _INSTRUMENTS else 'passes'}"), name)
+    value = getattr(importlib.import_module(f"relayc.pipelines.context.{'instruments' if name in _INSTRUMENTS else 'passes'}"), name)
     globals()[name] = value
     return value

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from relayc.frontend.relay.ast import Expr, Function, RelayModule, bind_params_by_name
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime.device import Device
 from relayc.runtime.graph_executor import GraphExecutor
 from relayc.runtime.module import Module

@@ -230,8 +230,8 @@ def program_graph(
         raise ValueError(f"{function}: expected sizes for the graph of {wanted}, found {', '.join(given) or 'none'}")
     reader = _Reader(function, programs, kernels, parameters)
     reader.arguments(program, given)
-    outputs = [_Place("output", i, 0) for i in range(len(program.outputs))]
-    inputs = [_Place("input", i, 0) for i in range(len(program.inputs))]
+    outputs = [_Byte("output", i, 0) for i in range(len(program.outputs))]
+    inputs = [_Byte("input", i, 0) for i in range(len(program.inputs))]
     try:
         reader.run(program.steps, _Frame(_Sizes(given), inputs, outputs, 0))
     except _UndefinedSize:
@@ -251,7 +251,7 @@ class _Sizes(dict[str, int]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Byte:
     """A byte of a memory."""
 
     space: str
@@ -264,8 +264,8 @@ class _Frame:
     """Where the tensors of a call of a program are: its inputs and outputs, and its part of the arena."""
 
     sizes: Mapping[str, int]
-    inputs: Sequence[_Place]
-    outputs: Sequence[_Place]
+    inputs: Sequence[_Byte]
+    outputs: Sequence[_Byte]
     arena: int
 
 
@@ -287,7 +287,7 @@ class _Made:
     op: str
     name: str
     inputs: tuple[tuple[int, int], ...]
-    outputs: list[tuple[_Place, TensorSpec]]
+    outputs: list[tuple[_Byte, TensorSpec]]
     function: str = ""
     sizes: tuple[int, ...] = ()
     attrs: dict[str, str] = field(default_factory=dict)
@@ -312,11 +312,11 @@ class _Reader:
 
     def arguments(self, program: ProgramInfo, sizes: Mapping[str, int]) -> None:
         """Makes the nodes of the inputs, and of the parameters that the program and those that it calls read."""
-        given = [(_Place("input", i, 0), spec) for i, spec in enumerate(program.inputs)]
+        given = [(_Byte("input", i, 0), spec) for i, spec in enumerate(program.inputs)]
         used = self._parameters_of(program.steps, {program.name})
         known = {p.offset: p.spec for p in self.parameters}
         given += [
-            (_Place("param", 0, at), known.get(at, TensorSpec(f"p{i}", s.shape, s.dtype))) for i, (at, s) in enumerate(sorted(used.items()))
+            (_Byte("param", 0, at), known.get(at, TensorSpec(f"p{i}", s.shape, s.dtype))) for i, (at, s) in enumerate(sorted(used.items()))
         ]
         for place, spec in given:
             self._check(spec)
@@ -387,14 +387,14 @@ class _Reader:
             sizes = tuple(evaluate(size, frame.sizes) for size in node.sizes)
         self._add(_Made("tvm_op", self._unique(function), inputs, outputs, function, sizes, attrs))
 
-    def _place(self, ref: BufferRef, frame: _Frame) -> _Place:
+    def _place(self, ref: BufferRef, frame: _Frame) -> _Byte:
         offset = evaluate(ref.offset, frame.sizes)
         if ref.space in ("input", "output"):
             base = (frame.inputs if ref.space == "input" else frame.outputs)[ref.index]
-            return _Place(base.space, base.index, base.offset + offset)
+            return _Byte(base.space, base.index, base.offset + offset)
         if ref.space == "heap":
             raise self.no_graph("memory of the heap, whose size only the program finds out")
-        return _Place(ref.space, 0, offset + (frame.arena if ref.space == "arena" else 0))
+        return _Byte(ref.space, 0, offset + (frame.arena if ref.space == "arena" else 0))
 
     def _spec(self, ref: BufferRef, frame: _Frame) -> TensorSpec:
         self._check(ref.spec)
@@ -414,7 +414,7 @@ class _Reader:
             held.append(_Written(begin, end, spec.shape, spec.dtype, (number, index)))  # type: ignore[arg-type] # sizes are numbers
         return number
 
-    def _read(self, place: _Place, spec: TensorSpec) -> tuple[int, int]:
+    def _read(self, place: _Byte, spec: TensorSpec) -> tuple[int, int]:
         """The tensor at a place: one that was written there as it is, or a new node of what was."""
         begin, end = place.offset, place.offset + int(spec.num_bytes)
         held = self.held.get((place.space, place.index), [])
@@ -435,7 +435,7 @@ class _Reader:
         heads = []
         for i, spec in enumerate(program.outputs):
             self._check(spec)
-            heads.append(self._read(_Place("output", i, 0), TensorSpec("", spec.at(sizes), spec.dtype)))
+            heads.append(self._read(_Byte("output", i, 0), TensorSpec("", spec.at(sizes), spec.dtype)))
         first = self._first_bytes()
         nodes = []
         for number, made in enumerate(self.nodes):
@@ -457,6 +457,6 @@ class _Reader:
                     groups[member] = group
         return {member: min(offsets[other] for other in group) for member, group in groups.items()}
 
-    def _entry(self, place: _Place, spec: TensorSpec, first: int) -> Entry:
+    def _entry(self, place: _Byte, spec: TensorSpec, first: int) -> Entry:
         storage = self.storages.setdefault((place.space, place.index, first), len(self.storages))
         return Entry(spec.shape, spec.dtype, storage, place.offset - first)  # type: ignore[arg-type] # sizes are numbers

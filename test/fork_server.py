@@ -77,9 +77,9 @@ def imported_tools() -> dict:
 
     from filecheck.main import main as filecheck
 
-    from relayc.pipelines import build  # noqa: F401 (what programs use)
-    from relayc.pipelines.backend import find_backend
-    from relayc.pipelines.passes import load_passes
+    from relayc.pipelines.context.backend import find_backend
+    from relayc.pipelines.context.passes import load_passes
+    from relayc.pipelines.driver import build  # noqa: F401 (what programs use)
     from relayc.tools import opt
 
     load_passes()

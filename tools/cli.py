@@ -36,7 +36,7 @@ from relayc.dialects.mlir import ir
 from relayc.frontend import suffixes
 from relayc.frontend.errors import MissingShapes
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
-from relayc.pipelines.driver import PRECISIONS
+from relayc.pipelines.driver.compile import PRECISIONS
 from relayc.runtime import GraphExecutorDebug, Module, Profile, load_module, set_num_threads
 from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
@@ -95,7 +95,7 @@ def import_progress(quiet: bool = False) -> Iterator[Any]:
 
 def compile_with_progress(model: Any, quiet: bool = False, **options: Any) -> Module:
     """Compiles a model with options of `relayc.compile`; a progress bar shows how far it is, unless `quiet`."""
-    from relayc.pipelines.driver import compile as compile_
+    from relayc.pipelines.driver.compile import compile as compile_
 
     with import_progress(quiet) as progress:
         return compile_(model, progress=progress, **options)
@@ -287,16 +287,16 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
 
 def _compile_with_reasons(arguments: argparse.Namespace) -> Module:
     """The module, whose kernels say why they did not get the strategies that were asked before theirs."""
-    from relayc.pipelines.passes import PassContext
-    from relayc.pipelines.schedule.table import WHY
+    from relayc.pipelines.context.passes import PassContext
+    from relayc.pipelines.tir.strategy.table import WHY
 
     with PassContext(config={WHY: True}):
         return compile_model(arguments)
 
 
 def _print_space(arguments: argparse.Namespace, console: Console) -> None:
-    from relayc.pipelines.passes import PassContext
-    from relayc.pipelines.tuning_space import tuning_space
+    from relayc.pipelines.context.passes import PassContext
+    from relayc.pipelines.driver.tuning_space import tuning_space
 
     with PassContext(opt_level=arguments.opt_level):
         te: Any = compile_model(arguments, stop_after="te")
@@ -308,7 +308,7 @@ def _stage_text(arguments: argparse.Namespace) -> str:
     if arguments.stage == "asm":
         return compile_model(arguments).assembly()
     if arguments.stage == "schedule":
-        from relayc.pipelines.schedule_texts import schedule_texts
+        from relayc.pipelines.driver.schedule_texts import schedule_texts
 
         to_tir: Any = partial(compile_model, arguments, stop_after="tir")
         return "\n\n".join(schedule_texts(to_tir).values())

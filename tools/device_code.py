@@ -9,8 +9,8 @@ from relayc.runtime import Module
 from relayc.tools.tables import NUMBER, make_table
 
 if TYPE_CHECKING:
-    from relayc.pipelines.cuda.device.code import DeviceCode
-    from relayc.pipelines.cuda.device.figures import KernelFigures
+    from relayc.pipelines.targets.cuda.device.code import DeviceCode
+    from relayc.pipelines.targets.cuda.device.figures import KernelFigures
 
 STAGES = ("ptx", "sass")
 """Forms of device code that are texts."""
@@ -21,7 +21,7 @@ def is_device(target: str) -> bool:
 
     Raises ValueError for a target that is none.
     """
-    from relayc.pipelines.target import Target
+    from relayc.pipelines.context.target import Target
 
     found: Any = Target(target)
     return found.kind == "cuda" and not found.emulate
@@ -38,8 +38,8 @@ def device_code(lower: Callable[..., Any], target: str) -> "DeviceCode":
       ValueError: the target has no device code, or a kernel has none.
       ModuleNotFoundError: what makes the code is not installed.
     """
-    from relayc.pipelines.cuda.device.code import compile_kernels
-    from relayc.pipelines.target import Target
+    from relayc.pipelines.context.target import Target
+    from relayc.pipelines.targets.cuda.device.code import compile_kernels
 
     if not is_device(target):
         raise ValueError(f"target {target}: expected one with device code, such as 'cuda -arch=sm_90a', found one without")
@@ -51,8 +51,8 @@ def figures_of(module: Module) -> "list[KernelFigures]":
     """What the kernels of a compiled module need of a multiprocessor; nothing for a module that is not for NVIDIA's GPUs."""
     if not is_device(module.target) or not module.device_code:
         return []
-    from relayc.pipelines.cuda.device.code import kept_code
-    from relayc.pipelines.target import Target
+    from relayc.pipelines.context.target import Target
+    from relayc.pipelines.targets.cuda.device.code import kept_code
 
     found: Any = Target(module.target)
     return kept_code(module.device_code, found.arch).figures()
@@ -64,7 +64,7 @@ def device_text(code: "DeviceCode", stage: str) -> str:
     Raises:
       ModuleNotFoundError: what makes it, or shows it, is not installed.
     """
-    from relayc.pipelines.cuda.device.ptxas import disassemble
+    from relayc.pipelines.targets.cuda.device.ptxas import disassemble
 
     texts = []
     for kernel in code.images.kernels.values():

@@ -16,10 +16,10 @@ import onnx
 from onnx import numpy_helper
 
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.driver import compile as compile_
-from relayc.pipelines.instruments import PassInfo, PassInstrument, ir_text
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.instruments import PassInfo, PassInstrument, ir_text
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile as compile_
 from relayc.tools import generated
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
@@ -121,7 +121,7 @@ WHOLE, HEAD, TAIL, WIDTH = 44, 28, 6, 150
 
 
 @dataclass(frozen=True)
-class Step:
+class PassRun:
     """A pass that ran, and the program before and after it."""
 
     info: PassInfo
@@ -133,7 +133,7 @@ class Recorder(PassInstrument):
     """Keeps what every pass made of the program."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[PassRun] = []
         self._before = ""
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
@@ -142,7 +142,7 @@ class Recorder(PassInstrument):
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if not info.composite:
             after = ir_text(mod.module.operation)
-            self.steps.append(Step(info, self._before, after))
+            self.steps.append(PassRun(info, self._before, after))
             self._before = after
 
 
@@ -154,7 +154,7 @@ def model() -> onnx.ModelProto:
     return proto
 
 
-def steps() -> list[Step]:
+def steps() -> list[PassRun]:
     """The passes that the model goes through, in order."""
     recorder = Recorder()
     with PassContext(instruments=[recorder]):

@@ -2,7 +2,7 @@
 
 import sys
 
-from relayc.pipelines.cpu.features import LEVELS
+from relayc.pipelines.targets.cpu.features import LEVELS
 from relayc.tools import generated
 from relayc.tools.tables import bytes_text
 

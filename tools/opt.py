@@ -17,9 +17,9 @@ from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.files import read_file
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
-from relayc.pipelines.instruments import DumpIR, ir_text
-from relayc.pipelines.passes import PASSES, PassContext, find_pass, load_passes
-from relayc.pipelines.upstream import run_upstream
+from relayc.pipelines.context.instruments import DumpIR, ir_text
+from relayc.pipelines.context.passes import PASSES, PassContext, find_pass, load_passes
+from relayc.pipelines.context.upstream import run_upstream
 from relayc.tools.inputs import output_file
 from relayc.tools.settings import add_pass_options, pass_context
 
@@ -103,7 +103,7 @@ def _outputs(text: str, arguments: argparse.Namespace, ctx: PassContext) -> Iter
 
 def _text(mod: IRModule, arguments: argparse.Namespace) -> str:
     if arguments.print_script:
-        from relayc.pipelines.blocks.tvmscript.printer import script
+        from relayc.pipelines.tir.script.printer import script
 
         return script(mod)
     return ir_text(mod.module.operation, sys.maxsize, arguments.print_locations)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from relayc.pipelines.blocks.schedule_blocks import BlockMethods
-from relayc.pipelines.blocks.schedule_loops import LoopMethods
+from relayc.pipelines.tir.schedule.schedule_blocks import BlockMethods
+from relayc.pipelines.tir.schedule.schedule_loops import LoopMethods
 from relayc.tir import Schedule
 from relayc.tools import generated
 

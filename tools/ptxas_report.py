@@ -14,13 +14,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from relayc.pipelines.cuda.architectures import ARCHITECTURES
-from relayc.pipelines.cuda.device.code import compile_kernels
-from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures, uses_tensor_cores
-from relayc.pipelines.cuda.device.ptxas import Report
-from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.driver import PRECISIONS, compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import PRECISIONS, compile
+from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
+from relayc.pipelines.targets.cuda.device.code import compile_kernels
+from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures, uses_tensor_cores
+from relayc.pipelines.targets.cuda.device.ptxas import Report
+from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.tools.device_code import figures_table
 from relayc.tools.tables import NUMBER, make_table
 

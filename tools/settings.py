@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from relayc.pipelines.instruments import PassInstrument
-from relayc.pipelines.passes import CONFIG, PassContext, find_pass, load_passes
+from relayc.pipelines.context.instruments import PassInstrument
+from relayc.pipelines.context.passes import CONFIG, PassContext, find_pass, load_passes
 
 
 def add_pass_options(parser: argparse.ArgumentParser) -> None:

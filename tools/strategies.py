@@ -1,8 +1,8 @@
-"""The strategy table in pipelines/schedule/README.md: `python -m relayc.tools.strategies [--check] FILE` writes it, or checks it."""
+"""The strategy table in pipelines/tir/strategy/README.md: `python -m relayc.tools.strategies [--check] FILE` writes it, or checks it."""
 
 import sys
 
-from relayc.pipelines.schedule.table import strategy_table
+from relayc.pipelines.tir.strategy.table import strategy_table
 from relayc.tools import generated
 
 

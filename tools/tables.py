@@ -15,7 +15,7 @@ from relayc.runtime.profile import Work, make_profile, marked, share_texts
 from relayc.symbolic import Dim
 
 if TYPE_CHECKING:
-    from relayc.pipelines.tuning_space import TuningSpace
+    from relayc.pipelines.driver.tuning_space import TuningSpace
 
 NUMBER: dict[str, Any] = {"justify": "right", "no_wrap": True}
 """Options of a column of numbers."""

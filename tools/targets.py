@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.console import Console
 
-from relayc.pipelines.backend import target_kinds
-from relayc.pipelines.cpu.features import LEVELS, level_features
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.backend import target_kinds
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu.features import LEVELS, level_features
 from relayc.tools.tables import NUMBER, bytes_text, make_table
 
 

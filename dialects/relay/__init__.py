@@ -3,12 +3,12 @@
 from relayc.dialects.relay import activation as activation
 from relayc.dialects.relay import attention as attention
 from relayc.dialects.relay import binary as binary
-from relayc.dialects.relay import blocks as blocks
 from relayc.dialects.relay import columns as columns
 from relayc.dialects.relay import conv as conv
 from relayc.dialects.relay import coupling as coupling
 from relayc.dialects.relay import create as create
 from relayc.dialects.relay import dense as dense
+from relayc.dialects.relay import dense_blocks as dense_blocks
 from relayc.dialects.relay import determinant as determinant
 from relayc.dialects.relay import fourier as fourier
 from relayc.dialects.relay import image as image

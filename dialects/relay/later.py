@@ -59,7 +59,8 @@ class Require(_Later, name="require"):
 
 
 class TensorMap(_Later, name="tensor_map"):
-    """In a kernel's code of the host: fills memory with what a copy engine of a GPU has to know of a tensor (pipelines.gpu.tensor_maps).
+    """In a kernel's code of the host: fills memory with what a copy engine of a GPU has to know of a tensor
+    (pipelines.tir.gpu.tensor_maps).
 
     `memory` is memref<128xi8>, `buffer` the flat buffer that the tensor is in, `numbers` (index) its first element, its sizes, innermost
     first, and strides in elements of all dimensions but the innermost; `box` has the elements of a copy along each dimension. With a

@@ -193,3 +193,7 @@ class IRModule:
     def __str__(self) -> str:
         with self.ranges:  # MLIR verifies what it prints
             return str(self.module)
+
+
+STAGE = "relay.stage"
+"""Attribute of a module all of whose functions are of a later stage: which one."""

@@ -3,7 +3,7 @@
 FORM = "tir.blocks"
 """Of a function: it is of blocks and loops (unit)."""
 WRITTEN = "tir.written"
-"""Of a function of the te stage that stands for one of blocks and loops: the text of that (see pipelines.blocks.written)."""
+"""Of a function of the te stage that stands for one of blocks and loops: the text of that (see pipelines.tir.schedule.written)."""
 LOOP = "tir.loop"
 """Of an scf.for: its name, which no other loop of the function has. Such a loop goes from 0 by steps of 1."""
 KIND = "tir.kind"

@@ -17,7 +17,7 @@ from onnx.backend.base import Backend, BackendRep, namedtupledict
 from relayc.frontend.onnx import from_onnx
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import NEWEST_OPSET
-from relayc.pipelines.driver import compile
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime.module import Module
 
 

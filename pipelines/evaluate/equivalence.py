@@ -20,10 +20,10 @@ from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import STRING, is_narrow, numpy_dtype
 from relayc.dialects.tir.names import FORM
+from relayc.pipelines.context.instruments import KernelSchedule, PassInfo, PassInstrument
 from relayc.pipelines.evaluate import relay, te, tir
 from relayc.pipelines.evaluate.cases import Case, case_text, cases_of, random_array, sizes_of
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
-from relayc.pipelines.instruments import KernelSchedule, PassInfo, PassInstrument
 from relayc.pipelines.te.signature import flat_tensors, te_array
 from relayc.symbolic import Ranges
 
@@ -161,9 +161,9 @@ class Equivalence(PassInstrument):
         functions = symbols_of(mod.module)
         in_te = any("relay.input_dtypes" in f.attributes for f in functions.values())
         if in_te:
-            program: Any = te.Program(mod.module, {key: te_array(array) for key, array in mod.params.items()})
+            program: Any = te.TeInterpreter(mod.module, {key: te_array(array) for key, array in mod.params.items()})
         else:
-            program = relay.Program(mod, self._operators)
+            program = relay.RelayInterpreter(mod, self._operators)
         return [self._run(program, functions[case.function], case, info.name) for case in self._cases]
 
     def _run(self, program: Any, function: ir.OpView, case: Case, name: str) -> Results:
@@ -193,9 +193,9 @@ class Equivalence(PassInstrument):
 
     def _check_code(self, info: PassInfo) -> None:
         """Compiles what TeToTir was given, and compares what it gives with what it means."""
-        from relayc.pipelines.build import build
-        from relayc.pipelines.passes import PassContext
-        from relayc.pipelines.target import Target
+        from relayc.pipelines.context.passes import PassContext
+        from relayc.pipelines.context.target import Target
+        from relayc.pipelines.driver.build import build
         from relayc.runtime.artifact import Artifact
         from relayc.runtime.module import Module
 
@@ -229,7 +229,7 @@ class Equivalence(PassInstrument):
     def run_on_schedule(self, found: KernelSchedule) -> None:
         what = f"schedule {found.schedule} of {found.kernel}"
         try:
-            after = tir.Program(IRModule.parse(found.after))
+            after = tir.TirInterpreter(IRModule.parse(found.after))
             before = _kernel(found.before, found.kernel)
         except (Unknown, ir.MLIRError) as error:
             self.unchecked.append(f"{what}: {error}")
@@ -256,8 +256,8 @@ def check(model: Any, **options: Any) -> Equivalence:
     Args:
       options: inputs and sizes of Equivalence; others are those of `relayc.compile`.
     """
-    from relayc.pipelines.driver import compile
-    from relayc.pipelines.passes import PassContext
+    from relayc.pipelines.context.passes import PassContext
+    from relayc.pipelines.driver.compile import compile
 
     own = {name: options.pop(name) for name in ("inputs", "sizes") if name in options}
     instrument = Equivalence(**own, raise_on_difference=False)
@@ -284,8 +284,8 @@ def _kernel(text: str, name: str) -> Callable[..., list[np.ndarray]]:
     """A kernel of blocks and loops, or of the te stage, as a function of arrays and sizes."""
     mod = IRModule.parse(text)
     if any(FORM in f.attributes for f in symbols_of(mod.module).values()):
-        return tir.Program(mod)
-    program = te.Program(mod.module)
+        return tir.TirInterpreter(mod)
+    program = te.TeInterpreter(mod.module)
     return lambda arrays, sizes: program(name, arrays, sizes)
 
 

@@ -21,10 +21,10 @@ from relayc.dialects.relay.sizes import CheckSizes, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import match, substitute_type
+from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.evaluate import te
 from relayc.pipelines.evaluate.errors import Refused, Unknown
-from relayc.pipelines.sizes import function_sizes, symbol_attributes
-from relayc.pipelines.te import core
+from relayc.pipelines.te.rules import core
 from relayc.pipelines.te.signature import flat_tensors, te_array
 from relayc.symbolic import Size, evaluate
 
@@ -33,13 +33,13 @@ Values = dict[ir.Value, list[Array]]
 """The tensors of each value: one, or those in a tuple."""
 Sizes = dict[str, int]
 
-Operators = MutableMapping[tuple, te.Program]
+Operators = MutableMapping[tuple, te.TeInterpreter]
 """What operators compute, by their text."""
 
 _HOLDS = {"eq": int.__eq__, "ge": int.__ge__, "le": int.__le__}
 
 
-class Program:
+class RelayInterpreter:
     """The functions of a module of the relay stage.
 
     Args:
@@ -51,11 +51,11 @@ class Program:
         self.mod, self._operators = mod, operators if operators is not None else {}
         self._functions = symbols_of(mod.module)
         self._params = {key: te_array(array) for key, array in mod.params.items()}
-        self._staged = te.Program(mod.module)
+        self._staged = te.TeInterpreter(mod.module)
         self._conditions: dict[ir.Operation, list[tuple[Size, str]]] = {}
 
     def __call__(self, name: str, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None) -> list[Array]:
-        """What a function gives, the tensors in tuples one by one. Arguments and errors are those of te.Program."""
+        """What a function gives, the tensors in tuples one by one. Arguments and errors are those of te.TeInterpreter."""
         with self.mod.context, self.mod.ranges, ir.Location.unknown(), np.errstate(all="ignore"):
             return self._function(self._functions[name], list(arrays), dict(sizes or {}))
 
@@ -177,7 +177,7 @@ def _check_indices(op: Op, operands: Sequence[Array]) -> None:
             raise Refused(f"{op.source()}: expected indices of {-size} to {size - 1}, found {read.min()} to {read.max()}")
 
 
-def _rule(op: Op) -> te.Program:
+def _rule(op: Op) -> te.TeInterpreter:
     """The compute rule of an operator as a function of the te stage."""
     tensors = flat_tensors([v.type for v in op.operation.operands])
     symbols = sorted(symbols_in(op).union(*(t.symbols for t in tensors)))
@@ -190,7 +190,7 @@ def _rule(op: Op) -> te.Program:
     block = function.add_entry_block()
     with ir.InsertionPoint(block), function_sizes(function):
         func.ReturnOp(core.lower(op, list(block.arguments)[: len(tensors)]))
-    return te.Program(module)
+    return te.TeInterpreter(module)
 
 
 def _enter(values: Values, entered: Sequence[ir.Value], arrays: Sequence[Array]) -> None:

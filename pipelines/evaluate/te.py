@@ -15,11 +15,11 @@ import numpy as np
 from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.elements import dense_array
+from relayc.pipelines.emission.sizes import symbol_names
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
 from relayc.pipelines.evaluate.memory import is_fresh, is_over
 from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
 from relayc.pipelines.evaluate.structured import access, grid, reduced, reductions, written
-from relayc.pipelines.sizes import symbol_names
 
 Array = np.ndarray
 Frame = list[Any]
@@ -33,7 +33,7 @@ _MOST_POINTS = 1 << 22
 _COMPARE = {"eq": np.equal, "ge": np.greater_equal, "le": np.less_equal}
 
 
-class Program:
+class TeInterpreter:
     """The functions of a module of the te stage.
 
     Args:
@@ -71,7 +71,7 @@ class Program:
 
 
 class _Function:
-    def __init__(self, function: ir.OpView, program: Program) -> None:
+    def __init__(self, function: ir.OpView, program: TeInterpreter) -> None:
         compiler = _Compiler(program)
         block = function.regions[0].blocks[0]
         self._slots = [compiler.slot(a) for a in block.arguments]
@@ -99,7 +99,7 @@ def _run_all(steps: Sequence[Step]) -> Step:
 class _Compiler:
     """Makes closures of the operations of one function."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TeInterpreter) -> None:
         self.program = program
         self.slots: dict[ir.Value, int] = {}
         self.size = 0

@@ -21,9 +21,9 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import REDUCTION, block_name
-from relayc.pipelines.blocks.structure import Nest
 from relayc.pipelines.evaluate.errors import Outside, Unknown
 from relayc.pipelines.evaluate.scalars import constant_of, dtype_of, function_of, poisoned
+from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Size, evaluate
 
 Source: TypeAlias = Nest | ir.OpView | ir.Operation | IRModule
@@ -45,10 +45,10 @@ def run(source: Source, inputs: Inputs, sizes: Mapping[str, int] | None = None) 
       Outside: an access outside of a buffer, an iterator outside of its extent.
       Unknown: an operation that the interpreter does not know.
     """
-    return Program(source)(inputs, sizes)
+    return TirInterpreter(source)(inputs, sizes)
 
 
-class Program:
+class TirInterpreter:
     """A function as Python code.
 
     Attributes:

@@ -1,5 +1,6 @@
 """Passes on the relay stage, one file each, named like their flags."""
 
+from relayc.pipelines.context.passes import Sequential, register_pass
 from relayc.pipelines.graph.alter_op_layout import alter_op_layout
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.check_indices import check_indices
@@ -24,7 +25,6 @@ from relayc.pipelines.graph.sink_reshapes import sink_reshapes
 from relayc.pipelines.graph.specialize import specialize
 from relayc.pipelines.graph.to_mixed_precision import to_mixed_precision
 from relayc.pipelines.graph.winograd import winograd, winograd_by_size
-from relayc.pipelines.passes import Sequential, register_pass
 
 __all__ = [
     "alter_op_layout",

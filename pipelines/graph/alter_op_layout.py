@@ -23,9 +23,9 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Transpose
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, config_option, function_pass
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.passes import PassContext, config_option, function_pass
-from relayc.pipelines.target import Target
 from relayc.symbolic import Size, guess
 
 TO_LAST, FROM_LAST = (0, 2, 3, 1), (0, 3, 1, 2)

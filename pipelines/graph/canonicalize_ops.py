@@ -18,10 +18,10 @@ from relayc.dialects.relay.transform import Reshape, pad_pairs, split_bounds
 from relayc.dialects.relay.tuples import make_tuple, tuple_fields
 from relayc.dialects.relay.types import TensorType, type_of
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import along_axis, reshape_to
 from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 from relayc.symbolic import Size
 
 RULES = Rules("CanonicalizeOps")

@@ -23,10 +23,10 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.context.passes import PassContext, function_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.index_ranges import ends_of, exact_ends_of
 from relayc.pipelines.graph.rewrite import Rewriter
-from relayc.pipelines.passes import PassContext, function_pass
 from relayc.symbolic import Size, maximum, minimum, product, proves
 
 

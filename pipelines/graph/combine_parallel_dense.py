@@ -6,8 +6,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, function_pass
 from relayc.pipelines.graph.combine_parallel import Family, combine
-from relayc.pipelines.passes import PassContext, function_pass
 
 
 def _key(op: Op) -> Hashable:

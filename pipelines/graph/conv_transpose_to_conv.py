@@ -14,9 +14,9 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("ConvTransposeToConv")
 

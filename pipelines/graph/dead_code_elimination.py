@@ -4,8 +4,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
-from relayc.pipelines.passes import PassContext, functions, module_pass
-from relayc.pipelines.upstream import run_upstream
+from relayc.pipelines.context.passes import PassContext, functions, module_pass
+from relayc.pipelines.context.upstream import run_upstream
 
 
 def erase_dead(func: ir.Operation) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
+from relayc.pipelines.context.passes import PassContext, function_pass
+from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.passes import PassContext, function_pass
-from relayc.pipelines.upstream import run_upstream
 
 _HASHED_BYTES = 1 << 16
 """Parameters up to this size are one where their bytes are; larger ones only where they are one array, as hashing weights takes time."""

@@ -30,12 +30,12 @@ from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, StridedSlice, Transpose
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.graph.evaluators import evaluate
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.fold_scale_axis import is_constant
+from relayc.pipelines.graph.numpy_operators import evaluate
+from relayc.pipelines.graph.pattern import DFPattern, Match, is_op, wildcard
 from relayc.pipelines.graph.reshapes import along_axis, per_channel, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
-from relayc.pipelines.pattern import DFPattern, Match, is_op, wildcard
 
 RULES = Rules("FakeQuantizationToInteger")
 

@@ -13,10 +13,10 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
-from relayc.pipelines.graph.evaluators import EVALUATORS, evaluate
-from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
+from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS, evaluate
 
 config_option("relay.FoldConstant.max_growth", int, 1 << 24, "bytes by which a folded result may be larger than its operands")
 
@@ -46,7 +46,7 @@ class _Folding:
                 if array is not None:
                     self.arrays[op.result] = array
                     self.keys[op.result] = op.key or "const"
-            elif isinstance(op, Op) and type(op)._op_name in EVALUATORS:
+            elif isinstance(op, Op) and type(op)._op_name in NUMPY_OPERATORS:
                 self.fold(op)
         self.materialize()
 

@@ -13,9 +13,9 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import per_channel, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("FoldScaleAxis")
 

@@ -7,11 +7,11 @@ IR: a producer is merged into the group that uses its result where a rule of gra
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.context.passes import PassContext, function_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.fusion.groups import graph_groups
 from relayc.pipelines.graph.fusion.merge import wrap
 from relayc.pipelines.graph.fusion.sweep import Enabled, Sweep, enabled_rules
-from relayc.pipelines.passes import PassContext, function_pass
 
 
 @function_pass(opt_level=0, name="FuseOps")

@@ -10,6 +10,7 @@ private function say what all its calls agree on. (Upstream has no pass that ref
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.functions import is_public, refresh_signature, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
@@ -20,9 +21,8 @@ from relayc.dialects.relay.scopes import SymbolNames, is_cast, normalize_sizes, 
 from relayc.dialects.relay.structure import If, While
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, joined, match, substitute_type, symbols_of_type
-from relayc.pipelines.callgraph import components, is_recursive
+from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.inline import read_calls
-from relayc.pipelines.passes import PassContext, functions, module_pass
 from relayc.symbolic import Dim, Size, is_name, name_of, symbol, symbols_of
 
 _MAX_ROUNDS = 100

@@ -8,6 +8,7 @@ a dialect without an inliner interface in C++, so this one is relayc's own.)
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.calls import bindings_of, recast, uncast
@@ -17,11 +18,10 @@ from relayc.dialects.relay.scopes import SymbolNames, defined_by, replace_symbol
 from relayc.dialects.relay.tuples import fields_of
 from relayc.dialects.relay.types import RelayType, type_of
 from relayc.dialects.relay.unify import Bindings, match, substitute_type
-from relayc.pipelines.callgraph import components, is_recursive
+from relayc.pipelines.context.passes import PassContext, config_option, functions, module_pass
+from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.restated import restated
-from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
-from relayc.pipelines.upstream import run_upstream
 from relayc.symbolic import bounds, name_of, symbol
 
 config_option(

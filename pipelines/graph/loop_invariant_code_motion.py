@@ -13,8 +13,8 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.scopes import scope_before, symbols_in, symbols_of_value
 from relayc.dialects.relay.structure import While, Yield
+from relayc.pipelines.context.passes import PassContext, function_pass
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.passes import PassContext, function_pass
 
 
 def _within(operation: ir.Operation) -> Iterator[tuple[ir.Block, list[ir.OpView]]]:

@@ -25,8 +25,8 @@ from relayc.dialects.relay.scopes import SymbolNames, symbols_of_value
 from relayc.dialects.relay.types import TensorType, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, substitute_type
 from relayc.dialects.relay.winograd import OWN_FLOPS
+from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.inline import read_calls
-from relayc.pipelines.passes import PassContext, functions, module_pass
 from relayc.symbolic import Dim, Floor, Range, Size, bounds, exact, guess, substitute
 
 Sizes: TypeAlias = tuple[Size, ...]

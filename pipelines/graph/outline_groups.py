@@ -15,8 +15,8 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
 from relayc.dialects.relay.winograd import OWN_FLOPS
+from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.fusion.groups import is_view
-from relayc.pipelines.passes import PassContext, functions, module_pass
 
 
 @module_pass(opt_level=0, name="OutlineGroups")

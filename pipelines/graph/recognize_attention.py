@@ -23,10 +23,10 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.causal_masks import computed_offset, conjuncts
 from relayc.pipelines.graph.reshapes import Shape, before_reshape, regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 from relayc.symbolic import Size, proves, symbol
 
 RULES = Rules("RecognizeAttention")

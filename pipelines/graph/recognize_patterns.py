@@ -11,10 +11,10 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.context.passes import PassContext, module_pass
+from relayc.pipelines.graph.pattern import DFPattern, Match, is_constant, is_op, wildcard
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
-from relayc.pipelines.pattern import DFPattern, Match, is_constant, is_op, wildcard
 
 RULES = Rules("RecognizePatterns")
 

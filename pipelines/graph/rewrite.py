@@ -19,7 +19,7 @@ is a rule for the operators of whose class a fact holds (dialects/relay/base.py)
     def log_softmax(match, rw):
         return build("nn.log_softmax", match[data], ...)
 
-is a rule that is given what a pattern of relayc.pipelines.pattern has matched instead of the operation that the match ends in.
+is a rule that is given what a pattern of relayc.pipelines.graph.pattern has matched instead of the operation that the match ends in.
 
 MLIR's own greedy driver is not used: it visits what a rule builds a whole sweep later.
 """
@@ -39,11 +39,11 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import STRING, TensorType
+from relayc.pipelines.context.passes import functions
 from relayc.pipelines.graph.blocks import graph_blocks
-from relayc.pipelines.passes import functions
 
 if TYPE_CHECKING:
-    from relayc.pipelines.pattern.language import DFPattern
+    from relayc.pipelines.graph.pattern.language import DFPattern
 
 Found: TypeAlias = ir.Value | Sequence[ir.Value] | None
 Rule = Callable[..., Found]

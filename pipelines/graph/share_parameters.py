@@ -9,11 +9,11 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.specializations import names_of
 from relayc.dialects.relay.structure import Constant
+from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.dead_code_elimination import drop_unused_params
-from relayc.pipelines.passes import PassContext, functions, module_pass
-from relayc.pipelines.specializations import names_of
 
 _SAMPLES = 64
 """Elements that tell most parameters of one shape apart."""

@@ -20,10 +20,10 @@ from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, is_narrow, numpy_dtype
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.positions import columns_of, computed, positions_of, read_at
 from relayc.pipelines.graph.reshapes import regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 from relayc.symbolic import Size, maximum, proves
 
 RULES = Rules("SimplifyExpr")

@@ -8,9 +8,9 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType, numpy_dtype
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import along_axis
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 
 RULES = Rules("SimplifyInference")
 

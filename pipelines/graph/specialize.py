@@ -11,12 +11,12 @@ from relayc.dialects.relay.calls import cast_argument, cast_value
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import is_cast, replace_symbols, symbols_of_value
+from relayc.dialects.relay.specializations import KNOWN_AS, SIZES, SPECIALIZED, WANTED, read_sizes, sizes_attribute, sizes_text
 from relayc.dialects.relay.types import flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import substitute_type
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.infer_type import infer_type
 from relayc.pipelines.graph.inline import read_calls
-from relayc.pipelines.passes import PassContext, module_pass
-from relayc.pipelines.specializations import KNOWN_AS, SIZES, SPECIALIZED, WANTED, read_sizes, sizes_attribute, sizes_text
 
 
 @module_pass(opt_level=0, name="Specialize")

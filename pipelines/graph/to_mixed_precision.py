@@ -25,10 +25,10 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant, Fused, Yield
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.dialects.relay.unary import Cast
+from relayc.pipelines.context.passes import PassContext, config_option, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.dead_code_elimination import drop_unused_params, erase_dead
 from relayc.pipelines.graph.fusion.groups import is_view
-from relayc.pipelines.passes import PassContext, config_option, functions, module_pass
 from relayc.symbolic import guess
 
 config_option("relay.ToMixedPrecision.precision", str, "f32", "bf16 or f16: what products multiply; others leave the program")

@@ -23,11 +23,11 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Fused, If, Yield
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_weights
+from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.fuse_ops import fuse_block
 from relayc.pipelines.graph.fusion.sweep import Enabled, enabled_rules
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
-from relayc.pipelines.passes import PassContext, module_pass
 from relayc.symbolic import Size, guess, minimum, proves
 
 LEAST_CHANNELS = 32

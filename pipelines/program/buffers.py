@@ -5,8 +5,8 @@ memref<Nxi8>`), a part of such bytes where a concatenation joins it, or a parame
 tensors that it takes. Reshapes are other views. A branch or a loop carries nothing: each of its results has its place, which both branches
 write, and from which the next round of a loop reads. What a loop begins with is written there before.
 
-A program takes its symbols after its outputs (see pipelines.sizes). What has a symbolic size is `memref<?x...>`, flat, and bytes of
-symbolic size are `memref.alloc(%size) : memref<?xi8>`.
+A program takes its symbols after its outputs (see pipelines.emission.sizes). What has a symbolic size is `memref<?x...>`, flat, and bytes
+of symbolic size are `memref.alloc(%size) : memref<?xi8>`.
 
 A late tensor, whose size does not follow from the program's symbols (see body), has memory of its own from the heap: `memref.alloc` with
 the attribute `relay.heap`, freed at the end of the block that owns it. Branches, loops and functions give such memory, and the sizes, as
@@ -28,15 +28,10 @@ from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.later import HEAP
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.specializations import KNOWN_AS, SIZES
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.program.body import Body, Call, Define, If, Item, Program, While, read_program
-from relayc.pipelines.program.body import sizes as sizes_of
-from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
-from relayc.pipelines.program.joins import Nesting
-from relayc.pipelines.program.kernels import tensors_attribute
-from relayc.pipelines.program.results import check_results, is_update
-from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import (
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.sizes import (
     function_sizes,
     require_at_most,
     size_value,
@@ -45,8 +40,13 @@ from relayc.pipelines.sizes import (
     symbol_positions,
     tensor_count,
 )
-from relayc.pipelines.specializations import KNOWN_AS, SIZES
-from relayc.pipelines.tir import emit
+from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
+from relayc.pipelines.program.joins import Nesting
+from relayc.pipelines.program.kernels import tensors_attribute
+from relayc.pipelines.program.results import check_results, is_update
+from relayc.pipelines.program.tree import Call, Define, If, Item, ProgramBlock, ProgramTree, While, read_program
+from relayc.pipelines.program.tree import sizes as sizes_of
+from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.runtime.artifact import EqualSizes
 from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, product, substitute, symbols_of
@@ -181,7 +181,7 @@ class _Bytes:
 
 
 @dataclass(eq=False)
-class _Place:
+class _Memory:
     """The memory behind a te value: an argument of the program by position, a parameter by key, or bytes from an offset on."""
 
     argument: int = -1
@@ -193,19 +193,19 @@ class _Place:
 class _Places:
     """The places of all values of a program whose results are materialized, by value."""
 
-    def __init__(self, program: Program, functions: Functions) -> None:
+    def __init__(self, program: ProgramTree, functions: Functions) -> None:
         self.program, self.functions = program, functions
-        self.of: dict[Value, _Place] = {}
+        self.of: dict[Value, _Memory] = {}
         self._whole: dict[Value, _Bytes] = {}
         arguments = program.inputs
-        self.of.update((argument, _Place(i)) for i, argument in enumerate(arguments))
-        self.of.update((value, _Place(key=constant.key)) for value, constant in program.constants.items())
+        self.of.update((argument, _Memory(i)) for i, argument in enumerate(arguments))
+        self.of.update((value, _Memory(key=constant.key)) for value, constant in program.constants.items())
         known = iter(range(len(arguments), len(arguments) + len(program.body.given)))
-        self._assign(program.body, [None if program.is_late(v) else _Place(next(known)) for v in program.body.given])
+        self._assign(program.body, [None if program.is_late(v) else _Memory(next(known)) for v in program.body.given])
         for value in program.sources:
             self.of[value] = self.of[program.root(value)]
 
-    def _assign(self, body: Body, results: Sequence[_Place | None]) -> None:
+    def _assign(self, body: ProgramBlock, results: Sequence[_Memory | None]) -> None:
         """Gives the values of a body their places; its results have the given ones, or where there is none memory of the heap."""
         root = self.program.root
         wanted = {root(value): place or self._heap(root(value)) for value, place in zip(body.given, results, strict=True)}
@@ -231,26 +231,26 @@ class _Places:
                 self._assign(item.then, places)
                 self._assign(item.otherwise, places)
 
-    def _update(self, body: Body) -> None:
+    def _update(self, body: ProgramBlock) -> None:
         """Puts late results of a loop's body where the arguments are that they are updates of; the places of others are known."""
         for argument, value in zip(body.arguments, body.given, strict=True):
             result = self.program.root(value)
             if self.program.is_late(argument) and is_update(self.program, self.functions, body, argument, result):
                 self.of[result] = self.of[argument]
 
-    def _carried(self, argument: Value, wanted: _Place | None, result: Value) -> _Place | None:
+    def _carried(self, argument: Value, wanted: _Memory | None, result: Value) -> _Memory | None:
         """The one place of what a loop carries; None where each round has its own."""
         return None if self.program.is_late(argument) else wanted or self._new(result)
 
-    def _heap(self, value: Value) -> _Place:
+    def _heap(self, value: Value) -> _Memory:
         """Memory of the heap for a tensor: its own, unless it is there already."""
-        return self.of.get(value) or _Place(bytes=_Bytes(self.program.num_bytes(value), heap=True))
+        return self.of.get(value) or _Memory(bytes=_Bytes(self.program.num_bytes(value), heap=True))
 
-    def _new(self, value: Value, nesting: Nesting | None = None) -> _Place:
+    def _new(self, value: Value, nesting: Nesting | None = None) -> _Memory:
         whole, offset = nesting.outermost(value) if nesting is not None else (value, 0)
         if whole not in self._whole:
             self._whole[whole] = _Bytes(self.program.num_bytes(whole), heap=self.program.is_late(whole))
-        return _Place(bytes=self._whole[whole], offset=offset)
+        return _Memory(bytes=self._whole[whole], offset=offset)
 
 
 # ---- the program ------------------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class _Places:
 class _Bufferizing:
     """Builds one program on memory at the ambient insertion point."""
 
-    def __init__(self, program: Program, callees: _Callees, parameters: _Parameters) -> None:
+    def __init__(self, program: ProgramTree, callees: _Callees, parameters: _Parameters) -> None:
         self.program, self.callees, self.parameters = program, callees, parameters
         self.places = _Places(program, callees.functions)
         self.owned: list[_Bytes] = []
@@ -292,7 +292,9 @@ class _Bufferizing:
         with ir.InsertionPoint(block), function_sizes(function) as self.sizes:
             func.ReturnOp(self.body(program.body, late, defined))
 
-    def body(self, body: Body, late: Sequence[Value] = (), sizes: Sequence[Value] = (), carried: Sequence[_Bytes] = ()) -> list[Value]:
+    def body(
+        self, body: ProgramBlock, late: Sequence[Value] = (), sizes: Sequence[Value] = (), carried: Sequence[_Bytes] = ()
+    ) -> list[Value]:
         """Builds the items of a body at the ambient insertion point, and frees the memory of the heap that it leaves behind.
 
         Args:
@@ -349,7 +351,7 @@ class _Bufferizing:
             bytes_ = substitute(callee.workspace, dict(zip(callee.symbols, sizes, strict=True)))
             memory = _Bytes(bytes_, heap=not symbols_of(bytes_) <= self.program.symbols)
             self.allocate(memory)
-            operands.append(self.view(_Place(bytes=memory), callee.types[len(operands)], bytes_))
+            operands.append(self.view(_Memory(bytes=memory), callee.types[len(operands)], bytes_))
         types = [*[_heap_type()] * len(given), *[ir.IndexType.get()] * len(call.names)]
         made = func.CallOp(types, ir.FlatSymbolRefAttr.get(callee.name), [*operands, *map(size_value, sizes)])
         self.take(call, given, list(made.operation.results))
@@ -434,7 +436,7 @@ class _Bufferizing:
         buffer = self.view(self.places.of[condition], ir.MemRefType.get([], ir.IntegerType.get_signless(8)), 1)
         return arith.TruncIOp(ir.IntegerType.get_signless(1), memref.LoadOp(buffer, []).result).result
 
-    def view(self, place: _Place, type_: ir.MemRefType, elements: Size, packing: Packing | None = None) -> Value:
+    def view(self, place: _Memory, type_: ir.MemRefType, elements: Size, packing: Packing | None = None) -> Value:
         """The memref that a call takes for a tensor of so many elements."""
         if place.key is not None:
             packed = type_ if type_.has_static_shape else ir.MemRefType.get([int(elements)], type_.element_type)

@@ -3,7 +3,7 @@
 The tensors of a program have their places (see plan): blocks take sizes and memory of the heap only. A program that can fail gives an i32:
 0, or -1 where an error has been raised; after each call that can fail it goes on, or to the block that returns -1. A recursive program
 takes one more argument, an i64: how many calls may still nest. The declaration of a packed function gives an i32; its body comes with the
-code generation (codegen.calls). So does a kernel that may raise an error. Globals of parameters are gone: where each is in the blob is
+code generation (llvm.calls). So does a kernel that may raise an error. Globals of parameters are gone: where each is in the blob is
 known.
 """
 
@@ -14,10 +14,10 @@ from typing import TypeAlias
 from relayc.dialects.functions import Names, extend_signature, signature_of, strings_attribute
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
 from relayc.dialects.relay.later import HEAP, Require
+from relayc.dialects.relay.specializations import known_as
+from relayc.pipelines.emission import emit
 from relayc.pipelines.program.components import Component, functions_of, gives_status, program_components, programs_of
 from relayc.pipelines.program.turning import calls_in, split_turning
-from relayc.pipelines.specializations import known_as
-from relayc.pipelines.tir import emit
 
 Value: TypeAlias = ir.Value
 
@@ -32,7 +32,7 @@ def emit_calls(module: ir.Module) -> None:
         for name, function in programs_of(module).items():
             emitter.prepare(name, function)
         for name, function in programs_of(module).items():
-            _Program(emitter, name, function).run()
+            _ProgramCalls(emitter, name, function).run()
         for op in list(module.body.operations):
             if op.operation.name == "memref.global" and "relay.param" in op.attributes:
                 op.operation.erase()
@@ -111,7 +111,7 @@ def _give_status(function: ir.OpView) -> None:
         function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({}), *ir.ArrayAttr(function.attributes["res_attrs"])])
 
 
-class _Program:
+class _ProgramCalls:
     """Emits the calls of one program. Operations move to the block that is current when the text reaches them."""
 
     def __init__(self, calls: _Calls, name: str, function: ir.OpView) -> None:

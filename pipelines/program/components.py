@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relayc.dialects.callgraph import components, is_recursive
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.later import HEAP, Require
-from relayc.pipelines.callgraph import components, is_recursive
 from relayc.pipelines.program.functions import callees
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.packed_entry import PackedEntry
+from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.pipelines.program.tir import TirModule
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.shapes import find_sources

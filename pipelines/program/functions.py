@@ -8,7 +8,7 @@
   module: inputs, then outputs, as memrefs of identity layout (flat ones of unknown size where the shape has symbols), without results.
   After them it may take a workspace: a memref of bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
 
-The last arguments of each are the symbols that it needs (see pipelines.sizes).
+The last arguments of each are the symbols that it needs (see pipelines.emission.sizes).
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType, shape_of
-from relayc.pipelines.kernel.updates import find_updates, updates_of
-from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.schedule.strategy import buffer_type
-from relayc.pipelines.sizes import symbol_names
+from relayc.pipelines.emission.sizes import symbol_names
+from relayc.pipelines.te.read.updates import find_updates, updates_of
+from relayc.pipelines.tir.strategy.packing import Packing
+from relayc.pipelines.tir.strategy.scheduled import buffer_type
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Size
 
@@ -159,7 +159,7 @@ def packings_of(function: ir.OpView) -> dict[int, Packing]:
 
 
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
-    """The memref in which functions pass a tensor (see schedule.strategy)."""
+    """The memref in which functions pass a tensor (see tir.strategy.scheduled)."""
     return buffer_type([d for d in shape_of(tensor) if d is not None], tensor.element_type)
 
 

@@ -11,17 +11,17 @@ from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
-from relayc.pipelines.parameters import Parameter
-from relayc.pipelines.program.body import memref_bytes
+from relayc.pipelines.emission.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
 from relayc.pipelines.program.calls import max_depth
 from relayc.pipelines.program.components import functions_of, is_packed, programs_of
 from relayc.pipelines.program.functions import DECLINED, packings_of, workspace_of
+from relayc.pipelines.program.parameters import Parameter
 from relayc.pipelines.program.plan import ARENA
-from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
-from relayc.pipelines.specializations import sizes_of
+from relayc.pipelines.program.tree import memref_bytes
+from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.runtime.artifact import (
     Allocate,
     Branch,

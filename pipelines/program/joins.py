@@ -18,9 +18,9 @@ from relayc.dialects.mlir import ir, tensor
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import ranked_type
-from relayc.pipelines.kernel.graph import NotStructured, read_kernel
-from relayc.pipelines.program.body import Body, Call, Program, While, bodies_of, items_of, read_program
 from relayc.pipelines.program.functions import read_functions
+from relayc.pipelines.program.tree import Call, ProgramBlock, ProgramTree, While, bodies_of, items_of, read_program
+from relayc.pipelines.te.read.graph import NotStructured, read_kernel
 from relayc.symbolic import Size, symbols_of
 
 Value: TypeAlias = ir.Value
@@ -71,7 +71,7 @@ def _concatenation(function: ir.OpView) -> _Concatenation | None:
     return _Concatenation(positions, result.axis) if whole and prod(result.shape[: result.axis]) == 1 and result.size != 0 else None
 
 
-def _in_place(program: Program, body: Body, kernels: dict[str, _Concatenation]) -> list[Call]:
+def _in_place(program: ProgramTree, body: ProgramBlock, kernels: dict[str, _Concatenation]) -> list[Call]:
     """Calls of a body that are concatenations in place. Later ones go first: they are larger."""
     nesting, found = Nesting(program, body), []
     for call in [item for item in reversed(body.items) if isinstance(item, Call) and item.callee in kernels]:
@@ -82,7 +82,7 @@ def _in_place(program: Program, body: Body, kernels: dict[str, _Concatenation]) 
     return found
 
 
-def _replace(program: Program, call: ir.Operation, found: _Concatenation) -> None:
+def _replace(program: ProgramTree, call: ir.Operation, found: _Concatenation) -> None:
     result = call.results[0]
     # The call has the symbols of the kernel, which may be others.
     type_ = ranked_type(program.shape(result), result.type.element_type) if result in program.words else result.type
@@ -100,8 +100,8 @@ class Nesting:
       within: the enclosing tensor and the first byte in it, by tensor; enclosing ones may lie within others.
     """
 
-    program: Program
-    body: Body
+    program: ProgramTree
+    body: ProgramBlock
     within: dict[Value, tuple[Value, Size]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class Nesting:
         return all(value == outer and offset == first + start for (value, offset), start in zip(found, starts, strict=True))
 
 
-def _placed(program: Program, body: Body) -> AbstractSet[Value]:
+def _placed(program: ProgramTree, body: ProgramBlock) -> AbstractSet[Value]:
     """Values of a body whose place is elsewhere: what it gives, and what its loops begin with."""
     given = [*body.given, *(v for item in body.items if isinstance(item, While) for v in item.reads)]
     return {program.root(v) for v in given}

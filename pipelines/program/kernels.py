@@ -2,7 +2,7 @@
 
 A kernel `@k` over tensors becomes `@k` over memrefs: its arguments, then where its results go, then its workspace, if it takes one. Where a
 program calls it, the program goes on in tensors: its calls are of a declaration `@k.te` with `relay.tir = @k`, which says what the kernel
-computes. An argument that the kernel wants in another layout has the attribute `relay.packing` (see schedule.packing).
+computes. An argument that the kernel wants in another layout has the attribute `relay.packing` (see tir.strategy.packing).
 
 What a person and the runtime want to know stands in the attributes of the function:
 
@@ -13,9 +13,9 @@ What a person and the runtime want to know stands in the attributes of the funct
   at least, in and out;
 - `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
 - `relay.workspace`: bytes of its workspace, where that is an expression;
-- `relay.updates`: a result may be where an argument is (see kernel.updates);
+- `relay.updates`: a result may be where an argument is (see te.read.updates);
 - `relay.uses_tiles`: it has operations on tile registers;
-- `relay.turns`: it asks which way to go (see schedule.turns);
+- `relay.turns`: it asks which way to go (see tir.strategy.turns);
 - `relay.fails`: it may raise an error (see Backend.kernels_fail).
 """
 
@@ -29,21 +29,21 @@ from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.relay.winograd import OWN_FLOPS
-from relayc.pipelines.backend import find_backend
-from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.codegen.vectorize import vectorize_loops
-from relayc.pipelines.kernel.cost import Cost, kernel_cost
-from relayc.pipelines.kernel.updates import UPDATES, updates_of
+from relayc.pipelines.context.backend import find_backend
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.program.components import FAILS
 from relayc.pipelines.program.functions import DECLINED, WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
 from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.turning import mark_repeated
-from relayc.pipelines.schedule.choice import Choice
-from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.table import WHY
-from relayc.pipelines.schedule.turns import TURNS
-from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
-from relayc.pipelines.target import Target
+from relayc.pipelines.te.read.cost import Cost, kernel_cost
+from relayc.pipelines.te.read.updates import UPDATES, updates_of
+from relayc.pipelines.tir.fallback.bufferize import bufferize_kernel
+from relayc.pipelines.tir.fallback.vectorize import vectorize_loops
+from relayc.pipelines.tir.strategy.choice import Choice
+from relayc.pipelines.tir.strategy.scheduled import Scheduled
+from relayc.pipelines.tir.strategy.table import WHY
+from relayc.pipelines.tir.strategy.turns import TURNS
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Dim, Size, minimum
 
@@ -54,7 +54,7 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
     """Schedules the kernels of a te module for a target, in place.
 
     Args:
-      config: of the PassContext: tunable numbers of schedules (see schedule.table).
+      config: of the PassContext: tunable numbers of schedules (see tir.strategy.table).
 
     Raises:
       ValueError: a number that no schedule has; a pattern of schedules that matches no kernel; a schedule that is not legal.

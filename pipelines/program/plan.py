@@ -25,13 +25,21 @@ from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.later import HEAP
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.memory import Tensor, align, plan
-from relayc.pipelines.program.body import element_bytes, memref_bytes
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.sizes import (
+    function_sizes,
+    read_condition,
+    read_size,
+    require_at_most,
+    size_value,
+    symbol_names,
+    symbol_positions,
+)
 from relayc.pipelines.program.components import Component, program_components, programs_of
-from relayc.pipelines.schedule.packing import Packing
-from relayc.pipelines.schedule.strategy import buffer_type
-from relayc.pipelines.sizes import function_sizes, read_condition, read_size, require_at_most, size_value, symbol_names, symbol_positions
-from relayc.pipelines.tir import emit
+from relayc.pipelines.program.tree import element_bytes, memref_bytes
+from relayc.pipelines.tir.memory import Tensor, align, plan
+from relayc.pipelines.tir.strategy.packing import Packing
+from relayc.pipelines.tir.strategy.scheduled import buffer_type
 from relayc.runtime.artifact import EqualSizes
 from relayc.runtime.shapes import MAX_BYTES
 from relayc.symbolic import Size, maximum, substitute, symbol
@@ -62,7 +70,7 @@ def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
       RelayError: a buffer of unknown size; a recursive program needs more than MAX_RECURSION_BYTES.
     """
     with mod.context, ir.Location.unknown():
-        programs = {name: _Program(f) for name, f in programs_of(mod.module).items()}
+        programs = {name: _ProgramMemory(f) for name, f in programs_of(mod.module).items()}
         for component in program_components(mod.module):
             _plan_arenas(component, programs, max_depth)
         blob = _Blob(mod.module)
@@ -104,7 +112,7 @@ class _Buffer:
             self.tensor = Tensor(self.size, min(steps), max(steps))
 
 
-class _Program:
+class _ProgramMemory:
     """A program with its buffers, its parameters and its calls of programs, each in the order of the text.
 
     Attributes:
@@ -188,7 +196,7 @@ class _Program:
         self.buffers.append(buffer)
         self._roots[op.operation.results[0]] = buffer
 
-    def bytes_for(self, call: func.CallOp, callee: "_Program") -> Size | None:
+    def bytes_for(self, call: func.CallOp, callee: "_ProgramMemory") -> Size | None:
         """What a call of another program needs of the arena, in the symbols of this one; None where that does not follow from them."""
         values = callee.sizes_of(call.operation)
         if not all(v in self.sizes for v in values):
@@ -201,7 +209,7 @@ class _Program:
         return operands[len(operands) - len(self.symbols) :]
 
 
-def _plan_arenas(component: Component, programs: Mapping[str, _Program], max_depth: int) -> None:
+def _plan_arenas(component: Component, programs: Mapping[str, _ProgramMemory], max_depth: int) -> None:
     members = [programs[name] for name in component.names]
     for program in members:
         for number, (call, step) in enumerate(program.calls):
@@ -265,7 +273,7 @@ class _Blob:
 class _Rewriting:
     """Puts the plan into a program."""
 
-    def __init__(self, program: _Program, programs: Mapping[str, _Program], blob: _Blob) -> None:
+    def __init__(self, program: _ProgramMemory, programs: Mapping[str, _ProgramMemory], blob: _Blob) -> None:
         self.program, self.programs, self.blob = program, programs, blob
 
     def run(self) -> None:
@@ -324,7 +332,7 @@ class _Rewriting:
             view.operands[0] = memory
         op.erase()
 
-    def _pass_on(self, call: ir.Operation, callee: _Program, offset: Size) -> None:
+    def _pass_on(self, call: ir.Operation, callee: _ProgramMemory, offset: Size) -> None:
         """Gives a program that is called its part of the arena, and the parameters."""
         type_ = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8))
         with ir.InsertionPoint(call), call.location:
@@ -334,7 +342,7 @@ class _Rewriting:
             part = emit.create("memref.view", [type_], [self.arena, emit.index_constant(offset), *size])
         self._call(call, part)
 
-    def _with_heap(self, call: ir.Operation, callee: _Program) -> None:
+    def _with_heap(self, call: ir.Operation, callee: _ProgramMemory) -> None:
         """Gives a program that is called an arena of its own."""
         type_, i8 = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8)), ir.IntegerType.get_signless(8)
         with ir.InsertionPoint(call), call.location:

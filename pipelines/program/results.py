@@ -6,7 +6,7 @@ After this pass, in every block of a program,
     (or a reshape of it) that stands in this one place only; what a loop begins with is not read once the loop has begun;
   - none of these is of a late size where one of a size that is known before is expected;
   - what a loop yields is such a result too, or the loop's own argument of that place, and all reads of that argument come before the call
-    that writes the result: the call can write where the argument is. A kernel that updates the argument (see kernel.updates) may read it.
+    that writes the result: the call can write where the argument is. A kernel that updates the argument (see te.read.updates) may read it.
 
 Where a program does not have this form, calls of kernels that copy are put in: before a loop, and at the end of a block. At the end of a
 loop's body, they come in an order in which nothing is overwritten before it is read; arguments that change places in a ring take one copy
@@ -22,11 +22,11 @@ from relayc.dialects.mlir import func, ir, tensor
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, shape_of
-from relayc.pipelines.kernel.updates import mark_updates
-from relayc.pipelines.program.body import Body, Call, If, Item, Program, While, bodies_of, items_of, read_program, within
+from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
 from relayc.pipelines.program.functions import Functions, dtypes_of, read_functions
-from relayc.pipelines.sizes import function_sizes, symbol_attributes
-from relayc.pipelines.te import core
+from relayc.pipelines.program.tree import Call, If, Item, ProgramBlock, ProgramTree, While, bodies_of, items_of, read_program, within
+from relayc.pipelines.te.read.updates import mark_updates
+from relayc.pipelines.te.rules import core
 from relayc.symbolic import symbol
 
 Value: TypeAlias = ir.Value
@@ -43,12 +43,12 @@ def materialize_results(mod: IRModule) -> IRModule:
     return mod
 
 
-def check_results(program: Program, functions: Functions) -> None:
+def check_results(program: ProgramTree, functions: Functions) -> None:
     """Raises RelayError where a program needs a copy that is not there."""
     _Results(program, functions).run()
 
 
-def is_update(program: Program, functions: Functions, body: Body, argument: Value, result: Value) -> bool:
+def is_update(program: ProgramTree, functions: Functions, body: ProgramBlock, argument: Value, result: Value) -> bool:
     """Whether a call gives `result` by updating an argument of a loop's body that nothing else reads from there on."""
     call = next((item for item in body.items if isinstance(item, Call) and result in item.made), None)
     if call is None or (position := functions.updates(call.callee).get(call.made.index(result))) is None:
@@ -59,7 +59,7 @@ def is_update(program: Program, functions: Functions, body: Body, argument: Valu
 
 
 @dataclass
-class _Place:
+class _OperandUse:
     """An operand that needs memory of its own: number `index` of `op`, called `name` in errors."""
 
     op: ir.Operation
@@ -74,21 +74,21 @@ class _Place:
 class _Results:
     """Finds the places whose value is not written for them alone; each is an error."""
 
-    def __init__(self, program: Program, functions: Functions) -> None:
+    def __init__(self, program: ProgramTree, functions: Functions) -> None:
         self.program, self.functions = program, functions
 
-    def copy(self, place: _Place, body: Body, position: int) -> None:
+    def copy(self, place: _OperandUse, body: ProgramBlock, position: int) -> None:
         """Called for a place that needs a copy, before the item of a body at a position."""
         raise RelayError(
             f"{place.name} of {self.program.name}: expected the result of a kernel that stands there only (run materialize-results)"
         )
 
-    def end(self, body: Body, pending: list[_Place]) -> None:
+    def end(self, body: ProgramBlock, pending: list[_OperandUse]) -> None:
         """Called for the places of a loop's yield that need a copy."""
         for place in pending:
             self.copy(place, body, len(body.items))
 
-    def update(self, body: Body, root: Value) -> None:
+    def update(self, body: ProgramBlock, root: Value) -> None:
         """Called for what a call writes where the argument is that it updates."""
 
     def run(self) -> None:
@@ -102,13 +102,13 @@ class _Results:
                 elif body not in conditions:
                     self.given(body, taken)
 
-    def inits(self, body: Body) -> set[Value]:
+    def inits(self, body: ProgramBlock) -> set[Value]:
         """What the loops of a block begin with; returns the values that stand there."""
         taken: set[Value] = set()
         for loop in [item for item in body.items if isinstance(item, While)]:
             operation = loop.op.operation
             for i in range(len(loop.reads)):
-                place = _Place(operation, i, f"what the loop at {operation.location} begins with as argument {i}")
+                place = _OperandUse(operation, i, f"what the loop at {operation.location} begins with as argument {i}")
                 root = self.program.root(place.value)
                 is_own = root not in taken and _is_made_in(body, root) and not self.is_read_after(body, loop, root)
                 if not is_own or (self.program.is_late(root) and not self.program.is_late(loop.before.arguments[i])):
@@ -116,12 +116,12 @@ class _Results:
                 taken.add(self.program.root(place.value))
         return taken
 
-    def given(self, body: Body, taken: set[Value]) -> None:
+    def given(self, body: ProgramBlock, taken: set[Value]) -> None:
         """What a function or a branch gives."""
         terminator = _terminator(body.block)
         kind = "result {}" if terminator.name == "func.return" else f"result {{}} of the branch at {terminator.parent.location}"
         for i in range(len(body.given)):
-            place = _Place(terminator, i, kind.format(i))
+            place = _OperandUse(terminator, i, kind.format(i))
             root = self.program.root(place.value)
             is_late = self.program.is_late(root) and not self.is_late_result(terminator, i)
             if root in taken or not _is_made_in(body, root) or is_late:
@@ -134,7 +134,7 @@ class _Results:
             return self.program.is_late(terminator.parent.operation.results[index])
         return not TensorType.from_mlir(terminator.operands[index].type).symbols <= self.program.symbols
 
-    def carried(self, body: Body, taken: set[Value]) -> None:
+    def carried(self, body: ProgramBlock, taken: set[Value]) -> None:
         """What a loop yields: a value that is written after the last read of the argument that it replaces stands where that is."""
         terminator = _terminator(body.block)
         reads = _Reads(self.program, body)
@@ -152,10 +152,10 @@ class _Results:
             if fresh and (self.program.is_late(argument) or (argument not in roots and reads.last(argument) < reads.first_write(root))):
                 taken.add(root)
             else:
-                pending.append(_Place(terminator, i, f"what the loop at {terminator.parent.location} yields as argument {i}"))
+                pending.append(_OperandUse(terminator, i, f"what the loop at {terminator.parent.location} yields as argument {i}"))
         self.end(body, pending)
 
-    def is_read_after(self, body: Body, loop: While, root: Value) -> bool:
+    def is_read_after(self, body: ProgramBlock, loop: While, root: Value) -> bool:
         """Whether a value is read in the loop, other than as one of its first values, or by what comes after it."""
         reads = _Reads(self.program, body)
         firsts = [self.program.root(v) for v in loop.reads]
@@ -167,14 +167,14 @@ def _terminator(block: ir.Block) -> ir.Operation:
     return block.operations[len(block.operations) - 1].operation
 
 
-def _is_made_in(body: Body, root: Value) -> bool:
+def _is_made_in(body: ProgramBlock, root: Value) -> bool:
     return any(root in item.made for item in body.items)
 
 
 class _Reads:
     """Which values the items of a block read, by position."""
 
-    def __init__(self, program: Program, body: Body) -> None:
+    def __init__(self, program: ProgramTree, body: ProgramBlock) -> None:
         self.program = program
         self.at_end = {program.root(v) for v in body.given}
         self._last: dict[Value, int] = {}
@@ -217,16 +217,16 @@ class _Reads:
 class _Copying(_Results):
     """Puts in a copy for each place that needs one."""
 
-    def __init__(self, program: Program, functions: Functions, kernels: "_CopyKernels") -> None:
+    def __init__(self, program: ProgramTree, functions: Functions, kernels: "_CopyKernels") -> None:
         super().__init__(program, functions)
         self.dtypes, self.kernels = _Dtypes(program, functions), kernels
 
-    def update(self, body: Body, root: Value) -> None:
+    def update(self, body: ProgramBlock, root: Value) -> None:
         for item in body.items:
             if isinstance(item, Call) and root in item.made:
                 mark_updates(self.functions.kernels[item.callee], self.functions.updates(item.callee))
 
-    def copy(self, place: _Place, body: Body, position: int) -> None:
+    def copy(self, place: _OperandUse, body: ProgramBlock, position: int) -> None:
         value = place.value
         before = body.items[position].op.operation if position < len(body.items) else _terminator(body.block)
         with ir.InsertionPoint(before), before.location:
@@ -238,7 +238,7 @@ class _Copying(_Results):
                 result = cast
         place.op.operands[place.index] = result
 
-    def end(self, body: Body, pending: list[_Place]) -> None:
+    def end(self, body: ProgramBlock, pending: list[_OperandUse]) -> None:
         """Copies at the end of a loop's body: one that overwrites an argument comes after those that read it."""
         arguments = body.arguments
         while pending:
@@ -257,7 +257,7 @@ class _Copying(_Results):
 class _Dtypes:
     """Element type names of the values of a program, as callers see them: te tensors are signless."""
 
-    def __init__(self, program: Program, functions: Functions) -> None:
+    def __init__(self, program: ProgramTree, functions: Functions) -> None:
         self.program, self.functions = program, functions
         self.known = dict(zip(program.inputs, dtypes_of(program.function, "input"), strict=True))
         self.like: dict[Value, Value] = {}
@@ -272,7 +272,7 @@ class _Dtypes:
                 for values in (item.before.arguments, item.after.arguments, results):
                     self.like.update(zip(values, item.reads, strict=True))
 
-    def of(self, value: Value, place: _Place | None = None) -> str:
+    def of(self, value: Value, place: _OperandUse | None = None) -> str:
         """Of a value; of what a function returns there, for a place in its return."""
         if place is not None and place.op.name == "func.return":
             return self.results[place.index]

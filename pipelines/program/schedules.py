@@ -5,10 +5,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.kernel.updates import UPDATES
-from relayc.pipelines.schedule.choice import Choice, operators_of, schedule_kernel
-from relayc.pipelines.schedule.table import FUNCTIONS, strategies_of, tuning_for
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.te.read.updates import UPDATES
+from relayc.pipelines.tir.strategy.choice import Choice, operators_of, schedule_kernel
+from relayc.pipelines.tir.strategy.table import FUNCTIONS, strategies_of, tuning_for
 
 
 class Schedules:
@@ -28,7 +28,7 @@ class Schedules:
         self.target, self.config, self.asks_values = target, config, asks_values
         self._own: dict[str, tuple[str, Any]] = {}
         for pattern, source in config.get(FUNCTIONS, {}).items():
-            from relayc.pipelines.blocks.strategy import name_of
+            from relayc.pipelines.tir.schedule.written_strategy import name_of
 
             try:
                 label = name_of(source)
@@ -54,13 +54,13 @@ class Schedules:
         if UPDATES in function.attributes:
             why = "it writes a part of an argument in place"
             if own is not None:
-                from relayc.pipelines.blocks.views import ScheduleError
+                from relayc.pipelines.tir.tree.views import ScheduleError
 
                 raise ScheduleError(f"schedule {own[0]} of kernel @{name}: expected a kernel that gives a tensor, found one where {why}")
             return Choice(None, tuning, [(entry.name, why) for entry in strategies_of(self.target.kind)])
         if own is None:
             return schedule_kernel(function, self.target, tuning)
-        from relayc.pipelines.blocks.strategy import schedule_by
+        from relayc.pipelines.tir.schedule.written_strategy import schedule_by
 
         tuning.begin(own[0])
         return Choice(schedule_by(own[0], own[1], function, self.target, tuning), tuning)

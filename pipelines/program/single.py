@@ -8,12 +8,12 @@ import numpy as np
 from relayc.dialects.functions import Names, calls_others, signature_of, strings_attribute, symbol_name, value_attributes, value_names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.module import STAGE, IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, dtype_of
 from relayc.dialects.tir.names import FORM
+from relayc.pipelines.emission.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.program.functions import dtypes_of, specs_of
-from relayc.pipelines.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.te.signature import te_array
 
 Source: TypeAlias = str | IRModule | ir.OpView | ir.Operation
@@ -34,7 +34,7 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
     """
     mod = parsed(kernel, "compile_kernel")
     if any(FORM in op.attributes for op in mod.module.body.operations):
-        from relayc.pipelines.blocks.written import stand_in
+        from relayc.pipelines.tir.schedule.written import stand_in
 
         stand_in(mod)
     with mod.context, ir.Location.unknown():
@@ -47,10 +47,6 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
         _call(mod, function, params, Names(mod.module).free(f"{found}_program"))
     mod.verify()
     return mod, found
-
-
-STAGE = "relay.stage"
-"""Attribute of a module all of whose functions are of a later stage: which one."""
 
 
 def written_in_te(mod: IRModule) -> bool:

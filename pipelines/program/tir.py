@@ -2,10 +2,10 @@
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.parameters import Parameter
 from relayc.pipelines.program.calls import emit_calls
 from relayc.pipelines.program.components import functions_of
 from relayc.pipelines.program.infos import kernel_infos, parameter_infos, parameters_of, params_bytes, program_infos
+from relayc.pipelines.program.parameters import Parameter
 
 
 class TirModule(IRModule):

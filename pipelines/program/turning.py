@@ -1,11 +1,11 @@
-"""Which way kernels go that loops call (see schedule.turns): what marks them, and the argument that tells them."""
+"""Which way kernels go that loops call (see tir.strategy.turns): what marks them, and the argument that tells them."""
 
 from collections.abc import Iterable, Mapping
 
 from relayc.dialects.functions import Names, extend_signature, symbol_name
 from relayc.dialects.mlir import func, ir
-from relayc.pipelines.schedule.turns import REPEATED, TURNS
-from relayc.pipelines.tir import emit
+from relayc.pipelines.emission import emit
+from relayc.pipelines.tir.strategy.turns import REPEATED, TURNS
 
 
 def mark_repeated(programs: Iterable[ir.OpView], kernels: Mapping[str, ir.OpView]) -> None:

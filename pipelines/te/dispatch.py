@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from relayc.dialects.functions import signature_of, strings_attribute
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
+from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.unify import match, substitute_type
-from relayc.pipelines.sizes import SYMBOLS, SizeValues, function_sizes, size_value, tensor_count
-from relayc.pipelines.specializations import sizes_of
-from relayc.pipelines.te import core
+from relayc.pipelines.emission.sizes import SYMBOLS, SizeValues, function_sizes, size_value, tensor_count
+from relayc.pipelines.te.rules import core
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols
 from relayc.symbolic import symbol
 

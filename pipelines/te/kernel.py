@@ -13,8 +13,8 @@ from relayc.dialects.relay.elements import dense_array, uniform_element
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
 from relayc.dialects.relay.winograd import OWN_FLOPS
-from relayc.pipelines.sizes import function_sizes
-from relayc.pipelines.te import core, scalar
+from relayc.pipelines.emission.sizes import function_sizes
+from relayc.pipelines.te.rules import core, scalar
 from relayc.pipelines.te.signature import te_function
 
 _KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)

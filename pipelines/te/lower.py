@@ -13,8 +13,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.passes import functions
-from relayc.pipelines.specializations import names_of
+from relayc.dialects.relay.specializations import names_of
+from relayc.pipelines.context.passes import functions
 from relayc.pipelines.te.kernel import lower_kernel
 from relayc.pipelines.te.program import lower_dispatch, lower_program
 from relayc.pipelines.te.signature import te_array, te_function

@@ -15,13 +15,13 @@ from relayc.dialects.relay.indexing import CheckIndex
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.sizes import CastShape, CheckSizes, DefineSizes, MatchShape
+from relayc.dialects.relay.specializations import KNOWN_AS, SIZES
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, ranked_type, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match
-from relayc.pipelines.sizes import SYMBOL, SYMBOLS, function_sizes, require, size_value, tensor_count
-from relayc.pipelines.specializations import KNOWN_AS, SIZES
-from relayc.pipelines.te import core
+from relayc.pipelines.emission.sizes import SYMBOL, SYMBOLS, function_sizes, require, size_value, tensor_count
 from relayc.pipelines.te.dispatch import dispatch
+from relayc.pipelines.te.rules import core
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_function
 from relayc.symbolic import FAR, Ranges, Size, bounds, maximum, name_of, substitute, symbol, symbols_of
 
@@ -47,7 +47,7 @@ def lower_program(
 
     Raises RelayError for an operation that is none of those that an outlined program has, and for a shape that is not known.
     """
-    _Program(function, out, callees, functions).lower(general)
+    _ProgramLowering(function, out, callees, functions).lower(general)
 
 
 def lower_dispatch(function: ir.Operation, out: IRModule, general: str, specialized: Sequence[tuple[str, ir.Operation]]) -> None:
@@ -121,7 +121,7 @@ class _Callee:
         return [c for op in self.function.regions[0].blocks[0].operations for c in conditions_of(op)]
 
 
-class _Program:
+class _ProgramLowering:
     """One function of the program on its way to the te stage."""
 
     def __init__(self, function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:

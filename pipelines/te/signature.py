@@ -10,8 +10,8 @@ from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.scopes import symbols_in
 from relayc.dialects.relay.types import TensorType, dtype_of, flat_types, relay_type, signless_dtype
-from relayc.pipelines.sizes import symbol_attributes
-from relayc.pipelines.te import core
+from relayc.pipelines.emission.sizes import symbol_attributes
+from relayc.pipelines.te.rules import core
 
 
 def te_array(array: np.ndarray) -> np.ndarray:
@@ -30,7 +30,7 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
     """Builds a function without a body at the ambient insertion point, of the tensors that a relay function takes and gives.
 
     The element types that callers see stand in `relay.input_dtypes` and `relay.output_dtypes`. The symbols that the function needs are its
-    last arguments, and those that it defines in the types of its results its last results (see pipelines.sizes).
+    last arguments, and those that it defines in the types of its results its last results (see pipelines.emission.sizes).
 
     Args:
       what: what its arguments and its results are, for errors.

@@ -1,1 +1,1 @@
-"""How code of the tir stage is written: operations, evaluation of tensors at index points, loop nests, buffers."""
+"""The tir stage: how each kernel runs, as blocks in loops that primitives change, or as a strategy emits it."""

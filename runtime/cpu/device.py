@@ -14,7 +14,7 @@ from relayc.runtime.artifact import ObjectCode, aligned_array, numpy_dtype
 from relayc.runtime.cpu import host
 from relayc.runtime.cpu.disassembly import disassemble
 from relayc.runtime.cpu.features import host_features
-from relayc.runtime.cpu.objects import Program, can_load
+from relayc.runtime.cpu.objects import LoadedCode, can_load
 from relayc.runtime.cpu.tiles import request_tiles
 from relayc.runtime.device import DeviceError, DeviceFacts, DeviceKind, register_device_kind
 from relayc.runtime.tensor import as_array, to_tensor
@@ -59,7 +59,7 @@ class Cpu(DeviceKind):
         return can_load()
 
     def load(self, code: ObjectCode, count: int) -> tuple[Sequence[int], object]:
-        program = Program(code)
+        program = LoadedCode(code)
         return program.entries(count), program
 
     def lacking(self, features: Sequence[str]) -> tuple[str, ...]:

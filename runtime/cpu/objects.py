@@ -37,7 +37,7 @@ class LoadError(ValueError):
     """Object code that cannot be loaded here: another machine's, damaged, or with a symbol that nothing defines."""
 
 
-class Program:
+class LoadedCode:
     """Object code in memory, ready to run; it stays as long as this object does."""
 
     def __init__(self, code: ObjectCode) -> None:

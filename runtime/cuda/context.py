@@ -1,4 +1,5 @@
-"""What compiled host code is told in a call: an array of 64-bit words, whose address is its last argument (see pipelines.cuda.host)."""
+"""What compiled host code is told in a call: an array of 64-bit words, whose address is its last argument (see
+pipelines.targets.cuda.host)."""
 
 STATUS, STREAM, FUNCTIONS = 0, 1, 2
 """Words of the first status of the driver that was an error, of the stream, and of the address of the table of kernels: a handle and the

@@ -24,7 +24,7 @@ ENTRY_POINTS = (
     "cuTensorMapEncodeTiled",
     "cuTensorMapEncodeIm2col",
 )
-"""What compiled host code calls by address (pipelines.cuda.host), in this order."""
+"""What compiled host code calls by address (pipelines.targets.cuda.host), in this order."""
 
 OLDEST = (7, 5)
 """Compute capability from which on devices are used."""

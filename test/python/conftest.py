@@ -10,10 +10,10 @@ import hypothesis
 import pytest
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines import release_memory
-from relayc.pipelines.codegen.divisions import check_divisions
-from relayc.pipelines.cpu import jit
-from relayc.pipelines.cpu.export import library
+from relayc.pipelines.driver import release_memory
+from relayc.pipelines.llvm.divisions import check_divisions
+from relayc.pipelines.targets.cpu import jit
+from relayc.pipelines.targets.cpu.export import library
 
 # Tests compile what they test: the on-disk cache is off but for its own tests.
 os.environ["RELAYC_CACHE"] = "0"

@@ -11,8 +11,8 @@ from support import Const, program
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime import Module, num_threads, set_num_threads
 
 

@@ -3,16 +3,16 @@
 import tvm_ffi
 
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.launch import launch
-from relayc.pipelines.kernel.index import Index, linearize
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.emission.index import Index, linearize
+from relayc.pipelines.tir.gpu.launch import launch
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 
 
 def one_thread_an_element(kernel, target, tuning):
     """Blocks of one thread, one for each element of a result of at most three dimensions; a launch for each result."""
-    with kernel_body(kernel) as body:
+    with kernel_function(kernel) as body:
         for node, output in zip(kernel.results, body.outputs, strict=True):
             with launch(node.shape or (1,), 1) as made, body.evaluator.scope():
                 place = [Index.of(block) for block in made.block[: len(node.shape)]]

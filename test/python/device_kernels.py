@@ -2,12 +2,12 @@
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.cuda.device.code import DeviceCode, lower_device
-from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
-from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.outline import outline_launches
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda.device.code import DeviceCode, lower_device
+from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.pipelines.targets.gpu.outline import outline_launches
 
 WG = "#gpu.address_space<workgroup>"
 

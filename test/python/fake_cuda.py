@@ -18,11 +18,11 @@ import numpy as np
 
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import gpu, ir, make_context
-from relayc.pipelines.backend import find_backend
-from relayc.pipelines.codegen.bufferize import walk
-from relayc.pipelines.cpu.jit import jit
-from relayc.pipelines.cuda.backend import CudaBackend
-from relayc.pipelines.target import Target
+from relayc.dialects.operations import walk
+from relayc.pipelines.context.backend import find_backend
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu.jit import jit
+from relayc.pipelines.targets.cuda.backend import CudaBackend
 from relayc.runtime.artifact import aligned_empty
 from relayc.runtime.cuda.driver import IMAGE_REFUSALS, DeviceAttributes, Driver, ImageRefused, replace_driver
 from relayc.runtime.cuda.images import Image, Images, KernelImages

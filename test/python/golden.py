@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import random_rules  # noqa: F401 (its rules draw)
-from blocks.te_kernels import KERNELS
-from blocks.walks import walk
 from oracle import values
 from random_drawing import RULES, draw_one
 from random_graphs import build as built
+from schedules.te_kernels import KERNELS
+from schedules.walks import walk
 from support import Const
 from symbolic_ops import symbolic_program, tensor
 
@@ -33,10 +33,10 @@ from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as b
-from relayc.pipelines.blocks.strategy import schedule_by
-from relayc.pipelines.instruments import PassInfo, PassInstrument, ir_text
-from relayc.pipelines.schedule.tuning import Tuning
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.instruments import PassInfo, PassInstrument, ir_text
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.schedule.written_strategy import schedule_by
+from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.symbolic import FAR, Range
 from relayc.tir import Schedule, ScheduleError
 

@@ -8,10 +8,10 @@ import tvm_ffi
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.backend import find_backend
-from relayc.pipelines.packed_entry import PackedEntry
-from relayc.pipelines.schedule.table import STRATEGIES, Entry, Strategy, register_strategies
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.backend import find_backend
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.program.packed_entry import PackedEntry
+from relayc.pipelines.tir.strategy.table import STRATEGIES, Entry, Strategy, register_strategies
 from relayc.runtime.artifact import TensorSpec
 
 

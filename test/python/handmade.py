@@ -7,8 +7,8 @@ table at byte 64 and x + p in the arena at byte 64.
 import numpy as np
 
 from relayc.dialects.mlir import ExecutionEngine, ir
-from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.pipelines.packed_entry import PackedEntry
+from relayc.pipelines.llvm.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.runtime import Artifact, BufferRef, KernelInfo, ProgramInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 

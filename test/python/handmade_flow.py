@@ -18,8 +18,8 @@ import numpy as np
 from handmade import LOOP
 
 from relayc.dialects.mlir import ExecutionEngine, ir
-from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.pipelines.packed_entry import PackedEntry
+from relayc.pipelines.llvm.packed import add_packed_entries, entry_addresses
+from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.runtime import Artifact, Branch, BufferRef, KernelInfo, Loop, PackedCall, ProgramCall, ProgramInfo, Step, TensorSpec
 from relayc.runtime.artifact import aligned_empty
 

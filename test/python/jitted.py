@@ -6,11 +6,11 @@ from collections.abc import Callable
 import numpy as np
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.cpu.engine import Engine
-from relayc.pipelines.cpu.jit import jit
-from relayc.pipelines.cpu.lowering import lower_to_llvm
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu.engine import Engine
+from relayc.pipelines.targets.cpu.jit import jit
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.pipelines.tir.fallback.bufferize import bufferize_kernel
 
 
 def compile_text(text: str, bufferize: bool = False, mcpu: str = "native", prepare: Callable[[ir.Module], None] | None = None) -> Engine:

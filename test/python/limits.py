@@ -22,8 +22,8 @@ from symbolic_ops import symbolic_program, tensor
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import TensorType
 from relayc.dialects.relay.types import numpy_dtype
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime import KernelInfo, Module
 from relayc.symbolic import Dim, evaluate, symbols_of
 

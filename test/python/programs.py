@@ -8,14 +8,14 @@ import tvm_ffi
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.codegen.packed import add_packed_entries, entry_addresses
-from relayc.pipelines.cpu.jit import jit
-from relayc.pipelines.cpu.lowering import lower_to_llvm
-from relayc.pipelines.lowering import materialize_results, te_to_tir
-from relayc.pipelines.parameters import Blob
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.lowering import materialize_results, te_to_tir
+from relayc.pipelines.llvm.packed import add_packed_entries, entry_addresses
 from relayc.pipelines.program.entries import packed_entries
-from relayc.pipelines.target import Target
+from relayc.pipelines.program.parameters import Blob
+from relayc.pipelines.targets.cpu.jit import jit
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
 from relayc.runtime.artifact import (
     Branch,
     BufferRef,

@@ -38,8 +38,8 @@ from random_rules import undrawn
 
 import relayc
 import relayc.pipelines.graph  # enters the passes
-from relayc.pipelines.cpu.backend import CpuBackend
-from relayc.pipelines.passes import PASSES
+from relayc.pipelines.context.passes import PASSES
+from relayc.pipelines.targets.cpu.backend import CpuBackend
 
 NOISE = 8.0
 """How many times what rounding makes of the reference a difference may be, beyond UNITS of the last place of the narrowest type."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType, build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.instruments import Verifier
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.instruments import Verifier
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 
 
 @dataclass(frozen=True)

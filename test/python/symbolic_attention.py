@@ -9,7 +9,7 @@ import numpy as np
 from attention_reference import Case
 from symbolic_kernels import SymbolicKernel
 
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
 from relayc.symbolic import evaluate, parse
 
 # As in test_attention and test_attention_tiles: relative to the largest result.

@@ -14,15 +14,15 @@ from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay.types import shape_of
-from relayc.pipelines.codegen.bufferize import bufferize_kernel
-from relayc.pipelines.cpu.jit import jit
-from relayc.pipelines.cpu.lowering import lower_to_llvm
-from relayc.pipelines.kernel.graph import Kernel, Node, NotStructured, read_kernel
-from relayc.pipelines.schedule.choice import schedule_kernel
-from relayc.pipelines.schedule.strategy import Scheduled
-from relayc.pipelines.schedule.table import tuning_for
-from relayc.pipelines.sizes import symbol_names, tensor_count
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.sizes import symbol_names, tensor_count
+from relayc.pipelines.targets.cpu.jit import jit
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, read_kernel
+from relayc.pipelines.tir.fallback.bufferize import bufferize_kernel
+from relayc.pipelines.tir.strategy.choice import schedule_kernel
+from relayc.pipelines.tir.strategy.scheduled import Scheduled
+from relayc.pipelines.tir.strategy.table import tuning_for
 from relayc.runtime.artifact import aligned_array, numpy_dtype
 from relayc.symbolic import Size, evaluate, parse
 

@@ -14,9 +14,9 @@ from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, RelayError, TensorType, build
 from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.registration import OPS
-from relayc.pipelines.driver import compile
-from relayc.pipelines.instruments import Verifier
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.instruments import Verifier
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.driver.compile import compile
 from relayc.symbolic import FAR, Dim, Range, Size, evaluate, parse, symbol
 
 Body = Callable[..., Sequence[ir.Value]]

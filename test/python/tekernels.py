@@ -8,13 +8,13 @@ from jitted import call
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType
-from relayc.pipelines.cpu.jit import jit
-from relayc.pipelines.cpu.lowering import lower_to_llvm
-from relayc.pipelines.lowering import te_to_tir
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.lowering import te_to_tir
 from relayc.pipelines.program.tir import TirModule
-from relayc.pipelines.target import Target
-from relayc.pipelines.te.core import te_type
+from relayc.pipelines.targets.cpu.jit import jit
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.pipelines.te.rules.core import te_type
 from relayc.runtime.artifact import aligned_empty
 from relayc.runtime.threads import Team
 

@@ -19,12 +19,13 @@ from onnx_models import model_of, weighted
 
 import relayc
 from relayc.dialects.relay import OPS, Op, Operand
-from relayc.pipelines import PassContext, compile_cache
-from relayc.pipelines.graph.evaluators import EVALUATORS, evaluator
+from relayc.pipelines import PassContext
+from relayc.pipelines.context.instruments import PassTimingInstrument
+from relayc.pipelines.driver import compile_cache
+from relayc.pipelines.graph.numpy_operators import NUMPY_OPERATORS, numpy_operator
 from relayc.pipelines.graph.simplify_expr import RULES as SIMPLIFICATIONS
-from relayc.pipelines.instruments import PassTimingInstrument
-from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
-from relayc.pipelines.te.core import RULES as COMPUTE_RULES
+from relayc.pipelines.te.rules.core import RULES as COMPUTE_RULES
+from relayc.pipelines.tir.strategy.table import STRATEGIES, Entry, register_strategies
 from relayc.runtime.cache import Cache, Origin, file_digest
 from relayc.runtime.cpu import objects
 from relayc.runtime.elf import read_headers
@@ -93,7 +94,7 @@ def test_a_hit_imports_neither_mlir_nor_onnx(folder, model):
     code = f"""
     import sys
     import relayc
-    from relayc.pipelines import compile_cache
+    from relayc.pipelines.driver import compile_cache
     compile_cache._sources_are_loaded = lambda: True
     module = relayc.compile({str(model)!r})
     assert list(module.stats) == ["cache"], module.stats
@@ -191,7 +192,7 @@ def test_a_damaged_program_is_compiled_anew(folder, model, where):
 def test_writers_at_the_same_time_leave_one_whole_program(folder, model):
     code = f"""
     import relayc, numpy
-    from relayc.pipelines import compile_cache
+    from relayc.pipelines.driver import compile_cache
     compile_cache._sources_are_loaded = lambda: True
     module = relayc.compile({str(model)!r})
     print(float(module["main"](numpy.ones((1, 64), "float32")).sum()))
@@ -366,8 +367,8 @@ def outside_entry(table, key):
 
 
 def outside_evaluator():
-    evaluator("test_cache")(lambda op, x: x)
-    return lambda: EVALUATORS.pop("test_cache")
+    numpy_operator("test_cache")(lambda op, x: x)
+    return lambda: NUMPY_OPERATORS.pop("test_cache")
 
 
 def outside_schedule():
@@ -422,7 +423,7 @@ def test_branches_loops_and_calls_are_found_again(folder, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", os.urandom(1000), b"\x7fELF\x02\x01\x01" + bytes(200)])
 def test_what_is_no_object_file_is_refused(content):
     with pytest.raises(objects.LoadError):
-        objects.Program(objects.ObjectCode(content, ()))
+        objects.LoadedCode(objects.ObjectCode(content, ()))
 
 
 def test_a_relocation_of_a_section_that_is_not_there_is_refused():
@@ -434,7 +435,7 @@ def test_a_relocation_of_a_section_that_is_not_there_is_refused():
     (start,) = struct.unpack_from("<Q", content, 40)
     struct.pack_into("<I", content, start + 64 * table + 44, 999)
     with pytest.raises(objects.LoadError, match="damaged"):
-        objects.Program(objects.ObjectCode(bytes(content), ()))
+        objects.LoadedCode(objects.ObjectCode(bytes(content), ()))
 
 
 def test_the_command_shows_and_clears(folder, model, capsys, monkeypatch):

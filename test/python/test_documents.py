@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from relayc.bench import schedule_page
-from relayc.pipelines.cpu.target import LEVEL_THREADS, CpuTarget
+from relayc.pipelines.targets.cpu.target import LEVEL_THREADS, CpuTarget
 from relayc.tools import fusion_rules, levels, operators, primitives, strategies
 from relayc.tools.generated import marks
 
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "test" / "fork_server.py"
-PAGES = ("*.md", "docs/*.md", "pipelines/README.md", "pipelines/schedule/README.md", "bench/README.md", "test/zoo/README.md")
+PAGES = ("*.md", "docs/*.md", "pipelines/README.md", "pipelines/tir/strategy/README.md", "bench/README.md", "test/zoo/README.md")
 DOCUMENTS = sorted(str(path.relative_to(ROOT)) for pattern in PAGES for path in ROOT.glob(pattern))
 BEGIN, END = marks("operators")
 
@@ -85,7 +85,7 @@ def test_a_page_without_a_place_for_the_table_is_an_error(tmp_path, capsys):
 
 
 def test_the_strategy_table_is_that_of_the_code():
-    assert strategies.main(["--check", str(ROOT / "pipelines" / "schedule" / "README.md")]) == 0
+    assert strategies.main(["--check", str(ROOT / "pipelines" / "tir" / "strategy" / "README.md")]) == 0
 
 
 def test_the_table_of_fusion_rules_is_that_of_the_code():

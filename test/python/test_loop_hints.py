@@ -7,8 +7,8 @@ from symbolic_kernels import with_sizes
 import relayc
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.cpu import engine
-from relayc.pipelines.cpu.loop_hints import keep_loops
+from relayc.pipelines.targets.cpu import engine
+from relayc.pipelines.targets.cpu.loop_hints import keep_loops
 
 TEXT = """func.func @main(%x: tensor<?x768xf32, ["n"]> {relay.name = "x"}) -> tensor<?x768xf32, ["n"]> {
   %0 = "relay.nn_softmax"(%x) {axis = -1} : (tensor<?x768xf32, ["n"]>) -> tensor<?x768xf32, ["n"]>

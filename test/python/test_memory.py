@@ -11,8 +11,9 @@ from onnx_models import weighted
 
 import relayc
 from relayc.dialects.mlir import c_library, live_contexts
-from relayc.pipelines import PassContext, module_pass, release_memory
-from relayc.pipelines.cpu.engine import Engine
+from relayc.pipelines import PassContext, module_pass
+from relayc.pipelines.driver import release_memory
+from relayc.pipelines.targets.cpu.engine import Engine
 from relayc.runtime.cpu import objects
 
 MODELS = Path(__file__).parent.parent / "models"

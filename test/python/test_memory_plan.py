@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relayc.pipelines.memory import Tensor, align, plan
+from relayc.pipelines.tir.memory import Tensor, align, plan
 from relayc.symbolic import Range, Ranges, evaluate, expressions, maximum, minimum, symbol
 
 NAMES = "nmk"

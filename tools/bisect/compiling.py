@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.driver import compile as compile_
-from relayc.pipelines.instruments import PassInfo, PassInstrument, flag_of, ir_text
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.schedule.table import FALLBACK, FUNCTIONS
+from relayc.pipelines.context.instruments import PassInfo, PassInstrument, flag_of, ir_text
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.driver.compile import compile as compile_
+from relayc.pipelines.tir.strategy.table import FALLBACK, FUNCTIONS
 from relayc.runtime import Module
 
 _NEEDED = frozenset({"infer-type", "fuse-ops", "outline-groups"})

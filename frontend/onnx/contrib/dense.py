@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from relayc.dialects.relay.blocks import STRIP
+from relayc.dialects.relay.dense_blocks import STRIP
 from relayc.frontend.converter import Tensor, constant, emit, known
 from relayc.frontend.onnx import dense
 from relayc.frontend.onnx.contrib.activation import activated
-from relayc.frontend.onnx.contrib.blocks import in_strips, in_words, unpacked, zero_points
+from relayc.frontend.onnx.contrib.dense_blocks import in_strips, in_words, unpacked, zero_points
 from relayc.frontend.onnx.contrib.domain import microsoft
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import cast, multiply, transpose

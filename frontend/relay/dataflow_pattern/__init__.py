@@ -1,6 +1,6 @@
 """Patterns of expressions of the Relay language, with Relay's names: what matches is rewritten, or made a function of its own.
 
-Patterns of values of the dialect are in relayc.pipelines.pattern.
+Patterns of values of the dialect are in relayc.pipelines.graph.pattern.
 """
 
 from relayc.frontend.relay.dataflow_pattern.patterns import (

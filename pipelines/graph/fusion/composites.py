@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.structure import Constant, Fused
+from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, belongs_in_group, is_reshape
 from relayc.pipelines.graph.fusion.merge import gather
-from relayc.pipelines.instruments import PassInfo
-from relayc.pipelines.pattern import DFPattern, Match, find_matches
+from relayc.pipelines.graph.pattern import DFPattern, Match, find_matches
 
 
 @dataclass(frozen=True)

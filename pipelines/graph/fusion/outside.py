@@ -6,7 +6,7 @@ from typing import TypeVar, overload
 
 from relayc.pipelines.graph.fusion.composites import COMPOSITES, CompositeRule
 from relayc.pipelines.graph.fusion.rules import CONSTRAINTS, RULES, Judgement, Rule
-from relayc.pipelines.pattern import DFPattern, Match
+from relayc.pipelines.graph.pattern import DFPattern, Match
 
 _Named = TypeVar("_Named", Rule, CompositeRule)
 
@@ -48,7 +48,7 @@ def fusion_rule(
 
     Args:
       name: lower-case words joined by dashes, by which the rule is turned off.
-      pattern: a dataflow pattern (relayc.pipelines.pattern).
+      pattern: a dataflow pattern (relayc.pipelines.graph.pattern).
       opt_level: lowest PassContext.opt_level at which the rule is tried.
       before, after: name of the rule to stand before or after, in its sweep. Without either the rule has a sweep of its own after all
         others; a composite rule is the last of those.

@@ -21,10 +21,10 @@ from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.instruments import PassInfo
+from relayc.pipelines.context.passes import config_option
 from relayc.pipelines.graph.fusion.groups import ANCHORS, Group
 from relayc.pipelines.graph.fusion.shapes import has_equal_type, same_shape, typical_elements
-from relayc.pipelines.instruments import PassInfo
-from relayc.pipelines.passes import config_option
 
 config_option("relay.FuseOps.max_depth", int, 256, "largest number of operators in a fusion group")
 config_option("relay.FuseOps.max_operands", int, 48, "largest number of operands that a fusion group may reach by growing")

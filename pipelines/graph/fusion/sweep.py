@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Pattern
 from relayc.nearest import nearest
+from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.graph.fusion.composites import COMPOSITES, CompositeRule
 from relayc.pipelines.graph.fusion.groups import Group, belongs_in_group
 from relayc.pipelines.graph.fusion.merge import merge
 from relayc.pipelines.graph.fusion.rules import CONSTRAINTS, RULES, Constraint, Rule
-from relayc.pipelines.passes import PassContext
 
 
 @dataclass(frozen=True)

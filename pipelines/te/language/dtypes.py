@@ -6,7 +6,7 @@ signed and an unsigned integer the result is signed, as wide as the wider. What 
 
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import MLIR_NAMES, is_narrow
-from relayc.pipelines.te import scalar
+from relayc.pipelines.te.rules import scalar
 
 FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
 

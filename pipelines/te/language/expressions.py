@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from relayc.dialects.relay.errors import RelayError, check
-from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import check_computed, check_dtype, common_dtype, is_integer
 from relayc.pipelines.te.language.operators import Operators
+from relayc.pipelines.te.rules import scalar
 from relayc.symbolic import Dim, Size, is_name, maximum, minimum, symbol
 
 if TYPE_CHECKING:

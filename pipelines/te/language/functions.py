@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import reduce
 
 from relayc.dialects.relay.errors import check
-from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import is_integer
 from relayc.pipelines.te.language.expressions import (
     Described,
@@ -24,6 +23,7 @@ from relayc.pipelines.te.language.expressions import (
     unary,
 )
 from relayc.pipelines.te.language.naming import FLOAT_FUNCTIONS, called
+from relayc.pipelines.te.rules import scalar
 
 
 def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from relayc.dialects import functions
-from relayc.pipelines.te.core import Value
-from relayc.pipelines.te.language.emission import emit_compute
+from relayc.pipelines.te.language.computations import emit_compute
 from relayc.pipelines.te.language.expressions import SizeExpr
 from relayc.pipelines.te.language.tensors import ComputeOp, Operation, Tensor, walk
+from relayc.pipelines.te.rules.core import Value
 from relayc.symbolic import Dim, Size, symbols_of
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.te.core import Value, affine_map, empty
 from relayc.pipelines.te.language.expressions import Const, Expr, IterVar, Select, TensorElement
 from relayc.pipelines.te.language.indices import (
     Affine,
@@ -26,7 +25,8 @@ from relayc.pipelines.te.language.indices import (
     linear,
 )
 from relayc.pipelines.te.language.tensors import Tensor
-from relayc.pipelines.te.window import cut, pad_only
+from relayc.pipelines.te.rules.core import Value, affine_map, empty
+from relayc.pipelines.te.rules.window import cut, pad_only
 from relayc.symbolic import Dim, Size, maximum
 
 

@@ -7,13 +7,12 @@ from relayc.dialects.functions import Names, signature_of, strings_attribute
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import check
-from relayc.dialects.relay.module import IRModule
-from relayc.pipelines.program.single import STAGE
-from relayc.pipelines.sizes import function_sizes, size_value, symbol_attributes
-from relayc.pipelines.te.core import Value, te_type
+from relayc.dialects.relay.module import STAGE, IRModule
+from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes
 from relayc.pipelines.te.language.expressions import Var
 from relayc.pipelines.te.language.graph import emit_operations, in_order, symbols_in, tensor_name, unique_names
 from relayc.pipelines.te.language.tensors import ComputeOp, ExternOp, Operation, PlaceholderOp, Tensor
+from relayc.pipelines.te.rules.core import Value, te_type
 from relayc.symbolic import symbol
 
 
@@ -49,14 +48,14 @@ def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main")
     mod.module.operation.attributes[STAGE] = ir.StringAttr.get("te", mod.context)
     with mod.context, ir.Location.unknown(), mod.ranges:
         if any(isinstance(op, ExternOp) for op in operations):
-            _Program(mod.module, names).build(name, operations, arguments, results)
+            _ProgramBuilder(mod.module, names).build(name, operations, arguments, results)
         else:
-            _Function(mod.module, names).build(name, operations, arguments, results, visibility=None)
+            _FunctionBuilder(mod.module, names).build(name, operations, arguments, results, visibility=None)
         mod.verify()
     return mod
 
 
-class _Function:
+class _FunctionBuilder:
     """Builds functions over tensors at the end of a module."""
 
     def __init__(self, module: ir.Module, names: dict[int, str]) -> None:
@@ -96,7 +95,7 @@ class _Function:
         return function
 
 
-class _Program(_Function):
+class _ProgramBuilder(_FunctionBuilder):
     """Builds a program of kernels and packed functions.
 
     Computations that depend on equally many packed functions one after the other are one kernel.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from relayc.dialects.relay.errors import check
-from relayc.pipelines.te import scalar
 from relayc.pipelines.te.language.dtypes import FLOAT_BITS, check_dtype
 from relayc.pipelines.te.language.expressions import (
     Argument,
@@ -22,6 +21,7 @@ from relayc.pipelines.te.language.expressions import (
     read_size,
     size_of,
 )
+from relayc.pipelines.te.rules import scalar
 
 Axes: TypeAlias = IterVar | Sequence[IterVar]
 _FLOAT_MAX = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}

@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.te import core
-from relayc.pipelines.te.core import Value
 from relayc.pipelines.te.language.graph import emit_operations, in_order, unique_names
 from relayc.pipelines.te.language.tensors import ComputeOp, PlaceholderOp, Tensor
+from relayc.pipelines.te.rules import core
+from relayc.pipelines.te.rules.core import Value
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 def register_compute(*names: str) -> Callable[[Rule], Rule]:
-    """Registers a function of te as the compute rule of operators, beside those of `relayc.pipelines.te.core`:
+    """Registers a function of te as the compute rule of operators, beside those of `relayc.pipelines.te.rules.core`:
 
         @relayc.te.register_compute("my_snake")
         def snake(attrs, data):

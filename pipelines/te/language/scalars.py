@@ -5,10 +5,6 @@ from functools import reduce
 
 from relayc.dialects.mlir import arith, ir, linalg, math
 from relayc.dialects.relay.errors import RelayError
-from relayc.pipelines.te import scalar
-from relayc.pipelines.te.binary import FUNCTIONS, WIDE
-from relayc.pipelines.te.contraction import accumulator
-from relayc.pipelines.te.core import Value, extract, index_constant
 from relayc.pipelines.te.language.expressions import (
     Argument,
     Cast,
@@ -25,8 +21,12 @@ from relayc.pipelines.te.language.expressions import (
 from relayc.pipelines.te.language.indices import interval, is_at_least, is_within, linear
 from relayc.pipelines.te.language.operands import Operands
 from relayc.pipelines.te.language.tensors import Tensor
-from relayc.pipelines.te.literal import INDEX_DTYPE, clamped, index_of
-from relayc.pipelines.te.unary import EXACT, ROUNDING, TRANSCENDENTAL
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.binary import FUNCTIONS, WIDE
+from relayc.pipelines.te.rules.contraction import accumulator
+from relayc.pipelines.te.rules.core import Value, extract, index_constant
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, clamped, index_of
+from relayc.pipelines.te.rules.unary import EXACT, ROUNDING, TRANSCENDENTAL
 from relayc.symbolic import Size, bounds
 
 _DIRECT: dict[str, Callable[..., Value]] = {**EXACT, **FUNCTIONS}
@@ -45,7 +45,7 @@ _OF_INDICES: dict[str, type] = {
 }
 
 
-class Body:
+class ScalarEmitter:
     """Emits expressions at the ambient insertion point; each is emitted once.
 
     A value of dtype bool is an i1 here, any other what `scalar` computes with.

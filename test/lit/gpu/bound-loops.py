@@ -4,8 +4,8 @@
 
 from relayc import te
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.lower.function import lower_function
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError
 
 

@@ -2,9 +2,9 @@
 """A kernel as PTX: loads of 16 bytes through the cache of constants, a shuffle, shared memory, a barrier, approximate functions."""
 
 from relayc.dialects.mlir import ir, make_context
-from relayc.pipelines.cuda.device.code import lower_device
-from relayc.pipelines.gpu.outline import outline_launches
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cuda.device.code import lower_device
+from relayc.pipelines.targets.gpu.outline import outline_launches
 
 # CHECK: .target sm_90a
 # CHECK: .visible .entry rows(

@@ -4,8 +4,8 @@ blocks have a part each, whose total a launch before leaves in the workspace."""
 
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import IRModule, TensorType, build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 
 # CHECK-LABEL: func.func private @fused_cumsum(
 # CHECK: gpu.launch blocks(%[[B:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c4, {{.*}} workgroup(%[[S:.*]] : memref<8xf32

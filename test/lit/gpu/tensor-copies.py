@@ -4,8 +4,8 @@
 
 from relayc.bench.tensor_core_product import on_warp_groups, product_of_f16
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.lower.function import lower_function
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule
 
 # Maps of the tensors, whose boxes are 128 lines of 64 elements. Three tiles of each, where the sums lie afterwards, and three barriers.

@@ -4,8 +4,8 @@
 
 from relayc.bench.tensor_core_product import on_tensor_cores, product_of_f16
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.lower.function import lower_function
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule
 
 # Lines of 32 steps are 40 elements apart, those of sums 72. The sums lie where the tiles were.

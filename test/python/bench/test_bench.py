@@ -15,7 +15,7 @@ from relayc.bench.measure import Result, job_of
 from relayc.bench.models import find_models, make_case
 from relayc.bench.ops import SETS, Blocks, Conv, Gemm, Recurrent, find_operations, model_of
 from relayc.bench.worker import EngineError, EngineProcess
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
 from relayc.runtime import Peak
 
 PEERS = [name for name in ("ort", "openvino") if ENGINES[name].is_installed]

@@ -5,7 +5,7 @@ import pytest
 from relayc.dialects.mlir import make_context
 from relayc.dialects.nesting import MOST_BRACKETS, parse_module
 from relayc.dialects.relay import IRModule, RelayError
-from relayc.pipelines.passes import find_pass
+from relayc.pipelines.context.passes import find_pass
 
 
 def nested(depth):

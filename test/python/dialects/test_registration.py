@@ -7,7 +7,7 @@ from relayc.dialects.operation_set import OperationSet
 from relayc.dialects.relay import OPS, IRModule, Op, RelayError, TensorType, build, make_tuple
 from relayc.dialects.relay.base import Operand, View
 from relayc.dialects.relay.registration import is_pure
-from relayc.pipelines.upstream import run_upstream
+from relayc.pipelines.context.upstream import run_upstream
 
 
 def program(body: str, arguments: str = "%x: tensor<4xf32>, %c: tensor<i1>") -> IRModule:

@@ -18,9 +18,9 @@ from onnx_models import model_of, weighted
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines.cpu import engine
-from relayc.pipelines.cpu.export import linker
-from relayc.pipelines.cpu.export.library import export_library
+from relayc.pipelines.targets.cpu import engine
+from relayc.pipelines.targets.cpu.export import linker
+from relayc.pipelines.targets.cpu.export.library import export_library
 from relayc.runtime import Module
 from relayc.runtime.export import ExportedProgram, ExportRequest
 from relayc.tools.runtime_wheel import write_runtime_wheel

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 import relayc
 from relayc.frontend.onnx import OnnxError
-from relayc.pipelines import compile_cache
+from relayc.pipelines.driver import compile_cache
 from relayc.tools.inputs import random_inputs, tensors_of
 
 DOMAIN = "ai.onnx.ml"

@@ -17,7 +17,7 @@ import relayc
 from relayc import OnnxError
 from relayc.dialects.relay import IRModule
 from relayc.frontend.onnx import from_onnx
-from relayc.pipelines import compile_cache
+from relayc.pipelines.driver import compile_cache
 from relayc.tools.inputs import load_inputs, random_inputs, save_outputs
 
 STRING, INT, FLOAT, BOOL = TensorProto.STRING, TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL

@@ -13,7 +13,7 @@ from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime import device_function
 from relayc.runtime.device import Device, DeviceMemoryError, device_kind
 from relayc.runtime.device_function import MOST_COPIED_BYTES, MOST_SIZES_COUNTED

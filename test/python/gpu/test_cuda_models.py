@@ -6,8 +6,8 @@ import pytest
 from dynamic_models import arguments
 from fake_cuda import fake_cuda
 
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime.device import Device
 from relayc.tools.reference import compare, run_onnxruntime
 

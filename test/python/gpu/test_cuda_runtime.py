@@ -20,9 +20,9 @@ from symbolic_ops import symbolic_program, tensor
 
 import relayc
 from relayc.dialects.relay import build
-from relayc.pipelines.cuda.peak import quick_peak
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda.peak import quick_peak
 from relayc.runtime.cache import Cache, Origin
 from relayc.runtime.cuda.driver import IMAGE_REFUSALS
 from relayc.runtime.cuda.images import Images

@@ -9,10 +9,10 @@ from fake_cuda import fake_cuda
 from oracle import values
 from support import program
 
-from relayc.pipelines.cuda.architectures import native_architecture
-from relayc.pipelines.cuda.target import DEFAULT_ARCH
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda.architectures import native_architecture
+from relayc.pipelines.targets.cuda.target import DEFAULT_ARCH
 from relayc.runtime.cuda.driver import replace_driver
 from relayc.runtime.device import Device
 

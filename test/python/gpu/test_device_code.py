@@ -3,12 +3,12 @@
 import pytest
 from device_kernels import WG, cuda, device_code, launched, outlined, ptx_of
 
-from relayc.pipelines.cuda.architectures import ARCHITECTURES
-from relayc.pipelines.cuda.device.code import compile_kernels, lower_device
-from relayc.pipelines.cuda.device.errors import DeviceCodeError
-from relayc.pipelines.cuda.device.figures import count_ptx, resident_blocks
-from relayc.pipelines.cuda.device.lowering import lower_kernels
-from relayc.pipelines.cuda.device.ptxas import register_limits, tool
+from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
+from relayc.pipelines.targets.cuda.device.code import compile_kernels, lower_device
+from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
+from relayc.pipelines.targets.cuda.device.figures import count_ptx, resident_blocks
+from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
+from relayc.pipelines.targets.cuda.device.ptxas import register_limits, tool
 
 needs_ptxas = pytest.mark.skipif(tool("ptxas") is None, reason="ptxas is not installed (package nvidia-cuda-nvcc)")
 needs_nvdisasm = pytest.mark.skipif(tool("nvdisasm") is None, reason="nvdisasm is not installed (package nvidia-cuda-nvdisasm)")

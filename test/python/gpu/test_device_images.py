@@ -11,11 +11,11 @@ import pytest
 from device_kernels import cuda, device_code, launched, outlined
 
 from relayc.dialects.mlir import ir, llvm, make_context
-from relayc.pipelines.cuda.device import code, ptx
-from relayc.pipelines.cuda.device.errors import DeviceCodeError
-from relayc.pipelines.cuda.device.llvm_text import readable
-from relayc.pipelines.cuda.device.ptxas import tool
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.targets.cuda.device import code, ptx
+from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
+from relayc.pipelines.targets.cuda.device.llvm_text import readable
+from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.runtime.cache import Cache
 from relayc.runtime.cuda.images import Image, Images, KernelImages, NoImage
 
@@ -133,7 +133,7 @@ def test_ptx_that_ptxas_refuses_is_an_error() -> None:
 def test_the_compiler_process_ends_with_its_parent() -> None:
     program = (
         "import os\n"
-        "from relayc.pipelines.cuda.device import ptx\n"
+        "from relayc.pipelines.targets.cuda.device import ptx\n"
         "ptx.make_ptx('k', 'define ptx_kernel void @k() { ret void }', 'sm_80')\n"
         "print(ptx._POOL._idle[0]._process.pid, flush=True)\n"
         "os._exit(0)\n"

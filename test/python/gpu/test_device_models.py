@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from relayc.pipelines.cuda.architectures import MOST_REGISTERS
-from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.pipelines.targets.cuda.architectures import MOST_REGISTERS
+from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.tools.ptxas_report import report_model
 
 MODELS = Path(__file__).parent.parent.parent / "models"

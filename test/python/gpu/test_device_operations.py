@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from device_kernels import device_code, launched, ptx_of
 
-from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.pipelines.targets.cuda.device.ptxas import tool
 
 # fmt: off
 UNARY = (

@@ -9,9 +9,9 @@ from attention_reference import Case, attentions, growing_cache
 
 import relayc
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.gpu.passes import CHECK_RACES
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.gpu.passes import CHECK_RACES
 
 # Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}

@@ -8,15 +8,15 @@ from attention_reference import Case, attentions, growing_cache
 
 import relayc
 from relayc.dialects.relay import IRModule
-from relayc.pipelines.cuda.device.code import lower_device
-from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
-from relayc.pipelines.cuda.schedule.attention.tensor_choice import TensorTiles
-from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.outline import outline_launches
-from relayc.pipelines.gpu.passes import CHECK_RACES
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda.device.code import lower_device
+from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.strategies.attention.tensor_choice import TensorTiles
+from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.pipelines.targets.gpu.outline import outline_launches
+from relayc.pipelines.targets.gpu.passes import CHECK_RACES
 
 # Inputs are exact; weights and the result are rounded to 11 bits, or to 8. Of f32 all operands are rounded to 11 bits.
 TOLERANCE = {"float16": 1e-3, "bfloat16": 1e-2, "float32": 2e-3}

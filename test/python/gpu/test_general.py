@@ -15,7 +15,7 @@ from symbolic_ops import symbolic_program, tensor
 import relayc
 from relayc import te
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
+from relayc.pipelines.driver.compile import compile
 from relayc.runtime.artifact import numpy_dtype
 from relayc.symbolic import Range
 from relayc.tools.reference import compare, run_onnxruntime

@@ -12,9 +12,9 @@ from relayc import te
 from relayc.bench import tensor_core_product
 from relayc.bench.tensor_core_product import on_warp_groups
 from relayc.dialects.mlir import ir
-from relayc.pipelines.blocks.lower.function import lower_function
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.lower.function import lower_function
 from relayc.tir import Schedule, ScheduleError
 
 RNG = np.random.default_rng(13)

@@ -15,16 +15,16 @@ from support import program
 import relayc
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule, build
-from relayc.pipelines.cuda.device.ptxas import tool
-from relayc.pipelines.cuda.schedule.hopper import instructions
-from relayc.pipelines.cuda.schedule.hopper.choice import Product
-from relayc.pipelines.cuda.schedule.hopper.tile import GroupTile
-from relayc.pipelines.cuda.schedule.product.choice import Sizes
-from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.gpu import bulk_copies
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.targets.cuda.device.ptxas import tool
+from relayc.pipelines.targets.cuda.strategies.hopper import instructions
+from relayc.pipelines.targets.cuda.strategies.hopper.choice import Product
+from relayc.pipelines.targets.cuda.strategies.hopper.tile import GroupTile
+from relayc.pipelines.targets.cuda.strategies.product.choice import Sizes
+from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.pipelines.tir.gpu import bulk_copies
 
 SMALL = {"rows": 64, "columns": 64, "stages": 2, "splits": 1}
 
@@ -258,7 +258,7 @@ def test_descriptors_in_ptx(transposed: bool, leading: int) -> None:
 )
 def test_sums_stay_in_registers(case: Case, found: dict[str, int]) -> None:
     """No spills, and no warning: that products are serialised, or that setmaxnreg is ignored."""
-    from relayc.pipelines.cuda.device.figures import KernelFigures
+    from relayc.pipelines.targets.cuda.device.figures import KernelFigures
 
     with PassContext(config=numbers(found)):
         figures: list[KernelFigures] = figures_of(program(lambda *v: [case.body(*v)], case.arrays), target(2))
@@ -279,10 +279,10 @@ def figures_of(mod: IRModule, target: Target) -> list[Any]:
 
 def code_of(mod: IRModule, target: Target) -> Any:
     """The device code of a program."""
-    from relayc.pipelines.cuda.device.code import lower_device
-    from relayc.pipelines.cuda.target import CudaTarget
-    from relayc.pipelines.gpu.outline import outline_launches
-    from relayc.pipelines.gpu.tensor_maps import mark_tensor_maps
+    from relayc.pipelines.targets.cuda.device.code import lower_device
+    from relayc.pipelines.targets.cuda.target import CudaTarget
+    from relayc.pipelines.targets.gpu.outline import outline_launches
+    from relayc.pipelines.tir.gpu.tensor_maps import mark_tensor_maps
 
     assert isinstance(target, CudaTarget)
     tir = relayc.compile(mod, target=target, stop_after="tir", cache=False)

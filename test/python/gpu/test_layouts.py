@@ -9,8 +9,8 @@ from oracle import values
 from support import Const, program
 
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 
 MODELS = Path(__file__).parents[2] / "models"
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)

@@ -9,11 +9,11 @@ from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.mlir import ir, scf
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.kernel.index import Index, Var, linearize
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var, linearize
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.symbolic import Range, ceil_div
 
 THREADS = 64
@@ -23,7 +23,7 @@ def schedule_elements(kernel, target, tuning):
     """A block for some elements of each row of the one result of two dimensions, a thread for each of them."""
     (node,) = kernel.results
     rows, columns = node.shape
-    with kernel_body(kernel) as body:
+    with kernel_function(kernel) as body:
         sizes = [emit.index_constant(n) for n in (ceil_div(columns, THREADS), rows, 1, THREADS, 1, 1)]
         counts = ir.DenseI32ArrayAttr.get([0, *[1] * 6, *[0] * 5])
         launch = ir.Operation.create("gpu.launch", operands=sizes, attributes={"operandSegmentSizes": counts}, regions=1)

@@ -9,16 +9,16 @@ from support import Const, program
 
 from relayc.bench.tensor_core_product import on_tensor_cores, on_warp_groups, product_of_f16
 from relayc.dialects.relay import build
-from relayc.pipelines.build import build as build_module
-from relayc.pipelines.cuda.device.code import lower_device
-from relayc.pipelines.cuda.device.figures import KernelFigures, kernel_figures
-from relayc.pipelines.cuda.target import CudaTarget
-from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.outline import outline_launches
-from relayc.pipelines.gpu.tensor_maps import mark_tensor_maps
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.build import build as build_module
+from relayc.pipelines.driver.compile import compile
 from relayc.pipelines.program.single import kernel_program
-from relayc.pipelines.target import Target
+from relayc.pipelines.targets.cuda.device.code import lower_device
+from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.pipelines.targets.gpu.outline import outline_launches
+from relayc.pipelines.tir.gpu.tensor_maps import mark_tensor_maps
 from relayc.tir import Schedule
 
 

@@ -15,12 +15,12 @@ from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.relay import build
-from relayc.pipelines.cuda.schedule.product import pipeline
-from relayc.pipelines.cuda.schedule.product.choice import Model, fits, fitted
-from relayc.pipelines.cuda.schedule.product.tile import Tile
-from relayc.pipelines.driver import compile
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cuda.strategies.product import pipeline
+from relayc.pipelines.targets.cuda.strategies.product.choice import Model, fits, fitted
+from relayc.pipelines.targets.cuda.strategies.product.tile import BlockTile
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
@@ -209,11 +209,11 @@ def test_a_missing_wait_is_seen(monkeypatch):
 @pytest.mark.parametrize(
     ("tile", "nearest"),
     [
-        (Tile(128, 128, 16, 4, 32, 2, 1), {"unit_columns": 16}),  # 2 registers for a sum, 32 others: 288, of which a thread has 255
-        (Tile(128, 128, 16, 32, 4, 2, 1), {"unit_rows": 16}),
-        (Tile(16, 16, 16, 8, 8, 2, 1), {"unit_rows": 2, "unit_columns": 4}),  # 4 threads, where a warp has 32
-        (Tile(128, 128, 32, 8, 8, 8, 1), {"stages": 5}),
-        (Tile(128, 128, 16, 4, 16, 2, 1), {}),
+        (BlockTile(128, 128, 16, 4, 32, 2, 1), {"unit_columns": 16}),  # 2 registers for a sum, 32 others: 288, of which a thread has 255
+        (BlockTile(128, 128, 16, 32, 4, 2, 1), {"unit_rows": 16}),
+        (BlockTile(16, 16, 16, 8, 8, 2, 1), {"unit_rows": 2, "unit_columns": 4}),  # 4 threads, where a warp has 32
+        (BlockTile(128, 128, 32, 8, 8, 8, 1), {"stages": 5}),
+        (BlockTile(128, 128, 16, 4, 16, 2, 1), {}),
     ],
 )
 def test_tiles_that_no_block_has_become_smaller_where_they_are_too_large(tile, nearest):

@@ -7,7 +7,7 @@ import pytest
 from gpu_kernels import emulated, kernel
 from oracle import values
 
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
 
 SHARED = "#gpu.address_space<workgroup>"
 CHECK = {"gpu.check_races": True}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gpu_kernels import emulated, kernel
 
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
 
 SHARED = "#gpu.address_space<workgroup>"
 BLOCKS, REGISTERS, TOTALS = 5, 3, 4

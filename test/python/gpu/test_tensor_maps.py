@@ -10,19 +10,19 @@ from support import program
 
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.launch import launch
-from relayc.pipelines.gpu.tensor_maps import TensorMap, Window
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.emission import emit
+from relayc.pipelines.tir.gpu.launch import launch
+from relayc.pipelines.tir.gpu.tensor_maps import TensorMap, Window
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 
 ROWS, COLUMNS = 6, 32
 
 
 def map_of_the_argument(kernel, target, tuning):
     """Writes the first bytes of the map of rows 1 and after of the kernel's argument where its result goes."""
-    with kernel_body(kernel) as body:
+    with kernel_function(kernel) as body:
         (source,), (output,) = (body.evaluator.buffers[a] for a in kernel.args), body.outputs
         numbers = [emit.index_constant(n) for n in (COLUMNS, COLUMNS, ROWS - 1, COLUMNS)]
         made = TensorMap(ir.F16Type.get(), source, numbers[0], numbers[1:3], numbers[3:], (16, 4), 32).emit()
@@ -55,7 +55,7 @@ def test_the_driver_is_told_of_the_tensor_and_kernels_get_the_map():
 
 def map_of_pixels(kernel, target, tuning):
     """Makes a map of the kernel's argument, whose first element is then its result's."""
-    with kernel_body(kernel) as body:
+    with kernel_function(kernel) as body:
         (source,), (output,) = (body.evaluator.buffers[a] for a in kernel.args), body.outputs
         numbers = [emit.index_constant(n) for n in (0, 8, 5, 4, 2, 8, 40, 160)]
         window = Window((-1, 0), (1, -2), (2, 1))

@@ -8,13 +8,13 @@ from support import program
 
 from relayc.dialects.mlir import ir, scf
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.gpu.launch import barrier, launch
-from relayc.pipelines.kernel.index import Index
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.schedule.strategy import Scheduled, kernel_body
-from relayc.pipelines.target import Target
-from relayc.pipelines.tir import emit
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.gpu.launch import barrier, launch
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 
 SHARED = "#gpu.address_space<workgroup>"
 
@@ -235,7 +235,7 @@ def test_lanes_that_do_not_shuffle_are_waited_for_in_vain():
 def test_a_program_whose_kernel_fails_raises_its_error():
     def schedule(kernel, target, tuning):
         """Copies the one argument; the last thread of a block takes no part in its barrier."""
-        with kernel_body(kernel) as body, launch([1], 64) as block:
+        with kernel_function(kernel) as body, launch([1], 64) as block:
             number = block.thread.value
             first = scf.IfOp(emit.compare("ne", number, emit.index_constant(63)))
             with ir.InsertionPoint(first.then_block):

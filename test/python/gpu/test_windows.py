@@ -12,9 +12,9 @@ from support import Const, program
 from symbolic_ops import symbolic_program, tensor
 
 from relayc.dialects.relay import build
-from relayc.pipelines.driver import compile
-from relayc.pipelines.passes import PassContext
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
 from relayc.symbolic import Range
 
 EMULATED = Target("cuda", arch="sm_80", emulate=True, num_threads=2)

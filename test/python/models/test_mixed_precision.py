@@ -87,7 +87,7 @@ def test_weights_are_converted_once(model):
 def test_precisions_are_apart_in_the_cache(model, tmp_path, monkeypatch):
     monkeypatch.setenv("RELAYC_CACHE", "1")
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("relayc.pipelines.compile_cache._sources_are_loaded", lambda: True)
+    monkeypatch.setattr("relayc.pipelines.driver.compile_cache._sources_are_loaded", lambda: True)
     with relayc.PassContext(config=FORCED):
         for precision in ("f32", "bf16"):
             relayc.compile(model, precision=precision)

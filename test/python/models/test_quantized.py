@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 
 import relayc
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
 from relayc.runtime import TensorSpec
 from relayc.tools.inputs import random_inputs
 

@@ -8,7 +8,7 @@ from symbolic_ops import Case, agrees, agrees_with_symbols, cases_of
 
 from relayc.dialects.relay import build
 from relayc.dialects.relay.names import ir_name
-from relayc.pipelines.te.core import RULES
+from relayc.pipelines.te.rules.core import RULES
 
 
 def f32(*shapes: str) -> list[str]:

@@ -8,7 +8,7 @@ from oracle import onnx_run, values
 from support import Const, program, run
 
 from relayc.dialects.relay import RelayError, build
-from relayc.pipelines.driver import compile
+from relayc.pipelines.driver.compile import compile
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "bool")
 

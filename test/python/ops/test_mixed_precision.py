@@ -9,7 +9,7 @@ from support import Const, program
 
 import relayc
 from relayc.dialects.relay import build
-from relayc.pipelines.instruments import Verifier
+from relayc.pipelines.context.instruments import Verifier
 
 FORCED = {"relay.ToMixedPrecision.force": True}
 

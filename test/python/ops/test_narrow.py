@@ -9,7 +9,7 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay import RelayError
 from relayc.dialects.relay.elements import dense_array, dense_attr
 from relayc.dialects.relay.narrow import converted
-from relayc.pipelines.driver import compile
+from relayc.pipelines.driver.compile import compile
 
 POWERS = "float8_e8m0fnu"
 

@@ -2,7 +2,7 @@
 
 import random
 
-from relayc.pipelines.callgraph import components, is_recursive
+from relayc.dialects.callgraph import components, is_recursive
 
 
 def reached(callees, start):

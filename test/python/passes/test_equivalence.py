@@ -13,8 +13,8 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as emit
 from relayc.pipelines import PassContext, PassInfo
+from relayc.pipelines.context.passes import ModulePass
 from relayc.pipelines.evaluate.equivalence import check
-from relayc.pipelines.passes import ModulePass
 from relayc.symbolic import minimum, symbol
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -8,12 +8,13 @@ import pytest
 
 import relayc
 from relayc.dialects.relay import IRModule, RelayError
-from relayc.pipelines import PassContext, compile_cache
+from relayc.pipelines import PassContext
+from relayc.pipelines.driver import compile_cache
 from relayc.pipelines.graph import fuse_ops
 from relayc.pipelines.graph.fusion import Group, fusion_rule, graph_groups, outside_rules, remove_fusion_rule
 from relayc.pipelines.graph.fusion import merge as merging
 from relayc.pipelines.graph.fusion import sweep as sweeping
-from relayc.pipelines.pattern import is_op, wildcard
+from relayc.pipelines.graph.pattern import is_op, wildcard
 from relayc.runtime.cache import Cache
 from relayc.runtime.cpu import objects
 

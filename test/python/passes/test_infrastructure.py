@@ -20,8 +20,8 @@ from relayc.pipelines import (
     function_pass,
     module_pass,
 )
-from relayc.pipelines.instruments import flag_of
-from relayc.pipelines.passes import PASSES, load_passes
+from relayc.pipelines.context.instruments import flag_of
+from relayc.pipelines.context.passes import PASSES, load_passes
 from relayc.tools import opt
 
 TEXT = """

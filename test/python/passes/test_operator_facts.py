@@ -13,7 +13,7 @@ from relayc.dialects.relay import OPS, Fused, LayoutRole, Op, Operand, Pattern, 
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.layout import layout
 from relayc.pipelines import PassContext, find_pass
-from relayc.pipelines.te import core, scalar
+from relayc.pipelines.te.rules import core, scalar
 
 
 def _twice(op: Op, data: ir.Value) -> ir.Value:

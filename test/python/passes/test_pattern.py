@@ -10,8 +10,8 @@ import relayc
 from relayc.dialects.mlir import ir, live_contexts
 from relayc.dialects.relay import IRModule, Pattern, RelayError, TensorType, build, make_tuple
 from relayc.dialects.relay.base import OPS
+from relayc.pipelines.graph.pattern import dominates, find_matches, is_constant, is_op, is_tuple_get_item, is_var, rewrite, wildcard
 from relayc.pipelines.graph.rewrite import Rules
-from relayc.pipelines.pattern import dominates, find_matches, is_constant, is_op, is_tuple_get_item, is_var, rewrite, wildcard
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
 IMAGE = np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 2, 4, 4)

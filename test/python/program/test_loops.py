@@ -5,7 +5,7 @@ import pytest
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines.target import Target
+from relayc.pipelines.context.target import Target
 
 ROUNDS = TensorType((), "int64")
 

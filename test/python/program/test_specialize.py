@@ -13,7 +13,7 @@ from onnx_models import model_of
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines import compile_cache
+from relayc.pipelines.driver import compile_cache
 from relayc.runtime.artifact import ALIGNMENT
 from relayc.runtime.cpu import objects
 from relayc.tools import cli

@@ -8,7 +8,7 @@ import pytest
 import tvm_ffi
 
 import relayc
-from relayc.pipelines.passes import PassContext
+from relayc.pipelines.context.passes import PassContext
 from relayc.runtime import GraphExecutor, GraphExecutorDebug, Tensor, graph_executor, save_param_dict
 from relayc.runtime.graph import NOP, parse_graph
 

@@ -8,7 +8,7 @@ import pytest
 
 import relayc
 from relayc import TensorType
-from relayc.pipelines import compile_cache
+from relayc.pipelines.driver import compile_cache
 from relayc.runtime import Module
 from relayc.runtime.artifact import TensorSpec
 from relayc.runtime.cpu import objects

@@ -7,12 +7,12 @@ import pytest
 
 from relayc.dialects.relay import IRModule
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
-from relayc.pipelines.evaluate.te import Program
+from relayc.pipelines.evaluate.te import TeInterpreter
 
 
 def run(text: str, *arrays: np.ndarray, sizes: dict[str, int] | None = None) -> Sequence[np.ndarray]:
     mod = IRModule.parse(text)
-    return Program(mod.module)("main", arrays, sizes)
+    return TeInterpreter(mod.module)("main", arrays, sizes)
 
 
 def test_branches_and_loops_of_a_body_take_each_point_by_itself() -> None:

@@ -8,7 +8,7 @@ import relayc
 from relayc import te
 from relayc.dialects.relay import Op, Operand, Pattern, RelayError, TensorType, View
 from relayc.dialects.relay.registration import OPS
-from relayc.pipelines.te.core import RULES
+from relayc.pipelines.te.rules.core import RULES
 
 RANDOM = np.random.default_rng(6)
 

@@ -14,12 +14,12 @@ from onnx import numpy_helper
 
 import relayc
 from relayc.dialects.mlir import ir, math
-from relayc.pipelines.cpu.schedule.table import TABLE
-from relayc.pipelines.instruments import PassInfo
-from relayc.pipelines.passes import ModulePass, PassContext
-from relayc.pipelines.schedule.table import STRATEGIES, Entry, register_strategies
-from relayc.pipelines.sizes import symbol_names
-from relayc.pipelines.te.core import RULES, elementwise
+from relayc.pipelines.context.instruments import PassInfo
+from relayc.pipelines.context.passes import ModulePass, PassContext
+from relayc.pipelines.emission.sizes import symbol_names
+from relayc.pipelines.targets.cpu.strategies.table import TABLE
+from relayc.pipelines.te.rules.core import RULES, elementwise
+from relayc.pipelines.tir.strategy.table import STRATEGIES, Entry, register_strategies
 from relayc.runtime.params import load_param_dict_from_file
 from relayc.tools import cli
 from relayc.tools.bisect import command

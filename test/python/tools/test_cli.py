@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from relayc import te
-from relayc.pipelines.cpu import peak
+from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak, load_module, num_threads
 from relayc.tools import cli
 

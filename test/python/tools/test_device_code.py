@@ -6,7 +6,7 @@ import pytest
 from onnx import helper
 from onnx_models import model_of
 
-from relayc.pipelines.cuda.device.ptxas import tool
+from relayc.pipelines.targets.cuda.device.ptxas import tool
 from relayc.runtime import Device
 from relayc.tools.cli import main
 from relayc.tools.ptxas_report import main as report

@@ -1,0 +1,1 @@
+"""What every stage may ask: the context of passes, their instruments, the target, the registry of backends."""

@@ -1,0 +1,227 @@
+"""When a compiled program can be taken from the cache: what it was made from, as one key.
+
+A key covers the model, the shapes and sizes of its inputs and those that it is specialized for, the target with its attributes, the
+precision, the settings of the PassContext, the sources of relayc and the versions of the packages that matter. While anything is
+registered from outside (operators, compute rules, frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a
+key cannot tell, nothing is looked up or kept.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache as memoize
+from importlib.metadata import PackageNotFoundError, version
+from operator import index
+from pathlib import Path
+from typing import Any
+
+from relayc.frontend import files_of
+from relayc.pipelines import DEFAULT_OPT_LEVEL
+from relayc.pipelines.context.backend import find_backend
+from relayc.pipelines.context.target import Target
+from relayc.runtime.artifact import Artifact
+from relayc.runtime.cache import Cache, Origin, digest
+from relayc.runtime.device import device_kind
+from relayc.symbolic import Dim, Size
+
+_ROOT = Path(__file__).resolve().parent.parent
+_SOURCES = ("dialects", "frontend", "pipelines", "runtime", "symbolic")
+_PACKAGES = ("torch-mlir", "onnx", "numpy", "ml_dtypes", "apache-tvm-ffi", "intel-openmp")
+"""What decides how a program is imported, what its code and its parameters are, and what the code calls."""
+_STARTED = time.time_ns()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of a program in the cache.
+
+    Attributes:
+      target: what the program is for.
+      path: the model's file, None for one that is not a file; `status` says in which state the key was made from.
+    """
+
+    cache: Cache
+    target: Target
+    key: str
+    source: str
+    path: Path | None
+    status: tuple[int, int] | None
+
+    def load(self) -> Artifact | None:
+        """The program, None where it has not been kept."""
+        lacking = self.target.lacking
+        found = self.cache.load(self.key, self.path.parent if self.path is not None else None, runs_here=not lacking)
+        return None if found is None else replace(found, lacking=lacking)
+
+    def keep(self, artifact: Artifact) -> Artifact:
+        """Keeps a program that was just compiled, unless its model or the compiler has changed on disk in the meantime.
+
+        Gives the program to run: that of the cache, whose parameters are mapped from its file, where it was kept.
+        """
+        try:
+            files = self._external_digests()
+            unchanged = self.path is None or _status(self.path) == self.status
+        except (OSError, ValueError):
+            return artifact
+        if not unchanged or not _sources_are_loaded() or not self.cache.store(self.key, artifact, Origin(self.source, files)):
+            return artifact
+        kept = self.load()
+        return artifact if kept is None else replace(kept, stats=artifact.stats)
+
+    def _external_digests(self) -> dict[str, str]:
+        if self.path is None:
+            return {}
+        return {name: self.cache.file_digest(self.path.parent / name) for name in files_of(self.path)}
+
+
+def find_slot(
+    model: Any,
+    target: Target,
+    shapes: Mapping[str, Sequence[Size | str]] | None,
+    opt_level: int | None,
+    wanted: bool | None,
+    precision: str,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    specialize: Sequence[Mapping[str, int]] = (),
+    schedules: Mapping[str, Any] | None = None,
+) -> Slot | None:
+    """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, someone observes, or a
+    schedule is no text.
+
+    The arguments are those of `relayc.compile`.
+    """
+    cache = Cache.default() if wanted is not False and device_kind(find_backend(target.kind).device_of(target)).loads_code else None
+    if cache is None:
+        return None
+    settings = _settings(opt_level)
+    if settings is None or not _is_plain(schedules) or not _sources_are_loaded():
+        return None
+    path = Path(model) if isinstance(model, (str, os.PathLike)) else None
+    try:
+        status = _status(path) if path is not None else None
+        content = cache.file_digest(path) if path is not None else _digest(model, wanted)
+        extents = {name: [_extent(d) for d in shape] for name, shape in sorted((shapes or {}).items())}
+        sizes = {name: list(map(index, d)) if isinstance(d, (tuple, list)) else index(d) for name, d in sorted((dims or {}).items())}
+    except (OSError, TypeError, ValueError):  # what is wrong is for the compiler to say
+        return None
+    if content is None:
+        return None
+    facts = {
+        "model": content,
+        "shapes": extents,
+        "dims": sizes,
+        "schedules": list((schedules or {}).items()),
+        "specialize": [sorted(entry.items()) for entry in specialize],
+        "target": [str(target), target.fingerprint],
+        "settings": settings,
+        "precision": precision,
+        "sources": _source_digest(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+    key = digest([json.dumps(facts, sort_keys=True).encode()])
+    return Slot(cache, target, key, str(path.resolve()) if path is not None else type(model).__name__, path, status)
+
+
+def _extent(size: Size | str) -> int | str:
+    """A size as JSON says it. Raises TypeError for what is none."""
+    return str(size) if isinstance(size, (str, Dim)) else index(size)
+
+
+def _status(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _digest(model: Any, wanted: bool | None) -> str | None:
+    """Digest of a model that is not a file; None for what is none, and for an IRModule unless the cache was asked for."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return digest([model])
+    if hasattr(model, "SerializeToString"):
+        return digest([model.SerializeToString(deterministic=True)])
+    if not wanted or not hasattr(model, "params"):
+        return None
+    import numpy as np
+
+    arrays = [np.ascontiguousarray(array) for array in model.params.values()]
+    names = json.dumps([[key, array.dtype.name, array.shape] for key, array in zip(model.params, arrays, strict=True)])
+    return digest([str(model).encode(), names.encode(), *(array.reshape(-1).view(np.uint8) for array in arrays)])
+
+
+def _settings(opt_level: int | None) -> dict[str, Any] | None:
+    """What the ambient PassContext says, in plain values; None where it holds instruments or anything else that is not a plain value, and
+    where anything is registered from outside."""
+    if _has_outside_code():
+        return None
+    passes = sys.modules.get("relayc.pipelines.context.passes")
+    if passes is None:  # then no one can have made a context
+        return _plain(DEFAULT_OPT_LEVEL if opt_level is None else opt_level, (), (), {})
+    context = passes.PassContext.current()
+    if context.instruments or not _is_plain(context.config):
+        return None
+    level = context.opt_level if opt_level is None else opt_level
+    return _plain(level, context.required_pass, context.disabled_pass, context.config)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is what JSON can say: numbers, texts, lists, and mappings of texts."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(v) for key, v in value.items())
+    return isinstance(value, (bool, int, float, str, type(None)))
+
+
+def _registered() -> Iterator[Any]:
+    """The classes and functions in the registries of the modules that are loaded: what is not imported, nobody can have added to."""
+    tables: dict[str, Callable[[Any], Iterable[Any]]] = {
+        "relayc.pipelines.context.backend": lambda m: m.registered_backends(),
+        "relayc.runtime.device": lambda m: m.registered_device_kinds(),
+        "relayc.dialects.relay.registration": lambda m: m.OPS.values(),
+        "relayc.pipelines.te.rules.core": lambda m: m.RULES.values(),
+        "relayc.pipelines.tir.strategy.table": lambda m: (entry.name for found in m.STRATEGIES.values() for entry in found),
+        "relayc.pipelines.graph.numpy_operators": lambda m: (e.function for e in m.NUMPY_OPERATORS.values()),
+        "relayc.pipelines.graph.fusion": lambda m: m.outside_rules(),
+        "relayc.frontend.registry": lambda m: m.outside_functions(),
+        "relayc.frontend.onnx.converters": lambda m: (c.function for found in m.CONVERTERS.values() for c in found),
+    }
+    for name, entries in tables.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            yield from entries(module)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("relayc.pipelines.graph."):
+            yield from getattr(getattr(module, "RULES", None), "rules", ())
+
+
+def _has_outside_code() -> bool:
+    # Names of fusion rules and of strategies, which are texts, are all from outside.
+    return not all(getattr(entry, "__module__", "").startswith("relayc.") for entry in _registered())
+
+
+def _plain(level: int, required: Any, disabled: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    return {"opt_level": level, "required": sorted(required), "disabled": sorted(disabled), "config": dict(config)}
+
+
+def _files() -> list[Path]:
+    return sorted(path for folder in _SOURCES for path in (_ROOT / folder).rglob("*.py"))
+
+
+def _sources_are_loaded() -> bool:
+    """Whether the sources on disk are those that run: none was changed since this process began to compile."""
+    return all(path.stat().st_mtime_ns < _STARTED for path in _files())
+
+
+@memoize
+def _source_digest() -> str:
+    return digest([part for path in _files() for part in (str(path.relative_to(_ROOT)).encode(), path.read_bytes())])
+
+
+@memoize
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,54 @@
+"""How the kernels of a program are scheduled, as text that a person can read, change and pass back."""
+
+import fnmatch
+from collections.abc import Callable
+
+from relayc.dialects.functions import symbol_name
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
+from relayc.pipelines.context.passes import PassContext
+
+
+class _Schedules(PassInstrument):
+    """The schedules by primitives, by kernel; of several that were tried for one the last, which it got."""
+
+    observes_schedules = True
+
+    def __init__(self) -> None:
+        self.found: dict[str, KernelSchedule] = {}
+
+    def run_on_schedule(self, found: KernelSchedule) -> None:
+        self.found[found.kernel] = found
+
+
+def schedule_texts(compile_to_tir: Callable[[], IRModule], pattern: str = "*") -> dict[str, str]:
+    """The schedules of kernels whose names match a pattern, by name.
+
+    Each begins with a comment of the strategy and its numbers. Of a kernel with a schedule of primitives the blocks and loops follow, as
+    `relayc.tir.from_source` reads them, and the trace, which `schedules={NAME: trace}` of `relayc.compile` takes; of any other kernel its
+    loops on buffers, as the strategy emitted them.
+
+    Args:
+      compile_to_tir: compiles the program up to the tir stage.
+    """
+    current, seen = PassContext.current(), _Schedules()
+    settings = {name: getattr(current, name) for name in ("opt_level", "required_pass", "disabled_pass", "config")}
+    with PassContext(**settings, instruments=[*current.instruments, seen]):
+        mod = compile_to_tir()
+    texts = {}
+    for op in mod.module.body.operations:
+        name = symbol_name(op)
+        if "relay.schedule" in op.attributes and fnmatch.fnmatchcase(name, pattern):
+            chosen = ir.StringAttr(op.attributes["relay.schedule"]).value
+            texts[name] = f"# {name}: {chosen}\n{_text(op, chosen, seen.found.get(name))}"
+    return texts
+
+
+def _text(op: ir.OpView, chosen: str, by_primitives: KernelSchedule | None) -> str:
+    if by_primitives is None or by_primitives.schedule != chosen.split()[0]:
+        return f"{op}\n"
+    from relayc.pipelines.tir.script.printer import script
+
+    blocks = script(IRModule.parse(by_primitives.after))
+    return f"{blocks}\n# The trace.\n{by_primitives.trace}\n" if by_primitives.trace else blocks

@@ -1,0 +1,405 @@
+"""Emission of tir: a thin layer over operation creation that folds index arithmetic and owns insertion points."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import copysign, gcd
+from typing import Any, NamedTuple
+
+from relayc.dialects import mlir
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.later import ParallelIf
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.emission.sizes import size_product, size_value
+from relayc.symbolic import Dim, Size, divisor, proves
+
+# ---- types
+
+
+def vector_of(width: int, element: ir.Type) -> ir.Type:
+    return ir.VectorType.get([width], element)
+
+
+def is_vector(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def element_of(type_: ir.Type) -> ir.Type:
+    """The element type of a vector type; any other type as it is."""
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def like(type_: ir.Type, element: ir.Type) -> ir.Type:
+    """`element`, or a vector of it, with the shape of `type_`."""
+    return ir.VectorType.get(type_.shape, element) if isinstance(type_, ir.VectorType) else element
+
+
+# ---- operations
+
+
+def create(
+    name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Value:
+    """Builds an operation at the ambient insertion point and gives its first result (None where it has none)."""
+    op = ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes or {})
+    return op.results[0] if results else None
+
+
+def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """An operation of the arith dialect on two values of the type of its result."""
+    return create(f"arith.{name}", [a.type], [a, b])
+
+
+def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
+    type_ = a.type
+    is_float = isinstance(element_of(type_), ir.FloatType)
+    name, number = ("cmpf", _FLOAT_PREDICATES[predicate]) if is_float else ("cmpi", _PREDICATES[predicate])
+    return create(f"arith.{name}", [like(type_, ir.IntegerType.get_signless(1))], [a, b], _predicate(number))
+
+
+def predicate(name: str) -> dict[str, ir.Attribute]:
+    """The attribute of a comparison of integers by what arith.cmpi calls it."""
+    return _predicate(_PREDICATES[name])
+
+
+def _predicate(number: int) -> dict[str, ir.Attribute]:
+    return {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)}
+
+
+_PREDICATES = {p.name: p.value for p in mlir.arith.CmpIPredicate}
+_FLOAT_PREDICATES = {p.name.lower(): p.value for p in mlir.arith.CmpFPredicate}
+
+
+def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
+    """i1 of whether all of some conditions hold, of one or more."""
+    found = conditions[0]
+    for other in conditions[1:]:
+        found = arith("andi", found, other)
+    return found
+
+
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+    """`a` where the condition holds, else `b`."""
+    return create("arith.select", [a.type], [condition, a, b])
+
+
+def multiply_add(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
+    """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
+    type_ = accumulator.type
+    if not isinstance(element_of(type_), ir.FloatType):
+        return create("arith.addi", [type_], [create("arith.muli", [type_], [a, b]), accumulator])
+    return create("vector.fma" if is_vector(accumulator) else "math.fma", [type_], [a, b, accumulator])
+
+
+def convert(value: ir.Value, conversions: Sequence[tuple[str, ir.Type]]) -> ir.Value:
+    """A scalar or vector after conversions of its elements, (operation, element type) each."""
+    for name, element in conversions:
+        value = create(name, [like(value.type, element)], [value])
+    return value
+
+
+def broadcast(value: ir.Value, width: int) -> ir.Value:
+    """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
+    if width == 1 or is_vector(value):
+        return value
+    type_, known = vector_of(width, value.type), _CONSTANTS.get()
+    attribute = None if known is None else known.attribute_of(value)
+    if attribute is None:
+        return create("vector.broadcast", [type_], [value])
+    return constant(ir.DenseElementsAttr.get_splat(type_, attribute), type_)
+
+
+# ---- constants
+
+
+class Constants:
+    """The constants of a function, each once, at its beginning.
+
+    Args:
+      reuse: whether those that the block has already serve too; then nothing but `sweep` may erase them.
+
+    Attributes:
+      is_alone: whether the block computed nothing else, and each of them once.
+    """
+
+    def __init__(self, block: ir.Block, reuse: bool = False) -> None:
+        self._block = block
+        self._values: dict[tuple[ir.Attribute, ir.Type], ir.Value] = {}
+        self._scalars: dict[ir.Value, ir.Attribute] = {}
+        self._numbers: dict[tuple[ir.Type, float | int, float], ir.Value] = {}
+        self._indices: dict[int, ir.Value] = {}
+        self._parsed: dict[str, ir.Attribute] = {}
+        self.is_alone = True
+        for view in block.operations if reuse else ():
+            op = view.operation
+            if op.name == "arith.constant":
+                result, attribute = op.results[0], op.attributes["value"]
+                self.is_alone &= (attribute, result.type) not in self._values
+                self._values.setdefault((attribute, result.type), result)
+                if not isinstance(result.type, ir.VectorType):
+                    self._scalars[result] = attribute
+            elif op.name.startswith(("arith.", "affine.")):
+                self.is_alone = False
+
+    def value(self, attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
+        """The constant of an attribute."""
+        found = self._values.get((attribute, type_))
+        if found is None:
+            place = ir.InsertionPoint.at_block_begin(self._block)
+            made = ir.Operation.create("arith.constant", results=[type_], attributes={"value": attribute}, ip=place)
+            found = self._values[attribute, type_] = made.results[0]
+            if not isinstance(type_, ir.VectorType):
+                self._scalars[found] = attribute
+        return found
+
+    def number(self, value: float | int, type_: ir.Type) -> ir.Value:
+        """The constant of a number."""
+        key = type_, value, copysign(1.0, value)  # 0 and -0 are equal
+        if key not in self._numbers:
+            self._numbers[key] = self.value(_number(value, type_), type_)
+        return self._numbers[key]
+
+    def index(self, value: int) -> ir.Value:
+        """The constant of type index."""
+        found = self._indices.get(value)
+        if found is None:
+            found = self._indices[value] = self.number(value, ir.IndexType.get())
+        return found
+
+    def parsed(self, text: str) -> ir.Attribute:
+        """The attribute that a text is."""
+        found = self._parsed.get(text)
+        if found is None:
+            found = self._parsed[text] = ir.Attribute.parse(text)
+        return found
+
+    def attribute_of(self, value: ir.Value) -> ir.Attribute | None:
+        """The attribute of a scalar constant; None for any other value."""
+        return self._scalars.get(value)
+
+    def sweep(self) -> None:
+        """Erases those that nothing uses."""
+        for key, value in list(self._values.items()):
+            if next(iter(value.uses), None) is None:
+                del self._values[key]
+                self._scalars.pop(value, None)
+                self._numbers = {number: other for number, other in self._numbers.items() if other != value}
+                self._indices = {number: other for number, other in self._indices.items() if other != value}
+                value.owner.erase()
+
+
+_CONSTANTS: ContextVar[Constants | None] = ContextVar("relayc_constants", default=None)
+
+
+@contextmanager
+def constants_at(block: ir.Block | Constants) -> Iterator[None]:
+    """Constants that are emitted inside stand at the beginning of a block, each once."""
+    token = _CONSTANTS.set(block if isinstance(block, Constants) else Constants(block))
+    try:
+        yield
+    finally:
+        _CONSTANTS.reset(token)
+
+
+def parsed(text: str) -> ir.Attribute:
+    """The attribute that a text is; in a function it is parsed once."""
+    known = _CONSTANTS.get()
+    return ir.Attribute.parse(text) if known is None else known.parsed(text)
+
+
+def constant(attribute: ir.Attribute, type_: ir.Type) -> ir.Value:
+    known = _CONSTANTS.get()
+    return create("arith.constant", [type_], [], {"value": attribute}) if known is None else known.value(attribute, type_)
+
+
+def number(value: float | int, type_: ir.Type) -> ir.Value:
+    """A constant of a scalar type, or splat over a vector type."""
+    known = _CONSTANTS.get()
+    return constant(_number(value, type_), type_) if known is None else known.number(value, type_)
+
+
+def _number(value: float | int, type_: ir.Type) -> ir.Attribute:
+    element = element_of(type_)
+    scalar = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
+    return ir.DenseElementsAttr.get_splat(type_, scalar) if element != type_ else scalar
+
+
+def index_constant(value: Size) -> ir.Value:
+    """A size as a value of type index: a constant, or what the function computes of its symbols."""
+    if not isinstance(value, int):
+        return size_value(value)
+    known = _CONSTANTS.get()
+    return number(value, ir.IndexType.get()) if known is None else known.index(value)
+
+
+def zero(type_: ir.Type) -> ir.Value:
+    """The zero of a scalar or vector type."""
+    return number(0, type_)
+
+
+# ---- indices
+
+
+def materialize(index: Index) -> ir.Value:
+    """An index expression without lanes as a value of type index, through one affine.apply."""
+    if index.is_constant:
+        return index_constant(index.const)
+    if isinstance(index.const, Dim) or any(isinstance(c, Dim) for c in index.terms.values()):
+        index = _with_sizes_as_values(index)
+    variables = list(index.terms)
+    if index.const == 0 and len(variables) == 1 and index.terms[variables[0]] == 1:
+        return variables[0].value
+    expr = ir.AffineExpr.get_constant(index.const)
+    for position, v in enumerate(variables):
+        expr = ir.AffineExpr.get_dim(position) * index.terms[v] + expr
+    amap = ir.AffineMapAttr.get(ir.AffineMap.get(len(variables), 0, [expr]))
+    return create("affine.apply", [ir.IndexType.get()], [v.value for v in variables], {"map": amap})
+
+
+def _with_sizes_as_values(index: Index) -> Index:
+    """An index expression whose symbolic coefficients are multiplied out: affine maps have numbers only."""
+    terms: dict[Var, Size] = {}
+    for v, c in index.terms.items():
+        if isinstance(c, Dim):
+            terms[Var(0, 0, size_product(v.value, c))] = 1
+        else:
+            terms[v] = c
+    if isinstance(index.const, Dim):
+        return Index(0, {**terms, Var(0, 0, size_value(index.const)): 1})
+    return Index(index.const, terms)
+
+
+def no_overflow() -> dict[str, ir.Attribute]:
+    """The attribute of an operation on indices whose result is a signed number of 64 bits."""
+    return {"overflowFlags": parsed("#arith.overflow<nsw>")}
+
+
+def smaller(value: ir.Value, limit: Size) -> ir.Value:
+    """The smaller of a signed index and a number."""
+    return arith("minsi", value, index_constant(limit))
+
+
+def larger(value: ir.Value, limit: Size) -> ir.Value:
+    """The larger of a signed index and a number."""
+    return arith("maxsi", value, index_constant(limit))
+
+
+def at_most(index: Index, limit: Size) -> Index:
+    """The smaller of an index and a size."""
+    low, high = index.bounds()
+    if proves(lambda: high <= limit):
+        return index
+    least = low if proves(lambda: low <= limit) else limit if proves(lambda: limit <= low) else 0
+    step = gcd(index.divisor, divisor(limit))
+    return Index.of(Var(least, limit, smaller(materialize(index), limit), step=step, name="bound"))
+
+
+def steps_inside(first: Index, end: Index, stride: int, count: Size) -> tuple[ir.Value, ir.Value]:
+    """First and one-past-last of the `count` steps n for which first <= n * stride < end."""
+
+    def steps(limit: Index) -> ir.Value:  # ceil(limit / stride)
+        value = materialize(limit)
+        return value if stride == 1 else arith("ceildivsi", value, index_constant(stride))
+
+    return larger(steps(first), 0), smaller(steps(end), count)
+
+
+def below(index: Index, limit: Size) -> ir.Value:
+    """Whether 0 <= index < limit."""
+    return compare("ult", materialize(index), index_constant(limit))
+
+
+# ---- control flow
+
+
+class Serial(NamedTuple):
+    """A loop while its body is emitted: what it carries as the body sees it, and what it gives."""
+
+    inner_iter_args: Sequence[ir.Value]
+    results: Sequence[ir.Value]
+
+
+@contextmanager
+def for_loop(
+    low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()
+) -> Iterator[Serial]:
+    """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
+
+    With `inits` the body must end in `yield_values`. Indices are simplified by the bounds of the variable.
+    """
+    assert _is_within(low, high, step, var), f"{var.name}: {low} to {high} by {step} in {var.low} to {var.high}"
+    bounds = [index_constant(b) if isinstance(b, (int, Dim)) else b for b in (low, high, step)]
+    loop = serial_loop(bounds, inits)
+    body = loop.regions[0].blocks[0]
+    var.value, *carried = body.arguments
+    with ir.InsertionPoint(body):
+        yield Serial(carried, loop.results)
+        if not inits:
+            yield_values([])
+
+
+def _is_within(low: Any, high: Any, step: Any, var: Var) -> bool:
+    """Whether a variable may have the numbers of a loop, as far as they are known; one of 0 alone stands for any value."""
+    if not all(isinstance(n, int) for n in (low, high, step, var.low, var.high)) or var.low == var.high == 0:
+        return True
+    numbers = range(low, high, step)
+    return not numbers or var.low <= numbers[0] <= numbers[-1] <= var.high
+
+
+def serial_loop(
+    bounds: Sequence[ir.Value], inits: Sequence[ir.Value] = (), attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Operation:
+    """An scf.for at the ambient insertion point, of low, high and step, whose body is empty."""
+    types = [v.type for v in inits]
+    made = ir.Operation.create("scf.for", results=types, operands=[*bounds, *inits], attributes=attributes or {}, regions=1)
+    made.regions[0].blocks.append(bounds[0].type, *types)
+    return made
+
+
+def repeat_while(
+    carried: Sequence[ir.Value],
+    goes_on: Callable[[Sequence[ir.Value]], ir.Value],
+    body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """while goes_on(carried): carried = body(carried). Gives the last `carried`."""
+    types = [v.type for v in carried]
+    made = ir.Operation.create("scf.while", results=types, operands=list(carried), regions=2)
+    before, after = (region.blocks.append(*types) for region in made.regions)
+    with ir.InsertionPoint(before):
+        condition = goes_on(list(before.arguments))
+        ir.Operation.create("scf.condition", operands=[condition, *before.arguments])
+    with ir.InsertionPoint(after):
+        yield_values(body(list(after.arguments)))
+    return list(made.results)
+
+
+def yield_values(values: Sequence[ir.Value], place: ir.InsertionPoint | None = None) -> None:
+    """The scf.yield of values at the ambient insertion point, or at another one."""
+    ir.Operation.create("scf.yield", operands=list(values), ip=place)
+
+
+def first_lanes(count: ir.Value, width: int) -> ir.Value:
+    """A mask of the first `count` of `width` lanes."""
+    return create("vector.create_mask", [vector_of(width, ir.IntegerType.get_signless(1))], [count])
+
+
+def parallel_loop(variables: Sequence[Var], body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
+    """An scf.parallel in which each variable goes from 0 to its upper bound; sets their values and emits `body` inside.
+
+    Args:
+      work, grain: where the work is a symbolic size, the loop runs on one thread unless it is at least `grain`.
+    """
+    if isinstance(work, Dim) and not proves(lambda: work >= grain):
+        create(ParallelIf.OPERATION_NAME, [], [compare("sge", size_value(work), index_constant(grain))])
+    index, count = ir.IndexType.get(), len(variables)
+    low, step = index_constant(0), index_constant(1)
+    bounds = [low] * count + [index_constant(v.extent) for v in variables] + [step] * count
+    segments = ir.DenseI32ArrayAttr.get([count, count, count, 0])
+    op = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
+    block = op.regions[0].blocks.append(*[index] * count)
+    for variable, argument in zip(variables, block.arguments, strict=True):
+        variable.value = argument
+    with ir.InsertionPoint(block):
+        body()
+        ir.Operation.create("scf.reduce", results=[], operands=[])

@@ -1,0 +1,200 @@
+"""Floating-point arithmetic on scalars and vectors alike, written with Python's operators.
+
+A `Number` wraps an MLIR value of type f32, f64 or a vector of them; its operators emit arith operations at the ambient insertion point.
+A Python number stands for a constant, splat over the vector. Sums and products carry the `contract` flag: LLVM makes fused
+multiply-adds of them where the target has these, so nothing here may depend on whether `a * b + c` is rounded once or twice.
+"""
+
+import math as pymath
+import struct
+from collections.abc import Callable, Sequence
+from typing import Union
+
+from relayc.dialects.mlir import arith, ir, math
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.emit import element_of, like
+
+Operand = Union["Number", float]
+
+
+def contract() -> ir.Attribute:
+    """The fast-math flag that lets a product and a sum become one operation."""
+    return ir.Attribute.parse("#arith.fastmath<contract>")
+
+
+def constant(type_: ir.Type, value: float | int) -> ir.Value:
+    """A constant of a scalar type, or splat over a vector type."""
+    return emit.number(value, type_)
+
+
+def constant_value(value: ir.Value) -> float | None:
+    """The number that a constant float, scalar or splat, holds; None for any other value."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    attribute = value.owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return attribute.value if isinstance(attribute, ir.FloatAttr) else None
+
+
+class Bits:
+    """The bits of a Number, as signless integers of its width."""
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    def _apply(self, op: Callable, other: "Bits | int") -> "Bits":
+        return Bits(op(self.value, other.value if isinstance(other, Bits) else constant(self.value.type, other)))
+
+    def __add__(self, other: "Bits | int") -> "Bits":
+        return self._apply(arith.addi, other)
+
+    def __sub__(self, other: "Bits | int") -> "Bits":
+        return self._apply(arith.subi, other)
+
+    def __and__(self, other: "Bits | int") -> "Bits":
+        return self._apply(arith.andi, other)
+
+    def __or__(self, other: "Bits | int") -> "Bits":
+        return self._apply(arith.ori, other)
+
+    def __xor__(self, other: "Bits | int") -> "Bits":
+        return self._apply(arith.xori, other)
+
+    def __lshift__(self, other: int) -> "Bits":
+        return self._apply(arith.shli, other)
+
+    def __rshift__(self, other: int) -> "Bits":
+        """Logical: zeros come in."""
+        return self._apply(arith.shrui, other)
+
+    def is_nonzero(self) -> ir.Value:
+        return arith.cmpi(arith.CmpIPredicate.ne, self.value, constant(self.value.type, 0))
+
+    def at_least(self, low: int) -> ir.Value:
+        """i1: whether the unsigned number that the bits stand for is `low` or more."""
+        return arith.cmpi(arith.CmpIPredicate.uge, self.value, constant(self.value.type, low))
+
+    def equals(self, value: int) -> ir.Value:
+        """i1: whether the bits are those of `value`."""
+        return arith.cmpi(arith.CmpIPredicate.eq, self.value, constant(self.value.type, value))
+
+    def widen(self, width: int) -> "Bits":
+        """As `width` bits, zeros in front."""
+        return Bits(arith.extui(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
+
+    def narrow(self, width: int) -> "Bits":
+        """The low `width` bits."""
+        return Bits(arith.trunci(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
+
+    @property
+    def _float(self) -> ir.Type:
+        return like(self.value.type, ir.F64Type.get() if element_of(self.value.type).width == 64 else ir.F32Type.get())
+
+    def number(self) -> "Number":
+        """The float of these bits."""
+        return Number(arith.bitcast(self._float, self.value))
+
+    def signed_number(self) -> "Number":
+        """The signed number that the bits stand for, as a float of this width."""
+        return Number(arith.sitofp(self._float, self.value))
+
+
+class Number:
+    """An f32 or f64, or a vector of them."""
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    @property
+    def is_double(self) -> bool:
+        return element_of(self.value.type).width == 64
+
+    def of(self, other: Operand) -> "Number":
+        """`other` as a Number of this type."""
+        return other if isinstance(other, Number) else Number(constant(self.value.type, other))
+
+    def _apply(self, op: Callable, a: Operand, b: Operand) -> "Number":
+        return Number(op(self.of(a).value, self.of(b).value, fastmath=contract()))
+
+    def __add__(self, other: Operand) -> "Number":
+        return self._apply(arith.addf, self, other)
+
+    def __radd__(self, other: Operand) -> "Number":
+        return self._apply(arith.addf, other, self)
+
+    def __sub__(self, other: Operand) -> "Number":
+        return self._apply(arith.subf, self, other)
+
+    def __rsub__(self, other: Operand) -> "Number":
+        return self._apply(arith.subf, other, self)
+
+    def __mul__(self, other: Operand) -> "Number":
+        return self._apply(arith.mulf, self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Operand) -> "Number":
+        return self._apply(arith.divf, self, other)
+
+    def __rtruediv__(self, other: Operand) -> "Number":
+        return self._apply(arith.divf, other, self)
+
+    def compare(self, predicate: str, other: Operand) -> ir.Value:
+        """i1 of a comparison, `predicate` as arith.cmpf names it (olt, oeq, uno, ...)."""
+        return arith.cmpf(getattr(arith.CmpFPredicate, predicate.upper()), self.value, self.of(other).value)
+
+    def abs(self) -> "Number":
+        return Number(math.absf(self.value))
+
+    def sqrt(self) -> "Number":
+        return Number(math.sqrt(self.value))
+
+    def floor(self) -> "Number":
+        return Number(math.floor(self.value))
+
+    def with_sign_of(self, other: "Number") -> "Number":
+        return Number(math.copysign(self.value, other.value))
+
+    def at_least(self, low: float) -> "Number":
+        """The larger of this and a constant; NaN stays NaN. One instruction on CPUs whose max gives its second operand for NaN."""
+        bound = self.of(low)
+        return select(bound.compare("ogt", self), bound, self)
+
+    def at_most(self, high: float) -> "Number":
+        """The smaller of this and a constant; NaN stays NaN."""
+        bound = self.of(high)
+        return select(bound.compare("olt", self), bound, self)
+
+    def bits(self) -> Bits:
+        width = element_of(self.value.type).width
+        return Bits(arith.bitcast(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
+
+    def double(self) -> "Number":
+        return Number(arith.extf(like(self.value.type, ir.F64Type.get()), self.value))
+
+    def single(self) -> "Number":
+        return Number(arith.truncf(like(self.value.type, ir.F32Type.get()), self.value))
+
+
+def select(flag: ir.Value, a: Operand, b: Operand) -> Number:
+    """`a` where the flag is set, else `b`; one of the two must be a Number."""
+    number = a if isinstance(a, Number) else b
+    assert isinstance(number, Number), "one of the two is a Number"
+    return Number(arith.select(flag, number.of(a).value, number.of(b).value))
+
+
+def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
+    """The sum of coefficients[i] * x**i by Horner's rule."""
+    result = x.of(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = result * x + c
+    return result
+
+
+def float_bits(value: float, width: int) -> int:
+    """Bits of a float of `width` bits as a signed integer."""
+    return struct.unpack("<q" if width == 64 else "<i", struct.pack("<d" if width == 64 else "<f", value))[0]
+
+
+INF, NAN = pymath.inf, pymath.nan

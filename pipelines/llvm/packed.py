@@ -1,0 +1,190 @@
+"""Packed entry points: functions of tvm-ffi's calling convention around kernels that take bare pointers.
+
+A packed entry of `@k` is
+
+    llvm.func @__tvm_ffi_k(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32
+
+where `args` points to `n` TVMFFIAny values (tvm/ffi/c_api.h of apache-tvm-ffi). It checks how many arguments there are and that each is a
+tensor on a device of the kind that the code runs on, of the dtype, rank and dimensions that `@k` was compiled for, in row-major order
+without gaps; then it calls `@k` with their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a
+ValueError (rank, dimensions, device, layout) that says what was expected and what was found, and returns -1.
+
+The symbols of a program come from the dimensions of its tensors, those of a kernel are integers after its tensors. Every dimension that is
+an expression of them is checked, and so are the bounds of the symbols.
+
+The checks are two functions, driven by a table: one of the tensors, and one of what depends on symbols (see tensor_check, size_check). An
+entry costs a few instructions, one row of the table, and the numbers of its program. Entries and kernels are internal to the module, and
+one external function gives the addresses of all entries, because the engine compiles a wrapper for every external function (0.7 ms each).
+"""
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.llvm.checks import check_declarations, check_functions
+from relayc.pipelines.llvm.entry_body import CONTEXT, FINISH, GIVEN_PLACE, EntryBody, EntryFunction, SizeChecks
+from relayc.pipelines.llvm.tables import Strings, dtype_bits, i64_global
+from relayc.pipelines.program.packed_entry import PackedEntry
+from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
+
+_ENTRY = """
+llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
+  %count = llvm.mlir.constant({pointers} : i32) : i32
+  %more = llvm.mlir.constant({sizes} : i32) : i32
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
+  %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
+  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
+  %entry = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
+  %tensors = llvm.sub %n, %more : i32
+  %status = llvm.call @__relayc_check(%entry, %args, %tensors, %data, %strings) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+  %good = llvm.icmp "eq" %status, %zero : i32
+  llvm.cond_br %good, ^run, ^end(%status : i32)
+^run:
+{body}
+^end(%found: i32):
+  llvm.return %found : i32
+}}
+"""
+
+_ENTRIES = """
+llvm.mlir.global internal constant @__relayc_entry_table() : !llvm.array<{count} x ptr> {{
+  %v0 = llvm.mlir.undef : !llvm.array<{count} x ptr>
+{inserts}
+  llvm.return %v{count} : !llvm.array<{count} x ptr>
+}}
+llvm.func @{symbol}() -> !llvm.ptr {{
+  %0 = llvm.mlir.addressof @__relayc_entry_table : !llvm.ptr
+  llvm.return %0 : !llvm.ptr
+}}
+"""
+
+
+_CONTEXT = f"""
+llvm.func @{CONTEXT}(!llvm.ptr, i64, !llvm.ptr) -> i32
+llvm.func @{GIVEN_PLACE}(i64) -> !llvm.ptr
+llvm.func @{FINISH}(i64, i32) -> i32
+"""
+
+
+class Linked(Protocol):
+    """A compiled module in memory, such as an ExecutionEngine."""
+
+    def raw_lookup(self, name: str) -> int:
+        """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
+
+
+def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[int], list[int]]:
+    """The row of an entry, and where in it that of each tensor begins."""
+    names = ", ".join(spec.name for spec in entry.tensors)
+    row, starts = [len(entry.tensors), strings.offset(name), strings.offset(names)], []
+    for i, spec in enumerate(entry.tensors):
+        starts.append(len(row))
+        dims = [(-1 - d if i == entry.arena else d) if isinstance(d, int) else -1 for d in spec.shape]
+        row += [strings.offset(spec.name), strings.offset(str(spec)), dtype_bits(spec.dtype), len(dims), len(dims), *dims]
+    return row, starts
+
+
+def _entry(function: EntryFunction, row: int, program: int) -> str:
+    body = EntryBody(function, program).text()
+    pointers = 2 * len(function.entry.tensors)
+    sizes = function.entry.integers
+    return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
+
+
+def _entry_table(names: Sequence[str]) -> str:
+    array = f"!llvm.array<{len(names)} x ptr>"
+    inserts = [
+        f'  %f{i} = llvm.mlir.addressof @"{PACKED_PREFIX}{name}" : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
+        for i, name in enumerate(names)
+    ]
+    return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
+
+
+def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu", checks: bool = True) -> None:
+    """Adds a packed entry `@__tvm_ffi_NAME` for each function of `entries` to a module in the LLVM dialect.
+
+    The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
+
+    Args:
+      module: holds `llvm.func @NAME(!llvm.ptr, ...)` for each name, one bare pointer per tensor. A function may give an i32, 0 or, with
+        an error raised, another one: so does its entry.
+      entries: what each function takes; the names of tensors are used in error messages.
+      device: kind of the devices that the tensors must be on.
+      checks: whether the module gets the functions that check a call; else it declares them, to be linked (llvm.checks).
+
+    Raises:
+      ValueError: a function is missing from the module.
+    """
+    functions = {}
+    for op in module.body.operations:
+        if op.operation.name == "llvm.func":
+            functions[ir.StringAttr(op.attributes["sym_name"]).value] = op
+    missing = [name for name in entries if name not in functions]
+    if missing:
+        raise ValueError(f"expected functions {', '.join(missing)} in the module, found none of these names")
+
+    with module.context, ir.Location.unknown():
+        for name, function in functions.items():
+            private = "sym_visibility" in function.attributes and len(function.regions[0].blocks)
+            if name in entries or private:
+                function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        entered = []
+        for name, entry in entries.items():
+            fails = str(functions[name].attributes["function_type"]).startswith("!llvm.func<i32")
+            entered.append(EntryFunction(name, entry, fails))
+        parsed = ir.Module.parse(_entries_text(entered, check_functions(device) if checks else check_declarations()))
+    for op in list(parsed.body.operations):
+        if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
+            op.detach_from_parent()
+            module.body.append(op)
+
+
+def _entries_text(functions: Sequence[EntryFunction], checks: str) -> str:
+    """All that is added to a module, after declarations of the functions."""
+    strings = Strings()
+    table: list[int] = []
+    entries = []
+    for function in functions:
+        row, starts = _table_row(strings, function.name, function.entry)
+        entries.append(_entry(function, len(table), len(table) + len(row)))
+        table += [*row, *SizeChecks(function, strings, starts).words]
+    parts = [
+        *[f.declaration() for f in functions],
+        strings.as_global("__relayc_strings"),
+        i64_global("__relayc_table", table),
+        checks,
+        *([_CONTEXT] if any(f.entry.context for f in functions) else []),
+        *entries,
+        _entry_table([f.name for f in functions]),
+    ]
+    return "\n".join(parts)
+
+
+def entry_addresses(engine: Linked, names: Iterable[str], runs_here: bool = True) -> dict[str, int]:
+    """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`; 0 where the code does not run here.
+
+    Args:
+      engine: made of a module that `add_packed_entries` was applied to.
+      names: keys of the `entries` given to it, in the same order.
+      runs_here: whether this machine can run the code.
+
+    Raises:
+      RuntimeError: the code could not be linked; the engine has written to stderr which symbols it missed.
+    """
+    names = list(names)
+    lookup = engine.raw_lookup(ENTRIES_SYMBOL)
+    if not lookup:
+        raise RuntimeError("the compiled module could not be linked: see the names of missing symbols on stderr")
+    if not runs_here:
+        return dict.fromkeys(names, 0)
+    table = ctypes.c_void_p()
+    # The engine wraps a function as void(void**), where the last pointer is that of the result.
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(table))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)(arguments)
+    addresses = ctypes.cast(table, ctypes.POINTER(ctypes.c_size_t))
+    return {name: addresses[i] for i, name in enumerate(names)}

@@ -1,1 +1,0 @@
-"""te -> tir: a schedule for each kernel (table.py says which)."""

@@ -1,0 +1,95 @@
+"""The backend of the kind cpu. What it needs of MLIR is imported when a program is compiled."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relayc.pipelines.context.backend import Backend, MachineCode, register_backend
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu.target import CpuTarget
+from relayc.runtime.artifact import ObjectCode
+from relayc.runtime.device import device_kind
+from relayc.runtime.profile import Peak
+
+if TYPE_CHECKING:
+    from relayc.dialects.mlir import ir
+    from relayc.pipelines.program.packed_entry import PackedEntry
+    from relayc.pipelines.program.tir import TirModule
+    from relayc.pipelines.tir.strategy.table import Entry
+    from relayc.runtime.export import ExportedProgram, ExportRequest
+
+
+class CpuBackend(Backend):
+    """CPUs: LLVM's code in memory, on OpenMP's threads."""
+
+    kind = "cpu"
+    device = "cpu"
+    modules = (
+        "relayc.pipelines.targets.cpu.passes",
+        "relayc.pipelines.targets.cpu.strategies.table",
+        "relayc.pipelines.targets.cpu.strategies.intrinsics",
+    )
+
+    @property
+    def target(self) -> type[Target]:
+        return CpuTarget
+
+    def strategies(self) -> "Sequence[Entry]":
+        from relayc.pipelines.targets.cpu.strategies.table import TABLE
+
+        return TABLE
+
+    def lower(self, module: "ir.Module", target: Target) -> None:
+        from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+
+        lower_to_llvm(module, _cpu(target))
+
+    def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
+        """The engine of LLVM holds a good deal of memory, so it is left behind where its code can do without.
+
+        Raises RuntimeError where the code cannot be linked, CodegenError where LLVM refuses it.
+        """
+        from relayc.pipelines.llvm.packed import add_packed_entries, entry_addresses
+        from relayc.pipelines.targets.cpu.jit import compiled_checks, jit
+
+        checks = compiled_checks(_cpu(target), self.device)
+        add_packed_entries(module, entries, self.device, checks=False)
+        engine = jit(module, _cpu(target), shared=[checks])
+        addresses, device = entry_addresses(engine, entries, target.is_host), device_kind(self.device)
+        if not device.loads_code:
+            return MachineCode(addresses, engine)
+        code = engine.object_code()
+        if not target.is_host:
+            return MachineCode(addresses, None, code)
+        loaded, owner = device.load(code, len(entries))
+        return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
+
+    def object_code(self, module: "ir.Module", target: Target) -> ObjectCode:
+        from relayc.pipelines.llvm.packed import entry_addresses
+        from relayc.pipelines.targets.cpu.jit import jit
+
+        engine = jit(module, _cpu(target))
+        entry_addresses(engine, ())  # which compiles: the engine puts that off
+        return engine.object_code()
+
+    def export_library(self, program: "ExportedProgram", request: "ExportRequest") -> list[Path]:
+        from relayc.pipelines.targets.cpu.export.library import export_library
+
+        return export_library(program, request)
+
+    def permissions(self, program: "TirModule", target: Target) -> tuple[str, ...]:
+        return ("tiles",) if program.uses_tiles and not _cpu(target).emulate else ()
+
+    def quick_peak(self, threads: int) -> Peak:
+        from relayc.pipelines.targets.cpu import peak
+
+        return peak.quick_peak(threads)
+
+
+def _cpu(target: Target) -> CpuTarget:
+    if not isinstance(target, CpuTarget):
+        raise TypeError(f"expected a target of a CPU, found {target}")
+    return target
+
+
+register_backend(CpuBackend())

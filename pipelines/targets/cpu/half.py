@@ -1,0 +1,95 @@
+"""16-bit floats carried as their bits.
+
+Once arithmetic on bf16 is expanded to integer and f32 operations, bf16 values are only moved about: loaded, stored, selected, shuffled.
+LLVM's x86 backend does some of these moves in f32 where the CPU has no bf16 instructions, and calls `__truncsfbf2` of compiler-rt to get
+back, which no library at hand has. So the moves are made on i16, which has the same bytes. The same holds of f16 on CPUs without F16C.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from relayc.dialects.functions import signature_of
+from relayc.dialects.mlir import arith, func, ir
+from relayc.dialects.operations import walk
+from relayc.dialects.relay.elements import dense_array
+from relayc.dialects.relay.types import numpy_dtype
+from relayc.pipelines.targets.cpu.target import CpuTarget
+
+Bits = Callable[[ir.Type], ir.Type | None]
+
+_DTYPES = {"bf16": "bfloat16", "f16": "float16"}
+
+
+def emulated_floats(module: ir.Module, types: Iterable[ir.Type], target: CpuTarget) -> list[ir.Type]:
+    """The 16-bit float types in a tir module that the target cannot move or convert; `types` are those of its operations' results."""
+    with module.context:
+        wanted = [ir.BF16Type.get(), *([] if target.has_f16_conversion else [ir.F16Type.get()])]
+    found = {_element(t) for t in types}
+    for function in module.body.operations:
+        if isinstance(function, func.FuncOp):
+            found |= {_element(t) for t in signature_of(function).inputs}
+    return [type_ for type_ in wanted if type_ in found]
+
+
+def extend_in_steps(module: ir.Module, elements: Sequence[ir.Type]) -> None:
+    """Turns extensions of these types to f64 into two, of which the first has an expansion: to f32, and from there."""
+    for op in walk(module.operation, arith.ExtFOp):
+        source, target = op.in_.type, op.out.type
+        if _element(source) not in elements or _element(target) != ir.F64Type.get():
+            continue
+        f32 = ir.F32Type.get()
+        step = ir.VectorType.get(source.shape, f32) if isinstance(source, ir.VectorType) else f32
+        with ir.InsertionPoint(op), op.operation.location:
+            op.operation.operands[0] = arith.ExtFOp(step, op.in_).result
+
+
+def _element(type_: ir.Type) -> ir.Type:
+    return type_.element_type if isinstance(type_, ir.ShapedType) else type_
+
+
+def floats_to_bits(module: ir.Module, elements: Sequence[ir.Type]) -> None:
+    """Turns every float of these 16-bit types in a module of the LLVM dialect, which must have no arithmetic on it, into an i16."""
+    name = re.compile(rf"\b({'|'.join(map(str, elements))})\b")
+    types: dict[ir.Type, ir.Type | None] = {}
+    casts: list[ir.Operation] = []
+
+    def bits(type_: ir.Type) -> ir.Type | None:
+        """The type with i16 in place of the floats; None where there is none in it."""
+        if type_ not in types:
+            text, count = name.subn("i16", re.sub(r"(\d+)x", r"\1 x ", str(type_)))
+            types[type_] = ir.Type.parse(text) if count else None
+        return types[type_]
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):
+            if (type_ := bits(value.type)) is not None:
+                value.set_type(type_)
+        for name in ("elem_type", "value"):
+            if name in op.attributes and (attribute := _of_bits(op.attributes[name], bits)) is not None:
+                op.attributes[name] = attribute
+        if op.name == "llvm.bitcast":
+            casts.append(op)
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+        for op in casts:
+            if op.operands[0].type == op.results[0].type:
+                op.results[0].replace_all_uses_with(op.operands[0])
+                op.erase()
+
+
+def _of_bits(attribute: ir.Attribute, bits: Bits) -> ir.Attribute | None:
+    """A type or constant attribute with i16 in place of the floats; None where there is none in it."""
+    if isinstance(attribute, ir.TypeAttr):
+        type_ = bits(attribute.value)
+        return None if type_ is None else ir.TypeAttr.get(type_)
+    if isinstance(attribute, ir.FloatAttr) and (type_ := bits(attribute.type)) is not None:
+        return ir.IntegerAttr.get(type_, int(np.array(attribute.value, numpy_dtype(_DTYPES[str(attribute.type)])).view(np.int16)))
+    if isinstance(attribute, ir.DenseFPElementsAttr) and (type_ := bits(attribute.type)) is not None:
+        # The elements of a vector are read as those of a tensor.
+        elements = dense_array(ir.DenseElementsAttr(ir.Attribute.parse(str(attribute).replace(": vector<", ": tensor<"))))
+        return ir.DenseElementsAttr.get(elements.view(np.int16), type=type_)
+    return None

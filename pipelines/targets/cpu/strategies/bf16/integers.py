@@ -1,0 +1,196 @@
+"""The schedules of contractions of 8-bit integers: sums of 32 bits, exact but for their overflow, which wraps.
+
+Instructions take fours along the reduction, unsigned of A and signed of B: AMX tiles, which take signed elements of A too, or vectors of
+sums: VNNI (AVX-512, or AVX-VNNI on 256 bits), and on CPUs without it products of pairs of 16 bits, to which both operands are widened in
+registers (pmaddubsw would saturate). For vectors signed elements of A become unsigned by adding 128, and the sums begin at -128 times the
+sums of the columns of B, which are packed with B, a parameter (see `layout.PairsLayout.shift`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.cpu.strategies.bf16.amx import AmxSums, tile_block, tile_cycles, tile_lower
+from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
+from relayc.pipelines.targets.cpu.strategies.bf16.nest import PairsNest, Values
+from relayc.pipelines.targets.cpu.strategies.bf16.plan import Instructions, Lower, Plan, best_plan, column_tiles, lower_rows
+from relayc.pipelines.te.read.contraction import Contraction, is_bytes, is_signed
+from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.tir.strategy.scheduled import Scheduled
+from relayc.pipelines.tir.strategy.tuning import Tuning
+from relayc.pipelines.tir.values import vectors
+from relayc.symbolic import Size, ceil_div
+
+GROUP = 4
+"""Elements that are multiplied and added to one sum."""
+MAX_STEP = 64
+"""Reduction steps of a multiplication of tiles: bytes of a row."""
+MAX_VECTORS = 4
+"""Blocks of columns of a tile of vectors, at most: panels of more would leave room for few rows."""
+MAX_ROWS = 14
+"""Rows of a tile, at most: more may lie in a few sets of the cache, and save next to no loads."""
+LATENCY = 6
+"""Cycles that a sum waits for its last value."""
+SHIFT = 128
+"""What makes signed bytes unsigned."""
+
+
+def schedule_int8_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a contraction of 8-bit integers with an elementwise epilogue on a CPU with AMX; None for any other kernel or CPU."""
+    if not (target.has("amx-tile") and target.has("amx-int8")):
+        return None
+    plan = best_plan(kernel, Instructions(is_bytes, GROUP, MAX_STEP, tile_block, tile_cycles, tile_lower))
+    on_vectors = None if plan is None else _plan_of_dots(kernel, target)
+    if plan is None or (on_vectors is not None and plan.cycles >= on_vectors.cycles):
+        return None
+    unsigned = not is_signed(plan.contraction.a)
+    return PairsNest(kernel, plan, lambda block: ByteTiles(block, plan.layout.step, unsigned), target, tuning).emit()
+
+
+def schedule_int8_dots(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a contraction of 8-bit integers with an elementwise epilogue on vectors; None for any other kernel, or without AVX2."""
+    dots, plan = dots_of(target), _plan_of_dots(kernel, target)
+    if dots is None or plan is None:
+        return None
+    return PairsNest(kernel, plan, lambda block: ByteDots(block, dots, plan.layout.shift), target, tuning).emit()
+
+
+def _plan_of_dots(kernel: Kernel, target: Target) -> Plan | None:
+    """The plan of a kernel on vectors; None where it fits none."""
+    dots = dots_of(target)
+    return (
+        best_plan(kernel, Instructions(is_bytes, GROUP, GROUP, dots.block, dots.cycles, dots.lower, _shift)) if dots is not None else None
+    )
+
+
+def _shift(contraction: Contraction) -> int:
+    return SHIFT if is_signed(contraction.a) else 0
+
+
+class ByteTiles(AmxSums):
+    """Sums of 8-bit products in tile registers."""
+
+    def __init__(self, block: SumBlock, step: int, unsigned: bool) -> None:
+        super().__init__(block, step, "i8", "i32")
+        self.attributes = {"isZextLhs": ir.UnitAttr.get()} if unsigned else {}
+
+    def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
+        return emit.create("x86.amx.tile_muli", [self.sum_type], [a, b, total], self.attributes)
+
+
+@dataclass(frozen=True)
+class Dots:
+    """How vectors multiply and add fours of bytes.
+
+    Attributes:
+      lanes: sums of a vector.
+      registers: vectors that there are.
+      fused: whether one instruction does it (VNNI), and not products of pairs after widening.
+    """
+
+    lanes: int
+    registers: int
+    fused: bool
+
+    @property
+    def spare(self) -> int:
+        """Registers for other things than sums and columns of B: an element of A, constants, widened halves."""
+        return 2 if self.fused else 5
+
+    def most_rows(self, tiles: int) -> int:
+        """Rows of a tile of so many blocks of columns."""
+        width = tiles * COLUMNS // self.lanes
+        return max(1, min(MAX_ROWS, (self.registers - self.spare - width) // width))
+
+    def cycles(self, block: SumBlock) -> float:
+        """One product a cycle, two loads a cycle, and no sum sooner than its last value."""
+        width = block.column_tiles * COLUMNS // self.lanes
+        if self.fused:
+            return max(block.rows * width, (block.rows + width) / 2, LATENCY)
+        return max(2 * block.rows * width + block.rows + 2 * width, 2 * LATENCY)
+
+    def block(self, rows: int, outer: int, columns: int) -> SumBlock:
+        """The tile of fewest cycles, then of fewest loads."""
+        wide = column_tiles(columns)
+
+        def cost(block: SumBlock) -> tuple[float, float]:
+            count = ceil_div(rows, block.rows) * ceil_div(wide, block.column_tiles)
+            return count * self.cycles(block), count * (block.rows + block.column_tiles)
+
+        most = min(wide, MAX_VECTORS, max(1, self.registers // 8 * self.lanes // COLUMNS))
+        return min((SumBlock(n, 1, v) for v in range(1, most + 1) for n in range(1, min(rows, self.most_rows(v)) + 1)), key=cost)
+
+    def lower(self, block: SumBlock) -> Lower:
+        """Lower tiles where a call says how many rows there are."""
+        return lower_rows(block, self.cycles)
+
+    def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Sums with the products of the fours of two vectors of bytes, those of A unsigned and those of B signed."""
+        if self.fused:
+            return _intrinsic(f"llvm.x86.avx512.vpdpbusd.{self.lanes * 32}", total.type, total, a, b)
+        name = "llvm.x86.avx512.pmaddw.d.512" if self.lanes == COLUMNS else "llvm.x86.avx2.pmadd.wd"
+        for x, y in zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True):
+            total = emit.arith("addi", total, _intrinsic(name, total.type, x, y))
+        return total
+
+
+def _intrinsic(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:
+    segments = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]), "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])}
+    return emit.create("llvm.call_intrinsic", [type_], operands, {"intrin": ir.StringAttr.get(name), **segments})
+
+
+def _halves(fours: ir.Value, shift: str) -> list[ir.Value]:
+    """The even and the odd bytes of a vector, widened to 16 bits by a shift that is arithmetic or not."""
+    words = vectors.bitcast(fours, ir.IntegerType.get_signless(16))
+    eight = emit.number(8, words.type)
+    return [emit.arith(shift, emit.arith("shli", words, eight), eight), emit.arith(shift, words, eight)]
+
+
+def dots_of(target: Target) -> Dots | None:
+    """How a target multiplies bytes; None without AVX2."""
+    if target.has("avx512bw") and target.lanes(32) == COLUMNS:
+        return Dots(COLUMNS, 32, target.has("avx512vnni"))
+    if target.has("avx2"):
+        fused = target.has("avxvnni") or (target.has("avx512vnni") and target.has("avx512vl"))
+        return Dots(COLUMNS // 2, target.num_vector_registers, fused)
+    return None
+
+
+class ByteDots:
+    """Sums in vector registers (see `nest.BlockKernel`)."""
+
+    uses_tiles = False
+
+    def __init__(self, block: SumBlock, dots: Dots, shift: int) -> None:
+        self.block, self.dots, self.shift = block, dots, shift
+        self.parts = COLUMNS // dots.lanes
+        self.sum_type = emit.vector_of(dots.lanes, ir.IntegerType.get_signless(32))
+
+    def _vectors(self, b: ir.Value, columns: Sequence[Index]) -> list[ir.Value]:
+        """Fours of B for the columns of blocks."""
+        size = self.dots.lanes * GROUP
+        return [vectors.load(b, at + part * size, size) for at in columns for part in range(self.parts)]
+
+    def begin(self, b: ir.Value | None = None, heads: Sequence[Index] = ()) -> Values:
+        if not heads:
+            return [emit.zero(self.sum_type)] * (self.block.rows * self.block.column_tiles * self.parts)
+        return [vectors.bitcast(v, self.sum_type.element_type) for v in self._vectors(b, heads)] * self.block.rows
+
+    def step(self, a: ir.Value, rows: Sequence[Index], stride: Size, b: ir.Value, columns: Sequence[Index], sums: Values) -> Values:
+        right = self._vectors(b, columns)
+        left = [self._four(a, at + row * stride) for at in rows for row in range(self.block.rows)]
+        return [self.dots.add(total, x, y) for (x, y), total in zip(((x, y) for x in left for y in right), sums, strict=True)]
+
+    def _four(self, buffer: ir.Value, at: Index) -> ir.Value:
+        """Four elements of A for all lanes, unsigned."""
+        i32, i8 = self.sum_type.element_type, buffer.type.element_type
+        bits = vectors.bitcast(vectors.load(buffer, at, GROUP), i32)
+        fours = vectors.bitcast(emit.create("vector.broadcast", [self.sum_type], [bits]), i8)
+        return emit.arith("xori", fours, emit.number(-SHIFT, fours.type)) if self.shift else fours
+
+    def end(self, sums: Values, scratch: ir.Value) -> None:
+        for number, total in enumerate(sums):
+            vectors.store(total, scratch, Index(number * self.dots.lanes))

@@ -1,0 +1,40 @@
+"""Moves of elements that the copies of operands have in common."""
+
+from collections.abc import Iterable, Iterator
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Size
+
+LANES = 32
+"""Elements that are moved at a time: 64 bytes of bf16."""
+TASKS = 16
+"""Iterations that the parallel loop of a copy should have at least."""
+
+
+def set_zeros(buffer: ir.Value, start: Index, count: Size, evaluator: Evaluator, value: float | int = 0) -> None:
+    """Sets `count` elements to 0, or to another value."""
+    element = buffer.type.element_type
+    if not isinstance(count, int):
+        loop = Var(0, count - 1)
+        with nest.serial([loop], evaluator):
+            evaluator.store(emit.number(value, element), buffer, start + Index.of(loop))
+        return
+    wide = count // LANES
+    if wide:
+        zero = emit.number(value, emit.vector_of(LANES, element))
+        loop = Var(0, wide - 1)
+        with nest.serial([loop], evaluator):
+            vectors.store(zero, buffer, start + Index.of(loop) * LANES)
+    for at, lanes in vectors.pieces(count - wide * LANES, LANES):
+        vectors.store(emit.number(value, emit.vector_of(lanes, element)), buffer, start + (wide * LANES + at))
+
+
+def transposed_pairs(columns: Iterable[ir.Value]) -> Iterator[ir.Value]:
+    """The transpose of n vectors of n pairs, which are asked for one by one: vectors of the first pairs, of the second pairs, ..."""
+    i32, bf16 = ir.IntegerType.get_signless(32), ir.BF16Type.get()
+    for row in vectors.transpose([vectors.bitcast(column, i32) for column in columns]):
+        yield vectors.bitcast(row, bf16)

@@ -1,0 +1,200 @@
+"""What all loop nests around a contraction's tiles share: the function, where B is read from, loops over tasks and panels."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import reduce
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import COLUMN, LEFT, Columns, Point, Steps, along_columns, element
+from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource, Plan, element_bytes, has_contiguous_columns
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import column_vectors
+from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
+from relayc.pipelines.targets.cpu.strategies.loops.strategy import fill
+from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.tir.strategy.packing import Packing
+from relayc.pipelines.tir.strategy.scheduled import KernelFunction, Scheduled, kernel_function
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.buffers import LINE, flat, view
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Size, maximum
+
+
+def emit_first(nests: Sequence["ContractionNest"]) -> Scheduled:
+    """A function that runs the first of several loop nests that are for the number of rows of a call; the last ones are for any number."""
+    last = nests[-1]
+    memory = reduce(maximum, (one.workspace_bytes for one in nests))
+    packings = last.packings()
+    with kernel_function(last.plan.kernel, packings, memory) as body:
+        _emit_in(nests, body)
+    return Scheduled(body.function, packings, memory, turns=last.plan.turns)
+
+
+def _emit_in(nests: Sequence["ContractionNest"], body: KernelFunction) -> None:
+    first, *rest = nests
+    if first.most_rows is None:
+        first.emit_in(body)
+        return
+    beyond_one = emit.arith("subi", emit.index_constant(first.plan.rows), emit.index_constant(1))
+    is_few = emit.compare("ult", beyond_one, emit.index_constant(first.most_rows))
+    nest.when(is_few, body.evaluator, lambda: first.emit_in(body), lambda: _emit_in(rest, body))
+
+
+class ContractionNest(ABC):
+    """Emits the kernel of one contraction; `_loops` of the subclasses emits the loops.
+
+    Attributes:
+      copied_bytes: memory for what the kernel copies, after a padded A.
+      most_rows: what the loops are for where only a call knows the number of rows: at least one and at most so many; None for any number.
+    """
+
+    evaluator: Evaluator
+
+    def __init__(self, plan: Plan, copied_bytes: Size, most_rows: int | None = None) -> None:
+        self.most_rows = most_rows
+        self.plan, self.c, self.tile, self.copied_bytes = plan, plan.contraction, plan.tile, copied_bytes
+        self.line = LINE // element_bytes(self.c.b.node)
+
+    @property
+    def workspace_bytes(self) -> Size:
+        """Memory that the kernel works with."""
+        return self.plan.padded_bytes + self.copied_bytes
+
+    def emit_in(self, body: KernelFunction) -> None:
+        """The code in a function with the arguments and the memory that it asks for."""
+        self.evaluator = body.evaluator
+        packed = flat(body.arguments[self.c.b.node.position]) if self.plan.b is OperandSource.PARAMETER else None
+        if body.workspace is not None and self.plan.pads:
+            self._pad(body.workspace)
+        self._loops(body, packed)
+
+    @abstractmethod
+    def _loops(self, body: KernelFunction, packed: ir.Value | None) -> None:
+        """Emits the loops; `packed` is B packed in panels, where it is a parameter."""
+
+    def _pad(self, workspace: ir.Value) -> None:
+        """Writes a padded A to the beginning of the workspace, from where tiles read it."""
+        node = self.c.a.node
+        buffer = view(workspace, 0, node.size, node.element)
+        fill(node, self.evaluator, LoopParameters(vector_bytes=self.tile.lanes * element_bytes(self.c.node)), buffer)
+        self.evaluator.bind(node, buffer)
+
+    def _copies(self, body: KernelFunction, type_: ir.Type) -> ir.Value:
+        """The memory for what the kernel copies."""
+        assert body.workspace is not None
+        return view(body.workspace, self.plan.padded_bytes, self.copied_bytes * 8 // type_.width, type_)
+
+    def packings(self) -> dict[int, Packing]:
+        """Of the kernel's arguments, by position."""
+        return {self.c.b.node.position: self._panels_packing()} if self.plan.b is OperandSource.PARAMETER else {}
+
+    def _panels_packing(self) -> Packing:
+        c = self.c
+        loops = [(v, v.extent) for v in (*c.batch, c.column, *c.reduction)]
+        loops[len(c.batch)] = (c.column, c.column_extent)
+        shape = (*(v.extent for v in c.batch), self.plan.panels, *(v.extent for v in c.reduction), self.tile.width)
+        return Packing.reading("columns", c.b.node.shape, c.b.indices, loops, shape, batch=len(c.batch))
+
+    def _panel_start(self, panel: Index, point: Point) -> Index:
+        """First element of a panel where all of them are packed one after the other, batch by batch."""
+        return (self.c.batch_at(point) * self.plan.panels + panel) * self.plan.panel_size
+
+    def _tasks(
+        self,
+        loops: Sequence[MergedLoop],
+        body: Callable[[Point], None],
+        begin: Callable[[], None] = lambda: None,
+        work: Size | None = None,
+    ) -> None:
+        """Independent iterations, in one parallel loop where the work (by default that of the kernel) is worth it; `begin` is emitted first
+        in each thread's code."""
+        live = [loop for loop in loops if loop.extent != 1]
+        variables = [Var(0, loop.extent - 1, name="p") for loop in live]
+        point = {m: Index() for loop in loops for m in loop.members}
+        point.update((loop.var, Index.of(v)) for loop, v in zip(live, variables, strict=True))
+        nest.tasks(
+            variables,
+            self.evaluator,
+            self.plan.is_parallel,
+            lambda: body(point),
+            begin,
+            self.plan.work if work is None else work,
+            self.plan.grain,
+        )
+
+    def _panel_code(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
+        """Emits `code(panel, its vectors, point)`: full panels and the narrower last one are told apart here."""
+        width = self.tile.width
+        if not isinstance(self.c.column_extent, int):
+            self._panel_code_of_call(panel, point, code)
+            return
+        full, rest = divmod(self.c.column_extent, width)
+
+        def emit_for(at: Index, columns: int) -> None:
+            found = column_vectors(columns, self.tile.lanes, self.plan.masks_columns)
+            left: Point = {LEFT: Index(columns)} if sum(lanes for _, lanes in found) != columns else {}
+            with self.evaluator.scope():
+                code(at, found, {**point, COLUMN: at * width, **left})
+
+        if not rest:
+            emit_for(panel, width)
+        elif not full:
+            emit_for(Index(), rest)
+        else:
+            whole = Index.of(Var(0, full - 1, emit.materialize(panel)))
+            nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), rest))
+
+    def _panel_code_of_call(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
+        """The same where only a call knows how many columns there are: whole panels, and those of a vector."""
+        full, lanes, width = self.plan.whole_panels, self.tile.lanes, self.tile.width
+
+        def whole() -> None:
+            at = Index.of(Var(0, full - 1, emit.materialize(panel)))
+            code(at, vectors.pieces(width, lanes), {**point, COLUMN: at * width})
+
+        def vector() -> None:
+            number = Var(0, self.plan.panels - full - 1, emit.materialize(panel - full))
+            column = Index.of(number) * lanes + full * width
+            code(panel, [(0, lanes)], {**point, COLUMN: column, LEFT: column * -1 + self.c.column_extent})
+
+        nest.when(emit.below(panel, full), self.evaluator, whole, vector)
+
+    def _pack_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
+        """Copies one step of a panel of B to `at` in a buffer; `point` says which."""
+        c = self.c
+        if LEFT in point:
+            self._pack_some_columns(columns, point, buffer, at)
+            return
+        for start, lanes in columns:
+            with self.evaluator.along(lanes) as lane:
+                along = lane + start
+                value = element(c.b, {**point, **c.column_point(point[COLUMN] + along)}, self.evaluator)
+                self.evaluator.store(value, buffer, at + along)
+
+    def _pack_some_columns(self, columns: Columns, point: Point, buffer: ir.Value, at: Index) -> None:
+        """The same where a vector may have fewer columns: 0 or other columns stand in its other lanes."""
+        c, last = self.c, self.c.column_extent - 1
+        for start, lanes in columns:
+            if has_contiguous_columns(c):
+                with along_columns(self.evaluator, point, start, lanes) as lane:
+                    value = element(c.b, {**point, **c.column_point(point[COLUMN] + lane + start)}, self.evaluator)
+            else:
+                with self.evaluator.lanes(lanes) as var:
+                    wanted = self.evaluator.index_value(point[COLUMN] + start + var)
+                    found = emit.arith("minsi", wanted, emit.broadcast(emit.index_constant(last), lanes))
+                    value = element(c.b, {**point, **c.column_point(self.evaluator.opaque(found, 0, last))}, self.evaluator)
+            with self.evaluator.along(lanes) as lane:
+                self.evaluator.store(value, buffer, at + lane + start)
+
+    def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps | None = None) -> None:
+        """Loops over the steps of the reduction; `steps` bounds those of some loops."""
+        with ExitStack() as loops:
+            for loop in self.c.reduction:
+                var = Var(0, loop.high, name=loop.name)
+                low, high = (steps or {}).get(loop, (0, loop.extent))
+                loops.enter_context(emit.for_loop(low, high, 1, var))
+                loops.enter_context(self.evaluator.scope())
+                point = {**point, loop: Index.of(var)}
+            code(point)

@@ -1,0 +1,111 @@
+"""The copy of A, in the order in which tiles read it."""
+
+from collections.abc import Callable, Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import TILE, Point, RowCopy, element
+from relayc.pipelines.targets.cpu.strategies.contraction.plan import Plan
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile
+from relayc.pipelines.te.read.contraction import Contraction
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Size, ceil_div
+
+
+def pack_rows(plan: Plan, evaluator: Evaluator, rows: Sequence[Point], out: ir.Value) -> None:
+    """Copies the rows of a tile, side by side for each step; contiguous rows by transposing blocks in registers."""
+    c, tile = plan.contraction, plan.tile
+    base = tile_offset(c, tile, rows[0])
+    _each_outer_step(c, evaluator, rows, lambda points: _pack_steps(c, evaluator, points, c.reduction[-1], tile.lanes, base, out))
+
+
+def row_copy(plan: Plan, buffer: ir.Value) -> RowCopy:
+    """How tiles read the copy, or a parameter of the layout of one: those of lower height only where it has whole rows."""
+    c, tile = plan.contraction, plan.tile
+
+    def in_tile(points: Sequence[Point], row: int) -> Index | None:
+        if TILE not in points[0]:
+            return None
+        return tile_offset(c, tile, points[0]) + c.step(points[0]) * tile.rows + row
+
+    def in_row(points: Sequence[Point], row: int) -> Index:
+        return copied_at(plan, points[row])
+
+    return RowCopy(buffer, in_row if plan.copies_whole_rows else in_tile)
+
+
+def tile_offset(contraction: Contraction, tile: RegisterTile, point: Point) -> Index:
+    """Where a row tile begins in a copy tile by tile: one after the other, batch by batch."""
+    count = ceil_div(contraction.rows[-1].extent, tile.rows)
+    return (contraction.batch_at(point) * count + point[TILE]) * (tile.rows * contraction.depth)
+
+
+def copy_row(plan: Plan, evaluator: Evaluator, row: Point, out: ir.Value) -> None:
+    """Copies a row as a whole, to where `copied_at` says."""
+    c, last = plan.contraction, plan.contraction.reduction[-1]
+
+    def steps(points: Sequence[Point]) -> None:
+        (point,) = points
+        base = copied_at(plan, {**row, **{v: point[v] for v in c.reduction[:-1]}})
+
+        def some(lanes: int, low: Size, high: Size) -> None:
+            var = Var(0, last.high, step=lanes, name="k")
+            with emit.for_loop(low, high, lanes, var), evaluator.along(lanes) as lane:
+                evaluator.store(element(c.a, {**point, last: Index.of(var) + lane}, evaluator), out, base + var + lane)
+
+        whole = last.extent // plan.tile.lanes * plan.tile.lanes
+        some(plan.tile.lanes, 0, whole)
+        if whole != last.extent:
+            some(1, whole, last.extent)
+
+    _each_outer_step(c, evaluator, [row], steps)
+
+
+def copied_at(plan: Plan, point: Point) -> Index:
+    """Where the element of A for a point is in a copy of whole rows."""
+    c = plan.contraction
+    return (c.batch_at(point) * plan.rows + point[c.rows[-1].var]) * plan.row_pitch + c.step(point)
+
+
+def _each_outer_step(c: Contraction, evaluator: Evaluator, rows: Sequence[Point], code: Callable[[Sequence[Point]], None]) -> None:
+    """Emits `code(points)` of rows for each step of all reduction loops but the innermost."""
+    points = [_split_row(c, evaluator, row) for row in rows]
+    variables = [Var(0, v.high, name=v.name) for v in c.reduction[:-1]]
+    with nest.serial(variables, evaluator):
+        steps = {v: Index.of(var) for v, var in zip(c.reduction, variables, strict=False)}
+        code([{**p, **steps} for p in points])
+
+
+def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> Point:
+    """A point whose row is split among the loops in which A walks its rows."""
+    loops = contraction.row_loops
+    if not loops:
+        return point
+    rest, found = point[loops[-1]], dict(point)
+    for v in reversed(loops[1:]):
+        found[v] = evaluator.divide(rest, v.extent, "remainder")
+        rest = evaluator.divide(rest, v.extent, "quotient")
+    return {**found, loops[0]: rest}
+
+
+def _pack_steps(c: Contraction, evaluator: Evaluator, points: Sequence[Point], last: Var, lanes: int, base: Index, out: ir.Value) -> None:
+    """Copies what rows hold along the innermost reduction loop: whole vectors as far as they go, then one by one."""
+    whole: Size = last.extent // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
+
+    def read(point: Point, at: Index) -> ir.Value:
+        return element(c.a, {**point, last: at}, evaluator)
+
+    if whole != 0:
+        var = Var(0, last.high, step=lanes, name="k")
+        with emit.for_loop(0, whole, lanes, var), evaluator.lanes(lanes) as lane:
+            rows = [read(p, Index.of(var) + lane) for p in points]
+            place = base + c.step({**points[0], last: Index.of(var)}) * len(points)
+            vectors.store_across(rows, out, place, len(points), lanes)
+    if whole != last.extent:
+        var = Var(whole, last.high, name="k")
+        with emit.for_loop(whole, last.extent, 1, var), evaluator.scope():
+            for i, p in enumerate(points):
+                place = base + c.step({**p, last: Index.of(var)}) * len(points) + i
+                evaluator.store(read(p, Index.of(var)), out, place)

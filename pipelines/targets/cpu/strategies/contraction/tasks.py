@@ -1,0 +1,222 @@
+"""Tasks of a contraction without paddings: blocks of rows times blocks of panels, and the tiles of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.contraction.across import stores_across
+from relayc.pipelines.targets.cpu.strategies.contraction.cover import FAR_LIMIT, LIMIT, LOOP_LIMIT, MOST_LEFT, SLOT, Cover, Heights, heights
+from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import TILE, Point, rows_from
+from relayc.pipelines.targets.cpu.strategies.contraction.nest import ContractionNest
+from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource, Plan
+from relayc.pipelines.targets.cpu.strategies.contraction.row_table import with_place, write_place
+from relayc.pipelines.targets.cpu.strategies.contraction.rows import copy_row, pack_rows
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import Blocking
+from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.tir.strategy.packing import Packing
+from relayc.pipelines.tir.strategy.turns import is_repeated
+from relayc.pipelines.tir.values import nest
+from relayc.symbolic import Size, ceil_div, maximum, minimum
+
+
+@dataclass(frozen=True)
+class Task:
+    """A block of rows times a block of panels.
+
+    Attributes:
+      first, end, is_last: where a call says how many rows there are, the whole tiles of the block, and whether what is left is its too.
+    """
+
+    panels: Index
+    rows: Index
+    point: Point
+    first: Index = field(default_factory=Index)
+    end: Index = field(default_factory=Index)
+    is_last: ir.Value | None = None
+
+
+class TaskNest(ContractionNest):
+    """Tasks are blocks of rows times blocks of panels; subclasses say what a task does.
+
+    Attributes:
+      way: the order in which the panels of a task are visited, where they turn (see tir.strategy.turns).
+      table: where each row of A begins, where nothing else says so.
+      is_covered: whether only a call knows the number of rows, so that tiles of several heights cover them.
+      finishes_across: whether sums wait in memory for an epilogue across several rows.
+    """
+
+    way: ir.Value | None
+    cover: Cover
+    finishes_across: bool
+
+    def __init__(self, plan: Plan, blocks: Blocking, most_rows: int | None = None) -> None:
+        super().__init__(plan, plan.copied_bytes, most_rows)
+        self.blocks = blocks
+        self.table: ir.Value | None = None
+        self.row_var = self.c.rows[-1].var if self.c.rows else None
+        self.is_covered = not isinstance(plan.rows, int)
+
+    @property
+    def panel_blocks(self) -> Size:
+        """Blocks of panels."""
+        return ceil_div(self.plan.panels, self.blocks.panels)
+
+    @cached_property
+    def _row_blocks(self) -> tuple[Size, Size]:
+        """Blocks of rows, and tiles of each. Where a call says how many rows there are, blocks are as even as they can be, and as many as
+        threads have work with."""
+        c, plan, most = self.c, self.plan, self.blocks.tiles
+        blocks = ceil_div(plan.row_tiles, most)
+        if not self.is_covered:
+            return blocks, most
+        others = c.batches * self.panel_blocks * prod(loop.extent for loop in c.rows[:-1])
+        blocks = maximum(blocks, minimum(plan.row_tiles, ceil_div(plan.tasks, maximum(others, 1))))
+        return blocks, ceil_div(plan.row_tiles, maximum(blocks, 1))
+
+    def packings(self) -> dict[int, Packing]:
+        rows = {self.c.a.node.position: self._rows_packing()} if self.plan.a is OperandSource.PARAMETER else {}
+        return {**super().packings(), **rows}
+
+    def _rows_packing(self) -> Packing:
+        c = self.c
+        assert self.row_var is not None
+        loops = [(v, v.extent) for v in (*c.batch, self.row_var, *c.reduction)]
+        loops[len(c.batch)] = (self.row_var, self.plan.rows)
+        shape = (*(v.extent for v in c.batch), self.plan.row_tiles * self.tile.rows, *(v.extent for v in c.reduction))
+        return Packing.reading("rows", c.a.node.shape, c.a.indices, loops, shape, batch=len(c.batch), rows=self.tile.rows)
+
+    def _copy_rows(self, rows: ir.Value) -> None:
+        """The copy of A to `rows`, as a whole before all tiles."""
+        c, plan = self.c, self.plan
+        batch = [MergedLoop([v], v.extent) for v in c.batch]
+        if plan.copies_whole_rows:
+            row = c.rows[-1]
+            self._tasks([*batch, row], lambda point: copy_row(plan, self.evaluator, point, rows), work=plan.copied_rows)
+            return
+        tile = Var(0, plan.row_tiles - 1, name="tile")
+
+        def code(point: Point) -> None:
+            number = point[tile]
+            start = self._start(number * self.tile.rows, self.tile.rows)
+            pack_rows(plan, self.evaluator, self._points(start, self.tile.rows, {**point, TILE: number}), rows)
+
+        self._tasks([*batch, MergedLoop([tile], plan.row_tiles)], code)
+
+    def _write_table(self, table: ir.Value) -> None:
+        """Writes where each row of A begins, as a whole before all tiles: they would have to divide to find out."""
+        c = self.c
+        *outer, last = c.row_loops
+
+        def code(point: Point) -> None:
+            var = Var(0, last.high, name=last.name)
+            with nest.serial([var], self.evaluator):
+                write_place(c, self.evaluator, {**point, last: Index.of(var)}, table)
+
+        self._tasks([MergedLoop([v], v.extent) for v in outer], code, work=self.plan.rows)
+
+    def _start(self, slot: Index, rows: int) -> Index:
+        """The row at which a tile begins, of the slot where it begins: the last tile of all starts early rather than being shorter."""
+        return self.cover.start(slot, rows) if self.is_covered else emit.at_most(slot, self.plan.rows - rows)
+
+    def _points(self, start: Index, rows: int, point: Point) -> list[Point]:
+        """Points of the rows of a tile."""
+        points = self.cover.points(self.row_var, start, rows, point) if self.is_covered else rows_from(self.row_var, start, rows, point)
+        return points if self.table is None else [with_place(self.c, self.evaluator, p, self.table) for p in points]
+
+    def _most_slots(self) -> int:
+        """Rows of the tiles of a task, at most."""
+        return self.blocks.tiles * self.tile.rows + (self._heights.most_left if self.is_covered else 0)
+
+    @property
+    def _heights(self) -> Heights:
+        """Of the tiles, where a call says how many rows there are."""
+        return heights(self.tile, self.finishes_across or not stores_across(self.c), self._limit, self.plan.waits)
+
+    @property
+    def _limit(self) -> float:
+        if is_repeated(self.plan.kernel):
+            return LOOP_LIMIT
+        return FAR_LIMIT if self.plan.is_far else LIMIT
+
+    def _task(self, panels: Index, block: Index, point: Point) -> Task:
+        if not self.is_covered:
+            return Task(panels, block, point)
+        first = self._at_most(block * self._row_blocks[1], self.cover.full)
+        end = self._at_most(first + self._row_blocks[1], self.cover.full)
+        is_last = emit.compare("eq", emit.materialize(block), emit.index_constant(self._row_blocks[0] - 1))
+        return Task(panels, block, point, first, end, is_last)
+
+    def _at_most(self, index: Index, limit: Index) -> Index:
+        """The smaller of two numbers of tiles."""
+        value = emit.arith("minsi", emit.materialize(index), emit.materialize(limit))
+        return Index.of(Var(0, limit.bounds()[1], value, name="bound"))
+
+    def _each_panel(self, task: Task, code: Callable[[Index], None]) -> None:
+        """A loop over the panels of a task."""
+        count = self.blocks.panels
+        first = task.panels * count
+        if count == 1:
+            code(first)
+            return
+        whole = self.panel_blocks * count == self.plan.panels
+        end = first + count if whole else emit.at_most(first + count, self.plan.panels)
+        low, high = emit.materialize(first), emit.materialize(end)
+        var = Var(0, self.plan.panels - 1, name="panel")
+        with emit.for_loop(low, high, 1, var), self.evaluator.scope():
+            code(Index.of(var) if self.way is None else self._other_way(var, low, high))
+
+    def _other_way(self, panel: Var, low: ir.Value, high: ir.Value) -> Index:
+        """The panel in the place of one of a task from `low` to `high`, where the kernel may go backwards."""
+        assert self.way is not None
+        last = emit.arith("subi", emit.arith("addi", low, high), emit.index_constant(1))
+        mirrored = emit.arith("subi", last, emit.materialize(Index.of(panel)))
+        backwards = emit.compare("ne", self.way, emit.index_constant(0))
+        return Index.of(Var(0, panel.high, emit.select(backwards, mirrored, emit.materialize(Index.of(panel))), name="panel"))
+
+    def _tiles(self, task: Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
+        """Emits `code(first row, rows, point)` for the tiles of a task; the last tile of all starts early rather than being shorter."""
+        if self.is_covered:
+            self._covering_tiles(task, point, code)
+            return
+        count, most = self.blocks.tiles, self.plan.row_tiles
+        first = task.rows * count
+        end = first + count if most % count == 0 else emit.at_most(first + count, most)
+
+        def one(number: Index) -> None:
+            code(self._start(number * self.tile.rows, self.tile.rows), self.tile.rows, {**point, TILE: number})
+
+        if count == 1:
+            one(first)
+            return
+        var = Var(0, most - 1, name="t")
+        with emit.for_loop(emit.materialize(first), emit.materialize(end), 1, var), self.evaluator.scope():
+            one(Index.of(var))
+
+    def _covering_tiles(self, task: Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
+        """The tiles of a task where a call says how many there are: whole ones, and what is left by the last task of a panel."""
+        height = self.tile.rows
+        var = Var(0, task.end.bounds()[1], name="t")
+        with emit.for_loop(emit.materialize(task.first), emit.materialize(task.end), 1, var), self.evaluator.scope():
+            slot = Index.of(var) * height
+            code(self._start(slot, height), height, {**point, TILE: Index.of(var), SLOT: slot})
+        assert task.is_last is not None
+        for low in self.cover.low:
+            var = Var(0, MOST_LEFT - 1, name="low")
+            count = emit.select(task.is_last, low.count, emit.index_constant(0))
+            with emit.for_loop(emit.index_constant(0), count, 1, var), self.evaluator.scope():
+                slot = low.first + Index.of(var) * low.height
+                code(self._start(slot, low.height), low.height, {**point, SLOT: slot})
+
+    def _end(self, task: Task) -> ir.Value:
+        """One after the last row of a task."""
+        assert task.is_last is not None
+        last = emit.index_constant(self.plan.rows)
+        return emit.select(task.is_last, last, emit.arith("minsi", emit.materialize(task.end * self.tile.rows), last))
+
+    def _tile_number(self, task: Task, point: Point) -> Index:
+        """The number of a tile among those of its task."""
+        return point[TILE] - task.rows * self.blocks.tiles

@@ -1,0 +1,204 @@
+"""The strategy table of the CPU: what kernels are offered to, in which order, and the numbers that can be set.
+
+Defaults are those of the strategies themselves, mostly of a model of the core and its caches.
+"""
+
+from relayc.pipelines.targets.cpu.strategies import dense_blocks, tile_transform
+from relayc.pipelines.targets.cpu.strategies.attention import columns as attention_columns
+from relayc.pipelines.targets.cpu.strategies.attention import rows as attention_rows
+from relayc.pipelines.targets.cpu.strategies.attention import tiles as attention_tiles
+from relayc.pipelines.targets.cpu.strategies.attention.kernel import PARALLEL_GRAIN
+from relayc.pipelines.targets.cpu.strategies.bf16 import amx, dot, integers
+from relayc.pipelines.targets.cpu.strategies.bf16.nest import GRAIN
+from relayc.pipelines.targets.cpu.strategies.contraction import inner_products
+from relayc.pipelines.targets.cpu.strategies.contraction import strategy as contraction
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_TASKS
+from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
+from relayc.pipelines.targets.cpu.strategies.loops.strategy import schedule_loops
+from relayc.pipelines.targets.cpu.strategies.rows import schedule_rows
+from relayc.pipelines.targets.cpu.strategies.windows import channels, columns
+from relayc.pipelines.tir.strategy.table import Entry, Parameter, declare_options
+
+_TILES = (
+    Parameter("rows", "fewest cycles", "rows of a tile of sums in registers", 64),
+    Parameter("vectors", "fewest cycles", "vectors of columns of a tile", 8),
+    Parameter("block_tiles", "the caches", "row tiles of a task, where nothing is padded"),
+    Parameter("block_panels", "the caches", "panels of columns of a task, each as wide as a tile"),
+    Parameter("chunk", "the caches", "steps of the outermost reduction loop between visits of the sums"),
+    Parameter("grain", CONTRACTION_GRAIN, "multiply-adds from which a kernel is parallel"),
+)
+_TASKS = Parameter("tasks", PARALLEL_TASKS, "iterations that the parallel loop of a padded convolution should have")
+_BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is parallel")
+_WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
+
+_ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
+
+_LOOP_PARAMETERS = (
+    Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
+    Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
+    Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
+)
+
+TABLE = (
+    Entry(
+        "attention_tiles",
+        attention_tiles.schedule_attention_tiles,
+        "attention",
+        f"several queries for each key, heads of whole tiles, at most {attention_tiles.MAX_BYTES >> 20} MiB of buffers",
+        "bf16, summed in f32",
+        (Parameter("tasks", attention_tiles.TASKS, "tasks that there should be"), _ATTENTION_GRAIN),
+        ("amx-tile", "amx-bf16"),
+    ),
+    Entry(
+        "attention_columns",
+        attention_columns.schedule_attention_columns,
+        "attention",
+        "several queries for each key",
+        "f16, bf16, f32, f64",
+        (
+            Parameter("height", "the registers", "keys, or elements of a head, whose sums stay in registers", 32),
+            Parameter("strips", "half the first-level cache", "strips of `height` keys of a block", 64),
+            Parameter("tiles", f"{attention_columns.MAX_TILE_BYTES >> 10} KiB", "tiles of queries of a task", 16),
+            _ATTENTION_GRAIN,
+        ),
+    ),
+    Entry(
+        "attention_rows",
+        attention_rows.schedule_attention_rows,
+        "attention",
+        "few queries for each key, as in decoding",
+        "f16, bf16, f32, f64",
+        (
+            Parameter("keys", f"{attention_rows.BLOCK_BYTES >> 10} KiB of scores", "keys of a block", 1 << 16),
+            Parameter("sums", "half the registers", "vectors of the context that stay in registers", 64),
+            _ATTENTION_GRAIN,
+        ),
+    ),
+    Entry(
+        "dense_blocks",
+        dense_blocks.schedule_dense_blocks,
+        "dense_blocks and what follows elementwise",
+        "any",
+        "weights of 2, 4 or 8 bits, summed in f32",
+        (
+            Parameter("vectors", "4", "vectors of columns of a tile", 8),
+            Parameter("rows", "the registers", "rows of a tile, where weights lie in a buffer as floats", 16),
+            Parameter("task_rows", "192", "rows for which weights become floats once", 1 << 10),
+            Parameter("depth", "two thirds of the first-level cache", "of the weights in the buffer, as whole blocks", 1 << 10),
+            Parameter("grain", dense_blocks.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel"),
+        ),
+    ),
+    Entry(
+        "amx",
+        amx.schedule_amx,
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "where tiles need fewer cycles than vectors",
+        "bf16, summed in f32",
+        (_BF16_GRAIN,),
+        ("amx-tile", "amx-bf16"),
+    ),
+    Entry(
+        "dot",
+        dot.schedule_dot,
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "where pairs need fewer cycles than f32 vectors",
+        "bf16, summed in f32",
+        (_BF16_GRAIN,),
+        ("avx512bf16",),
+    ),
+    Entry(
+        "int8_tiles",
+        integers.schedule_int8_tiles,
+        "dense, matmul, conv and what follows elementwise",
+        "where tiles need fewer cycles than vectors; a parameter on one side",
+        "8-bit integers by signed ones, summed in 32 bits",
+        (_BF16_GRAIN,),
+        ("amx-tile", "amx-int8"),
+    ),
+    Entry(
+        "int8_dots",
+        integers.schedule_int8_dots,
+        "dense, matmul, conv and what follows elementwise",
+        "a parameter on one side",
+        "8-bit integers by signed ones, summed in 32 bits",
+        (_BF16_GRAIN,),
+        ("avx2",),
+    ),
+    Entry(
+        "inner_products",
+        inner_products.schedule_inner_products,
+        "dense, matmul, batch_matmul and what follows elementwise",
+        f"an operand of up to {inner_products.MOST_ROWS} rows and one that is no parameter, contiguous along the depth, or gathered so",
+        "all of 16 bits or more (sums)",
+        (
+            Parameter("sums", "half the registers", "vectors of sums of a tile", 64),
+            Parameter("columns", str(inner_products.TILE_COLUMNS), "columns of a tile, at most", inner_products.TILE_COLUMNS),
+            Parameter("block", inner_products.BLOCK, "columns of a task", inner_products.MOST_BLOCK),
+            *_TILES,
+            _TASKS,
+        ),
+    ),
+    Entry(
+        "contraction",
+        contraction.schedule_contraction,
+        "dense, matmul, batch_matmul, conv and what follows elementwise",
+        "2 columns or more",
+        "all of 16 bits or more (sums)",
+        (*_TILES, _TASKS),
+    ),
+    Entry(
+        "window_channels",
+        channels.schedule_window_channels,
+        "depthwise conv, pooling",
+        "channels innermost",
+        "all of 8 bits or more",
+        (
+            Parameter("columns", "half the registers", "output columns of a tile", 64),
+            Parameter("vectors", "a cache line", "neighbouring vectors of channels of a tile", 8),
+            Parameter("unrolled", _CHANNELS.unrolled, "operations of a tile up to which rows of taps are unrolled", 4096),
+            Parameter("grain", _CHANNELS.grain, "window elements from which a kernel is parallel"),
+            Parameter("tasks", _CHANNELS.tasks, "iterations that the parallel loop should have"),
+        ),
+    ),
+    Entry(
+        "tile_transform",
+        tile_transform.schedule_tile_transform,
+        "winograd_input_transform, winograd_output_transform",
+        "innermost extent of whole vectors",
+        "f32",
+        (Parameter("grain", tile_transform.PARALLEL_GRAIN, "elements written from which a kernel is parallel"),),
+    ),
+    Entry(
+        "window_columns",
+        columns.schedule_window_columns,
+        "depthwise conv, pooling",
+        f"overlapping windows along 4 contiguous columns or more, at most {columns.MAX_TAPS} taps, strides up to {columns.MAX_STRIDE}",
+        "all of 8 bits or more",
+        (
+            Parameter("accumulators", "half the registers", "vectors of sums of a tile", 64),
+            Parameter("buffer_bytes", _WINDOW.buffer_bytes, "bytes of input rows that a task copies", columns.MAX_BUFFER_BYTES),
+            Parameter("unrolled", _WINDOW.unrolled, "operations up to which the taps of a tile are unrolled", 4096),
+            Parameter("grain", _WINDOW.grain, "window elements from which a kernel is parallel"),
+        ),
+    ),
+    Entry(
+        "loops",
+        schedule_loops,
+        "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
+        "any",
+        "any",
+        _LOOP_PARAMETERS,
+    ),
+    Entry(
+        "rows",
+        schedule_rows,
+        "elementwise, reductions, softmax, norms, gathers: by primitives",
+        "not made of pieces, nor read across its rows; asked only where it is named: as fast as loops, but scheduled in 1.8 times the time",
+        "any",
+        _LOOP_PARAMETERS,
+    ),
+)
+"""Asked from the first to the last."""
+
+declare_options(TABLE)

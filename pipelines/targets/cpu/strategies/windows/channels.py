@@ -1,0 +1,328 @@
+"""The strategy for windows that slide beside contiguous channels: depthwise convolutions and poolings in NCHWc or channels last.
+
+Lanes run along the channels, so every tap of every column is a vector as it lies in memory, whatever the stride. A tile is a run of output
+columns of one row whose accumulators stay in registers over the taps; an input vector is loaded once for all columns of the tile that use
+it in a row of taps, and the epilogue is evaluated on the accumulators. Weights come packed with the channels of a vector side by side.
+
+Paddings cost nothing: rows of taps get bounds that depend on the output row, and at the ends of a row tiles leave out what lies outside.
+Where only a call knows how long rows are, the tiles at their ends ask it, those between do not; rows that are shorter than a few tiles have
+smaller ones (see `SymbolicColumns`).
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir, scf
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
+from relayc.pipelines.targets.cpu.strategies.windows.tasks import Bounds, Point, run_bounds, run_length
+from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.te.read.window import number
+from relayc.pipelines.te.read.window_channels import ChannelWindow, match
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.tir.strategy.tuning import Tuning, grains, part_sizes, powers_of_two
+from relayc.pipelines.tir.strategy.window_weights import find_weights
+from relayc.pipelines.tir.values import nest
+from relayc.pipelines.tir.values.buffers import LINE
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.pipelines.tir.values.windows import store_result
+from relayc.symbolic import bounds, ceil_div, guess, proves
+
+Columns = Callable[[EmitTile], None]
+"""Covers an output row with tiles."""
+Channels = Sequence[tuple[Index, Index]]
+"""Vectors of channels: the number of each, and the index of its channels."""
+
+
+@dataclass(frozen=True)
+class ChannelParameters:
+    """Tunable numbers.
+
+    Attributes:
+      lanes: elements of a vector.
+      columns: output columns of a tile, at most.
+      vectors: neighbouring vectors of channels of a tile, where there are several.
+      grain: window elements in all below which the kernel stays on one thread.
+      tasks: iterations that the parallel loop should have at least, so that threads get equal shares.
+      unrolled: operations of a tile up to which rows of taps are unrolled where nothing pads them; beyond, they are a loop.
+    """
+
+    lanes: int
+    columns: int = 8
+    vectors: int = 1
+    grain: int = 1 << 16
+    tasks: int = 64
+    unrolled: int = 256
+
+
+MAX_ROW_OF_TAPS = 32
+"""Windows with more columns are left to other schedules: a row of taps is unrolled."""
+
+
+def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a depthwise convolution or a pooling whose channels are the innermost dimension; None for any other kernel."""
+    window = match(kernel)
+    if window is None:
+        return None
+    bits = window.element_bits
+    if bits is None:
+        return None
+    lanes = target.lanes(bits)
+    while lanes > window.channels:
+        lanes //= 2
+    if lanes < 2 or window.output_offset().coefficient(window.channel) != 1 or window.columns.taps > MAX_ROW_OF_TAPS:
+        return None
+    accumulators = target.num_vector_registers // 2
+    vectors = max(1, LINE // target.vector_bytes) if window.channels > lanes else 1
+    parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
+    names = ("columns", "vectors", "unrolled", "grain", "tasks")
+    return _ChannelKernel(kernel, window, tuning.replace(parameters, names, values=_values(window, target))).emit()
+
+
+def _values(window: ChannelWindow, target: Target) -> dict[str, Callable[[ChannelParameters], list[int]]]:
+    """The sensible numbers: sums of a tile in all registers but those of the loads."""
+    registers, outputs = target.num_vector_registers - 4, window.columns.outputs
+
+    def columns(p: ChannelParameters) -> list[int]:
+        most = max(1, registers // p.vectors)
+        return [n for n in (part_sizes(outputs) if isinstance(outputs, int) else powers_of_two(1, most)) if n <= most]
+
+    return {
+        "columns": columns,
+        "vectors": lambda p: [n for n in powers_of_two(1, 8) if n * p.columns <= registers and n * p.lanes <= window.channels],
+        "unrolled": lambda p: [64, 256, 1024],
+        "grain": lambda p: grains(ChannelParameters.grain, prod(window.structured.extents)),
+        "tasks": lambda p: powers_of_two(target.num_threads, 256),
+    }
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An output row whose windows start at input row `top`.
+
+    `taps` are the bounds of the rows of taps that lie inside, and `whole` is whether that is all of them; None where it always is.
+    """
+
+    point: Point
+    index: Index
+    top: Index
+    taps: Bounds | None
+    whole: ir.Value | None
+
+
+@dataclass(frozen=True)
+class _ColumnTile:
+    """Columns [column, column + size) of an output row, and where a padding may touch them that only the running program sees."""
+
+    row: _Row
+    column: Index
+    size: int
+    ends: Ends
+
+
+class _ChannelKernel:
+    """Emits one kernel. A vector of channels is known by its number, and by the index of its channels."""
+
+    evaluator: Evaluator
+    output: ir.Value
+
+    def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
+        self.kernel, self.w, self.parameters = kernel, window, parameters
+        self.lanes, self.channels = parameters.lanes, window.channels
+        self.vectors = ceil_div(self.channels, self.lanes)
+        self.symbolic = None if window.columns.is_static else SymbolicColumns(window.columns, parameters.columns)
+        found = {i: find_weights(kernel, window, i, self.lanes) for i in range(len(window.structured.inputs))}
+        self.weights = {i: weights for i, weights in found.items() if weights is not None}
+
+    def emit(self) -> Scheduled:
+        """The kernel in tir, at the ambient insertion point."""
+        packings = {weights.node.position: weights.packing() for weights in self.weights.values()}
+        with kernel_function(self.kernel, packings) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
+            self._nest()
+        return Scheduled(body.function, packings)
+
+    # ---- outer loops
+
+    def _nest(self) -> None:
+        """A parallel loop over planes, runs of rows and, where these are few, runs of vectors; then rows, columns and vectors."""
+        w, p = self.w, self.parameters
+        # The fewest tasks that there may be: more runs than that takes cost little.
+        tasks = prod(max(1, bounds(v.extent)[0]) for v in w.planes)
+        height = run_length(max(1, guess(w.rows.outputs)), p.tasks // tasks)
+        run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
+        # Channels last, the vectors of a pixel are neighbours in memory: they are taken apart only to have tasks enough.
+        count = (
+            run_length(self.vectors // p.vectors, p.tasks // (tasks * max(1, guess(run.extent)))) * p.vectors
+            if self.vectors > p.vectors
+            else self.vectors
+        )
+        share = Var(0, ceil_div(self.vectors, count) - 1, name="share")
+        live = [v for v in (*w.planes, share, run) if v.extent != 1]
+        variables = [Var(0, v.high, name=v.name) for v in live]
+        point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
+
+        def task() -> None:
+            vectors = run_bounds(point.get(share, Index()), count, self.vectors)
+            rows = run_bounds(point.get(run, Index()), height, w.rows.outputs)
+            if self.symbolic is None:
+                self._rows(point, rows, vectors, self._columns)
+            else:
+                self.symbolic.choose(self.evaluator, lambda columns: self._rows(point, rows, vectors, columns))
+
+        work = prod(w.structured.extents)
+        nest.tasks(variables, self.evaluator, bounds(work)[1] >= p.grain, task, work=work, grain=p.grain)
+
+    def _rows(self, point: Point, rows: Bounds, vectors: Bounds, columns: Columns) -> None:
+        """The output rows of a task."""
+        row = Var(0, self.w.rows.outputs - 1, name="y")
+        with emit.for_loop(*rows, 1, row), self.evaluator.scope():
+            self._row(point, Index.of(row), vectors, columns)
+
+    def _row(self, point: Point, row: Index, vectors: Bounds, columns: Columns) -> None:
+        """An output row: where a padding may touch it, whether all rows of taps lie inside is found once."""
+        axis = self.w.rows
+        top = row * axis.stride - axis.low
+        taps, whole = None, None
+        if not top.is_within(0, axis.size - 1 - axis.reach):
+            taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps)
+            whole = emit.compare("eq", emit.arith("subi", taps[1], taps[0]), emit.index_constant(axis.taps))
+        found = _Row(point, row, top, taps, whole)
+        columns(lambda column, size, ends: self._vectors(_ColumnTile(found, column, size, ends), vectors))
+
+    def _columns(self, tile: EmitTile) -> None:
+        """The tiles of an output row: equal ones in loops, those that a padding touches one by one."""
+        for run in nest.tile_runs(number(self.w.columns.outputs), self.parameters.columns, self._inside):
+            with nest.run_of_tiles(run, self.evaluator) as column:
+                tile(column, run.size, Ends())
+
+    def _vectors(self, tile: _ColumnTile, bounds: Bounds) -> None:
+        """A tile for each few vectors, then for each that is left."""
+        low, high = bounds
+        if isinstance(low, int) and isinstance(high, int) and high - low <= self.parameters.vectors:
+            self._tile(tile, [Index(v) for v in range(low, high)])
+            return
+        step = self.parameters.vectors
+        left = self.vectors % step
+        vector = Var(0, self.vectors - step, step=step, name="vector")
+        end = high if not left else self._whole(high)
+        with emit.for_loop(low, end, step, vector), self.evaluator.scope():
+            self._tile(tile, [Index.of(vector) + i for i in range(step)])
+        if left:
+            vector = Var(0, self.vectors - 1, name="vector")
+            with emit.for_loop(end, high, 1, vector), self.evaluator.scope():
+                self._tile(tile, [Index.of(vector)])
+
+    def _whole(self, high: "ir.Value | int") -> "ir.Value | int":
+        """The end of tiles of several vectors: `high` is either a multiple of their number or the number of all vectors."""
+        most = self.vectors // self.parameters.vectors * self.parameters.vectors
+        return min(high, most) if isinstance(high, int) else emit.smaller(high, most)
+
+    def _first_channel(self, vector: Index) -> Index:
+        """The last vector starts early rather than ending early: channels computed twice are the same both times."""
+        return emit.at_most(vector * self.lanes, self.channels - self.lanes)
+
+    # ---- tiles
+
+    def _inside(self, start: int, size: int, count: int) -> tuple[int, int]:
+        """Of `count` tiles of `size` columns from `start` on, those of which no tap lies outside the input."""
+        axis = self.w.columns
+        first = start * axis.stride - number(axis.low)
+        return nest.tiles_inside(first, first + (size - 1) * axis.stride + axis.reach, size * axis.stride, number(axis.size), count)
+
+    def _tile(self, tile: _ColumnTile, numbers: list[Index]) -> None:
+        """Accumulators, taps, epilogue and store of a tile."""
+        with self.evaluator.lanes(self.lanes) as lane:
+            init = emit.broadcast(self.evaluator.at(self.w.structured.inits[0], []), self.lanes)
+            channels = [(number, self._first_channel(number) + lane) for number in numbers]
+            sums = self._taps(tile, channels, [init] * (tile.size * len(numbers)))
+            for n, value in enumerate(sums):
+                column, vector = divmod(n, len(numbers))
+                at = {**tile.row.point, self.w.channel: channels[vector][1]}
+                store_result(self.w, self.evaluator, self.output, at, tile.row.index, tile.column + column, value)
+
+    def _taps(self, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds all taps that lie inside: unrolled where these are all of them and few, else in a loop over rows of taps.
+
+        Where the length of rows is not known there are several kinds of tiles: a loop keeps the code of each small.
+        """
+        axis, row = self.w.rows, tile.row
+        if axis.tap is None and row.taps is None:
+            return self._row_of_taps(tile, row.top, Index(), channels, sums)
+        if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
+            return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, sums)
+        if row.whole is None or row.taps is None:
+            return self._unrolled_taps(tile, channels, sums)
+        branch = scf.IfOp(row.whole, [v.type for v in sums], has_else=True)
+        with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
+            scf.YieldOp(self._unrolled_taps(tile, channels, sums))
+        with ir.InsertionPoint(branch.else_block), self.evaluator.scope():
+            scf.YieldOp(self._loop_of_taps(tile, row.taps, channels, sums))
+        return list(branch.results)
+
+    def _unrolled_taps(self, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        for tap in range(self.w.rows.taps):
+            sums = self._row_of_taps(tile, tile.row.top + tap * self.w.rows.dilation, Index(tap), channels, sums)
+        return sums
+
+    def _loop_of_taps(self, tile: _ColumnTile, bounds: Bounds, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        var = Var(0, self.w.rows.taps - 1, name="k")
+        with emit.for_loop(*bounds, 1, var, sums) as loop, self.evaluator.scope():
+            at = tile.row.top + Index.of(var) * self.w.rows.dilation
+            emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _row_of_taps(self, tile: _ColumnTile, source: Index, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds a row of taps, at input row `source`, by columns of the input so that what is loaded serves all its users."""
+        columns, sums = self.w.columns, list(sums)
+        for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
+            at = tile.column * columns.stride + (reach - columns.low)
+            inside = self._is_inside(tile, at, reach)
+            if inside is False:
+                continue
+            users = [
+                (i * len(channels) + vector, Index(column_tap), channel)
+                for i, (vector, channel) in itertools.product(range(tile.size), enumerate(channels))
+                for column_tap, rest in [divmod(reach - i * columns.stride, columns.dilation)]
+                if not rest and 0 <= column_tap < columns.taps
+            ]
+            if not users:
+                continue
+
+            def added() -> list[ir.Value]:
+                return [
+                    self._add(tile.row.point, (source, at), (tap, column_tap), channel, sums[n])  # noqa: B023 (called at once)
+                    for n, column_tap, channel in users  # noqa: B023
+                ]
+
+            found = added() if inside is True else nest.either(inside, self.evaluator, added, [sums[n] for n, _, _ in users])
+            for (n, _, _), value in zip(users, found, strict=True):
+                sums[n] = value
+        return sums
+
+    def _is_inside(self, tile: _ColumnTile, at: Index, reach: int) -> ir.Value | bool:
+        """Whether input column `at`, which a tile reads `reach` after its first one, is inside the input."""
+        if self.symbolic is not None:
+            return self.symbolic.inside(at, reach, tile.size, tile.ends)
+        return not at.is_constant or proves(lambda: 0 <= at.const < self.w.columns.size)
+
+    def _add(
+        self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
+    ) -> ir.Value:
+        """The body of the reduction at an input position and a tap."""
+        w = self.w
+        vector, index = channel
+        loops = {**point, w.channel: index}
+        loops.update({axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None})
+        loop_point = w.loop_point(loops)
+        values = {len(w.structured.inputs): total, w.position: self.evaluator.at(w.data, w.data_at(loops, *at))}
+        for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
+            if position in self.weights:
+                values[position] = self.weights[position].load(self.evaluator, loops, vector)
+            elif position != w.position and node.kind != "empty":
+                values[position] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
+        return self.evaluator.compute(w.structured, loop_point, values)[0]

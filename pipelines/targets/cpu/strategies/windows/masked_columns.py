@@ -1,0 +1,258 @@
+"""The strategy for windows along contiguous columns where only a call knows how many rows or columns there are.
+
+Lanes run along the columns, and taps are read where the input lies: nothing is copied, as no buffer could be large enough for any row.
+Vectors whose windows are all inside are read as they are, several side by side; those at the ends of a row under masks, which leave in the
+lanes of a padding what it is made of. Rows shorter than a vector are one masked vector.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var, linearize
+from relayc.pipelines.targets.cpu.strategies.windows.tasks import Bounds, Point, run_bounds, run_length
+from relayc.pipelines.te.read.graph import Kernel, Node, memory_of
+from relayc.pipelines.te.read.window import Window
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.tir.strategy.tuning import Tuning, grains
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.pipelines.tir.values.windows import store_result
+from relayc.symbolic import Dim, bounds, ceil_div, guess
+
+MAX_STRIDE = 2
+"""Distances of columns that two loads and a shuffle bridge."""
+MAX_ROW_OF_TAPS = 32
+"""Windows with more columns are left to other schedules: a row of taps is unrolled."""
+TASKS = 64
+"""Iterations that the parallel loop should have."""
+UNROLLED = 25
+"""Taps up to which all of them are unrolled."""
+VECTORS = 4
+"""Vectors of columns side by side: enough for as many multiply-adds under way as the machine has."""
+
+
+@dataclass(frozen=True)
+class MaskedParameters:
+    """Tunable numbers: window elements in all from which the kernel is parallel."""
+
+    grain: int = 1 << 16
+
+
+Load = Callable[[Index, int, int], ir.Value]
+"""Loads the elements of a vector at a row of taps: the input row, the column of taps, and the number of the vector."""
+
+
+def schedule_masked_columns(kernel: Kernel, window: Window, lanes: int, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a window along contiguous columns of any number; None where the target has no masks for it, or memory is not read as it
+    lies."""
+    memory, columns = memory_of(window.data), window.columns
+    least = target.mask_bits
+    narrow = any(t.width < least for t in (window.data.element, window.root.element, window.node.element))
+    if memory is None or not least or narrow or columns.stride > MAX_STRIDE or columns.taps > MAX_ROW_OF_TAPS:
+        return None
+    if window.indices[window.column_dimension].coefficient(columns.output) != columns.stride:  # type: ignore[arg-type] # it has one
+        return None
+    work = prod(window.structured.extents)
+    parameters = tuning.replace(MaskedParameters(), ("grain",), values={"grain": lambda p: grains(MaskedParameters.grain, work)})
+    return _MaskedColumnKernel(kernel, window, memory, lanes, parameters).emit()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An output row whose windows start at input row `top`.
+
+    `taps` are the bounds of the rows of taps that lie inside, None for all of them.
+    """
+
+    point: Point
+    index: Index
+    top: Index
+    taps: Bounds | None
+
+
+class _MaskedColumnKernel:
+    """Emits one kernel; `memory` is the argument that the window slides over."""
+
+    evaluator: Evaluator
+    output: ir.Value
+
+    def __init__(self, kernel: Kernel, window: Window, memory: Node, lanes: int, parameters: MaskedParameters) -> None:
+        self.kernel, self.w, self.memory, self.lanes, self.parameters = kernel, window, memory, lanes, parameters
+        columns = window.columns
+        # Elements of padding, at most, and columns at the end whose windows it touches.
+        self.before, self.behind = max(0, bounds(columns.low)[1]), max(0, bounds(columns.high)[1])
+        self.touched_behind = ceil_div(self.behind, columns.stride)
+        self.vectors = max(1, VECTORS if columns.taps <= VECTORS else VECTORS // 2)
+
+    def emit(self) -> Scheduled:
+        """The kernel in tir, at the ambient insertion point."""
+        w = self.w
+        with kernel_function(self.kernel) as body:
+            self.evaluator, self.output = body.evaluator, body.outputs[0]
+            planes = prod(max(1, bounds(v.extent)[0]) for v in w.planes)
+            height = run_length(max(1, guess(w.rows.outputs)), TASKS // planes)
+            run = Var(0, ceil_div(w.rows.outputs, height) - 1, name="run")
+            live = [v for v in (*w.planes, run) if v.extent != 1]
+            variables = [Var(0, v.high, name=v.name) for v in live]
+            point = {v: Index.of(copy) for v, copy in zip(live, variables, strict=True)}
+
+            def task() -> None:
+                self._rows_of_columns(point, run_bounds(point.get(run, Index()), height, w.rows.outputs))
+
+            work, grain = prod(w.structured.extents), self.parameters.grain
+            nest.tasks(variables, self.evaluator, bounds(work)[1] >= grain, task, work=work, grain=grain)
+        return Scheduled(body.function)
+
+    def _rows_of_columns(self, point: Point, rows: Bounds) -> None:
+        """Output rows: of each the vectors that are inside, several at a time, then one by one; then, for all rows, the vector at their
+        start and those that are left, so that masks are made once."""
+        outputs = self.w.columns.outputs
+        first = 1 if self.before else 0
+        start, end = emit.index_constant(first * self.lanes), emit.index_constant(outputs - self.touched_behind)
+        segments = []
+        for count in (self.vectors, 1) if self.vectors > 1 else (1,):
+            left = emit.larger(emit.arith("subi", end, start), 0)
+            stop = emit.arith("addi", start, emit.arith("andi", left, emit.index_constant(-count * self.lanes)))
+            segments.append((start, stop, count))
+            start = stop
+
+        def inside(row: _Row) -> None:
+            for begin, stop, count in segments:
+                step = count * self.lanes
+                var = Var(0, outputs - step, name="x")
+                with emit.for_loop(begin, stop, step, var), self.evaluator.scope():
+                    self._inside(row, Index.of(var), count)
+
+        self._each_row(point, rows, inside)
+        left = emit.larger(emit.arith("subi", emit.index_constant(outputs), start), 0)
+        count = emit.arith("ceildivui", left, emit.index_constant(self.lanes))
+        number = Var(0, ceil_div(outputs, self.lanes), name="end")
+        with emit.for_loop(0, emit.arith("addi", count, emit.index_constant(first)), 1, number), self.evaluator.scope():
+            column = emit.arith("addi", start, emit.materialize((Index.of(number) - first) * self.lanes))
+            if first:
+                at_start = emit.compare("eq", number.value, emit.index_constant(0))
+                column = emit.select(at_start, emit.index_constant(0), column)
+            self._masked(point, rows, Index.of(Var(0, outputs - 1, column, name="x")))
+
+    def _each_row(self, point: Point, rows: Bounds, body: Callable[[_Row], None]) -> None:
+        """Loops over output rows: those that no padding touches, then those above and below them."""
+        axis = self.w.rows
+        above, below = (ceil_div(max(0, bounds(padding)[1]), axis.stride) for padding in (axis.low, axis.high))
+        if above == below == 0:
+            self._loop(point, rows, False, body)
+            return
+        low, high = (emit.index_constant(b) if isinstance(b, (int, Dim)) else b for b in rows)
+        begin = emit.arith("minsi", emit.larger(low, above), high)
+        end = emit.arith("maxsi", emit.smaller(high, axis.outputs - below), begin)
+        self._loop(point, (begin, end), False, body)
+        other = Var(0, 1, name="other")
+        with emit.for_loop(0, 2, 1, other), self.evaluator.scope():
+            is_above = emit.compare("eq", other.value, emit.index_constant(0))
+            around = emit.select(is_above, low, end), emit.select(is_above, begin, high)
+            self._loop(point, around, True, body)
+
+    def _loop(self, point: Point, rows: Bounds, checked: bool, body: Callable[[_Row], None]) -> None:
+        axis, var = self.w.rows, Var(0, self.w.rows.outputs - 1, name="y")
+        with emit.for_loop(*rows, 1, var), self.evaluator.scope():
+            top = Index.of(var) * axis.stride - axis.low
+            taps = emit.steps_inside(top * -1, top * -1 + axis.size, axis.dilation, axis.taps) if checked else None
+            body(_Row(point, Index.of(var), top, taps))
+
+    # ---- vectors
+
+    def _inside(self, row: _Row, column: Index, count: int) -> None:
+        """Vectors whose windows are inside."""
+        w = self.w
+        with self.evaluator.lanes(self.lanes) as lane:
+
+            def load(source: Index, tap: int, vector: int) -> ir.Value:
+                at = (column + vector * self.lanes + Index.of(lane)) * w.columns.stride + (tap * w.columns.dilation - w.columns.low)
+                return self.evaluator.load(self.memory, self._offset(row.point, source, at))
+
+            sums = self._sums(row, load, count)
+            for vector, value in enumerate(sums):
+                store_result(w, self.evaluator, self.output, row.point, row.index, column + vector * self.lanes + Index.of(lane), value)
+
+    def _masked(self, point: Point, rows: Bounds, column: Index) -> None:
+        """One vector of each row of which some lanes may be beyond the row, or their windows beyond the input."""
+        w, stride = self.w, self.w.columns.stride
+        element = w.data.element
+        outside = emit.constant(w.pad_value.attributes["value"], element) if w.pad_value is not None else emit.zero(element)
+        padding, type_ = emit.broadcast(outside, self.lanes), emit.vector_of(self.lanes, element)
+        # A distance of 2 is bridged by two vectors, of which the second ends with the last element.
+        starts = [column * stride + (tap * w.columns.dilation - w.columns.low) for tap in range(w.columns.taps)]
+        parts = [[start, start + (self.lanes - 1)] if stride == 2 else [start] for start in starts]
+        masks = [[self._within(at) for at in some] for some in parts]
+        buffer = self.evaluator.buffers[self.memory]
+
+        def load(source: Index, tap: int, _: int) -> ir.Value:
+            found = [
+                emit.create("vector.maskedload", [type_], [buffer, emit.materialize(self._offset(point, source, at)), mask, padding])
+                for at, mask in zip(parts[tap], masks[tap], strict=True)
+            ]
+            if len(found) == 1:
+                return found[0]
+            first, second = found
+            lanes = self.lanes
+            return vectors.shuffle(first, second, [2 * i if 2 * i < lanes else lanes + 2 * i - (lanes - 1) for i in range(lanes)])
+
+        left = emit.materialize(Index(w.columns.outputs) - column)
+        with self.evaluator.lanes(self.lanes, emit.first_lanes(left, self.lanes)) as lane:
+
+            def vector(row: _Row) -> None:
+                value = self._sums(row, load, 1)[0]
+                store_result(w, self.evaluator, self.output, point, row.index, column + Index.of(lane), value)
+
+            self._each_row(point, rows, vector)
+
+    def _within(self, start: Index) -> ir.Value:
+        """Which lanes of a vector from input column `start` on are inside the input."""
+        mask = emit.first_lanes(emit.materialize(start * -1 + self.w.columns.size), self.lanes)
+        if not self.before:
+            return mask
+        outside = emit.first_lanes(emit.materialize(start * -1), self.lanes)
+        return emit.arith("andi", mask, emit.arith("xori", outside, emit.number(1, outside.type)))
+
+    def _offset(self, point: Mapping[Var, Index], source: Index, column: Index) -> Index:
+        return linearize(self.w.data_at(point, source, column), self.w.data.shape)
+
+    # ---- taps
+
+    def _sums(self, row: _Row, load: Load, count: int) -> list[ir.Value]:
+        """The windows of `count` vectors, of the rows of taps that lie inside: unrolled where these are all of them and few."""
+        axis, structured = self.w.rows, self.w.structured
+        sums = [emit.broadcast(self.evaluator.at(structured.inits[0], []), self.lanes)] * count
+        if row.taps is None and axis.taps * self.w.columns.taps <= UNROLLED:
+            for tap in range(axis.taps):
+                sums = self._row_of_taps(row, Index(tap), load, sums)
+            return sums
+        var = Var(0, axis.taps - 1, name="k")
+        with emit.for_loop(*(row.taps or (0, axis.taps)), 1, var, sums) as loop, self.evaluator.scope():
+            emit.yield_values(self._row_of_taps(row, Index.of(var), load, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def _row_of_taps(self, row: _Row, row_tap: Index, load: Load, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds a row of taps."""
+        w, structured = self.w, self.w.structured
+        source = row.top + row_tap * w.rows.dilation
+        for tap in range(w.columns.taps):
+            loops = ((w.columns.tap, Index(tap)), (w.rows.tap, row_tap))
+            loop_point = w.loop_point({**row.point, **{v: index for v, index in loops if v is not None}})
+            factors = self._factors(loop_point)
+            for vector, total in enumerate(sums):
+                values = {**factors, len(structured.inputs): total, w.position: load(source, tap, vector)}
+                sums[vector] = self.evaluator.compute(structured, loop_point, values)[0]
+        return sums
+
+    def _factors(self, loop_point: Sequence[Index]) -> dict[int, ir.Value]:
+        """The other operands of the reduction at a tap, in all lanes."""
+        structured, found = self.w.structured, {}
+        for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
+            if i != self.w.position and source.kind != "empty":
+                value = self.evaluator.at(source, self.evaluator.apply(amap, loop_point) if source.shape else [])
+                found[i] = emit.broadcast(value, self.lanes)
+        return found

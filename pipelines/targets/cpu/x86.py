@@ -1,0 +1,122 @@
+"""Operations of the x86 dialect to LLVM's intrinsics: tiles of AMX, dot products and conversions of AVX512-BF16."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.upstream import run_upstream
+
+TILE = "!x86.amx.tile<"
+_BF16 = "llvm.x86.avx512bf16."
+"""Prefix of the intrinsics on vectors of bf16."""
+_TILES = ("llvm.x86.tile", "llvm.x86.tdp")
+"""Prefixes of the intrinsics on tiles."""
+_CONVERTED = ([8], [16])
+"""Shapes of the vectors that an instruction converts."""
+
+
+def uses_x86(module: ir.Module) -> bool:
+    """Whether there is an operation of the x86 dialect in a module."""
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = op.name.startswith("x86.")
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def lower_x86(module: ir.Module) -> None:
+    """Turns the x86 dialect's operations in a tir module into calls of intrinsics, and tiles that loops carry into LLVM's `x86_amx`.
+
+    Loops must still be scf's: no later pass converts the types that branches carry.
+    """
+    run_upstream(module.operation, "convert-to-llvm{filter-dialects=x86}")
+    register = ir.Type.parse("!llvm.x86_amx")
+    casts: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):
+            if str(value.type).startswith(TILE):
+                value.set_type(register)
+        if op.name == "builtin.unrealized_conversion_cast" and op.results[0].type == register:
+            casts.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in casts:
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+
+
+def convert_by_instruction(module: ir.Module) -> None:
+    """Turns roundings of whole vectors of f32 to bf16 into operations of AVX512-BF16, which take denormal numbers as zeros."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "arith.truncf":
+            source, target = op.operands[0].type, op.results[0].type
+            if isinstance(source, ir.VectorType) and source.shape in _CONVERTED and (source.element_type, target.element_type) == types:
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    types = ir.F32Type.get(), ir.BF16Type.get()
+    module.operation.walk(visit)
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            made = ir.Operation.create("x86.avx512.cvt.packed.f32_to_bf16", results=[op.results[0].type], operands=[op.operands[0]])
+            op.results[0].replace_all_uses_with(made.results[0])
+        op.erase()
+
+
+def keep_tiles_apart(module: ir.Module) -> None:
+    """Keeps functions with tiles from being inlined: LLVM gives a tile register one shape in all of a function, and runs out of registers,
+    of which there are eight, where the callers' tiles have other shapes. It says so on stderr and goes on with code that is wrong.
+    """
+    tiles: set[ir.Operation] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_TILES):
+            tiles.add(_function_of(op))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for function in tiles:
+        function.attributes["no_inline"] = ir.UnitAttr.get()
+
+
+def _function_of(op: ir.Operation) -> ir.Operation:
+    while op.name != "llvm.func":
+        op = op.parent
+    return op
+
+
+def restore_bf16(module: ir.Module) -> None:
+    """Gives and takes from intrinsics vectors of bf16 where `floats_to_bits` has made i16 of everything."""
+    calls = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "llvm.call_intrinsic" and ir.StringAttr(op.attributes["intrin"]).value.startswith(_BF16):
+            calls.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for op in calls:
+        with op.location:
+            for i, operand in enumerate(op.operands):
+                if (wanted := _as_bf16(operand.type)) is not None:
+                    with ir.InsertionPoint(op):
+                        op.operands[i] = ir.Operation.create("llvm.bitcast", results=[wanted], operands=[operand]).results[0]
+            result = op.results[0]
+            if (wanted := _as_bf16(result.type)) is not None:
+                bits = result.type
+                result.set_type(wanted)
+                with ir.InsertionPoint.after(op):
+                    cast = ir.Operation.create("llvm.bitcast", results=[bits], operands=[result])
+                result.replace_all_uses_except(cast.results[0], cast)
+
+
+def _as_bf16(type_: ir.Type) -> ir.Type | None:
+    """A vector type of i16 as one of bf16; None for any other."""
+    if isinstance(type_, ir.VectorType) and type_.element_type == ir.IntegerType.get_signless(16):
+        return ir.VectorType.get(type_.shape, ir.BF16Type.get())
+    return None

@@ -1,0 +1,126 @@
+"""The kernels of a program to PTX and cubins, for several architectures, on all cores."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
+from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
+from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
+from relayc.pipelines.targets.cuda.device.llvm_text import KernelText, kernel_texts
+from relayc.pipelines.targets.cuda.device.lowering import DYNAMIC_SHARED, STATIC_SHARED, THREADS, lower_kernels
+from relayc.pipelines.targets.cuda.device.ptx import make_ptx, require_llvm
+from relayc.pipelines.targets.cuda.device.ptxas import assemble, tool, tool_version
+from relayc.pipelines.targets.cuda.passes import ARCHITECTURES_OPTION
+from relayc.pipelines.targets.cuda.target import CudaTarget
+from relayc.runtime.cache import Cache
+from relayc.runtime.cuda.images import Image, Images, KernelImages
+from relayc.runtime.threads import usable_cpus
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """The kernels of a program as code of devices.
+
+    Attributes:
+      arch: the architecture of the target.
+      images: the kernels for it, and for others that were asked for.
+    """
+
+    arch: str
+    images: Images
+
+    def figures(self, arch: str | None = None) -> list[KernelFigures]:
+        """What each kernel needs of a multiprocessor of an architecture, that of the target unless another one is named."""
+        with ThreadPoolExecutor(usable_cpus(), "relayc-sass") as pool:
+            return list(pool.map(lambda kernel: kernel_figures(kernel, arch or self.arch), self.images.kernels.values()))
+
+
+def kept_code(images: bytes, arch: str) -> DeviceCode:
+    """Device code as modules keep it (`Module.device_code`). Raises ValueError for anything else."""
+    return DeviceCode(arch, Images.from_bytes(images))
+
+
+def lower_device(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
+    """The device code of an outlined module (pipelines.targets.gpu.outline), whose kernels are lowered to the LLVM dialect in place.
+
+    Functions of the host stay as they are, with their `gpu.launch_func`. The rest is that of `lower_kernels` and `compile_kernels`.
+    """
+    lower_kernels(module, target)
+    return compile_kernels(module, target, architectures)
+
+
+def compile_kernels(module: ir.Module, target: CudaTarget, architectures: Sequence[str] | None = None) -> DeviceCode:
+    """The device code of a module whose kernels are in the LLVM dialect (lowering.lower_kernels).
+
+    Code is taken from the cache on disk where it has been made before. Without ptxas there is PTX alone, which the driver compiles.
+
+    Args:
+      architectures: names of more architectures to compile for; they must have all that the target's has, as kernels may use it. By
+        default those of the ambient PassContext ("cuda.architectures").
+
+    Raises:
+      DeviceCodeError: a kernel has no code on an architecture; an architecture is not known, or lacks what the target has.
+      ModuleNotFoundError: llvmlite is not installed.
+    """
+    more = PassContext.current().get(ARCHITECTURES_OPTION) if architectures is None else architectures
+    archs = list(dict.fromkeys([target.arch, *more]))
+    for arch in archs:
+        _check(arch, target)
+    require_llvm()
+    texts = kernel_texts(module)
+    with ThreadPoolExecutor(usable_cpus(), "relayc-ptx") as pool:
+        builds = [pool.submit(make_image, kernel.name, kernel.text, arch) for kernel in texts for arch in archs]
+        images = [build.result() for build in builds]
+    count = len(archs)
+    kernels = [_images(kernel, images[i * count : (i + 1) * count]) for i, kernel in enumerate(texts)]
+    return DeviceCode(target.arch, Images.of(kernels))
+
+
+def make_image(name: str, text: str, arch: str) -> Image:
+    """The image of a kernel, from the cache where it has been made before; may be called by several threads at once.
+
+    Raises what `make_ptx` and `assemble` raise.
+    """
+    cache = Cache.default()
+    ptx_key = _key("ptx", text, arch, str(ARCHITECTURES[arch].ptx), version("llvmlite"))
+    kept = None if cache is None else cache.read_part(ptx_key)
+    ptx = make_ptx(name, text, arch) if kept is None else kept.decode()
+    if cache is not None and kept is None:
+        cache.write_part(ptx_key, ptx.encode())
+    if tool("ptxas") is None:
+        return Image(arch, ptx)
+    cubin_key, report_key = (_key(what, ptx, arch, tool_version("ptxas")) for what in ("cubin", "report"))
+    cubin, said = (None, None) if cache is None else (cache.read_part(cubin_key), cache.read_part(report_key))
+    if cubin is not None and said is not None:
+        return Image(arch, ptx, cubin, said.decode())
+    cubin, report = assemble(name, ptx, arch)
+    if cache is not None:
+        cache.write_part(cubin_key, cubin)
+        cache.write_part(report_key, report.encode())
+    return Image(arch, ptx, cubin, report)
+
+
+def _key(*facts: str) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _check(arch: str, target: CudaTarget) -> None:
+    if arch not in ARCHITECTURES:
+        raise DeviceCodeError(f"architectures: expected names out of {', '.join(ARCHITECTURES)}, found {arch}")
+    lacking = target.architecture.features - ARCHITECTURES[arch].features
+    if lacking:
+        what = ", ".join(sorted(lacking))
+        raise DeviceCodeError(
+            f"architectures: expected what has all of {target.arch}, which kernels may use, found {arch}: it lacks {what}"
+        )
+
+
+def _images(kernel: KernelText, images: list[Image]) -> KernelImages:
+    facts = kernel.facts
+    return KernelImages(kernel.name, facts[THREADS], facts[STATIC_SHARED], facts[DYNAMIC_SHARED], tuple(images))

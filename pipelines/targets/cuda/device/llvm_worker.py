@@ -1,0 +1,37 @@
+"""The process in which LLVM makes PTX: it reads requests and writes answers, so that an error of LLVM, which ends the process, ends
+nothing else.
+
+Request: {"text": LLVM text, "arch": "sm_90a", "ptx": 80}. Answer: {"ptx": text}, or {"error": what is wrong with the text}.
+"""
+
+import sys
+
+import llvmlite.binding as llvm
+
+from relayc.pipelines.targets.cuda.device.messages import read_message, write_message
+
+TRIPLE = "nvptx64-nvidia-cuda"
+OPT_LEVEL = 3
+
+
+def to_ptx(text: str, arch: str, ptx: int) -> str:
+    """LLVM text without a triple to PTX. Raises RuntimeError for text that is no module; what cannot be selected ends the process."""
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=arch, features=f"+ptx{ptx}", opt=OPT_LEVEL)
+    module = llvm.parse_assembly(f'target triple = "{TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n{text}')
+    module.verify()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=OPT_LEVEL))
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_assembly(module)
+
+
+def main() -> None:
+    """Answers requests until there are no more."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    while (request := read_message(requests)) is not None:
+        try:
+            answer = {"ptx": to_ptx(request["text"], request["arch"], request["ptx"])}
+        except RuntimeError as error:
+            answer = {"error": str(error)}
+        write_message(answers, answer)

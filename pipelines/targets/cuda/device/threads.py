@@ -1,0 +1,197 @@
+"""Operations of the gpu dialect as instructions: numbers of threads and blocks, barriers, shuffles."""
+
+from collections.abc import Callable, Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.targets.cuda.architectures import WARP
+from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError, place_of
+from relayc.pipelines.targets.gpu.outline import constant_of
+
+Block = tuple[int, int, int] | None
+
+_AXES = "xyz"
+_ALL_LANES = -1
+_LANE_BITS = 8
+"""Where the segment of lanes stands in the last operand of shfl.sync (PTX ISA, "shfl.sync")."""
+
+
+def lower_thread_operations(function: ir.Operation, block: Block) -> None:
+    """Replaces the operations of the gpu dialect in a function, in place.
+
+    Args:
+      block: threads of a block along each axis, where they are known.
+
+    Raises:
+      DeviceCodeError: an operation that kernels may not have.
+    """
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith("gpu.") and op.name != "gpu.func":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    for op in found:
+        with ir.InsertionPoint(op), op.location:
+            if op.name in _NUMBERS:
+                op.results[0].replace_all_uses_with(_NUMBERS[op.name](op, block))
+            elif op.name == "gpu.barrier":
+                emit.create("nvvm.barrier", [], [], {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])})
+            elif op.name == "gpu.shuffle":
+                _shuffle(op)
+            elif op.name == "gpu.return":
+                ir.Operation.create("func.return")
+            else:
+                raise DeviceCodeError(f"{place_of(op)}: expected an operation of threads and blocks that kernels have, found {op.name}")
+        op.erase()
+
+
+def _special(register: str, least: int = 0, end: int | None = None) -> ir.Value:
+    """A special register of a thread, from `least` on and below `end`, as an index."""
+    i32 = ir.IntegerType.get_signless(32)
+    attributes = {} if end is None else {"range": ir.Attribute.parse(f"#llvm.constant_range<i32, {least}, {end}>")}
+    value = emit.create(f"nvvm.read.ptx.sreg.{register}", [i32], [], attributes)
+    return emit.create("arith.index_castui", [ir.IndexType.get()], [value])
+
+
+def _axis(op: ir.Operation) -> int:
+    return _AXES.index(str(op.attributes["dimension"]).rstrip(">")[-1])
+
+
+def _thread(axis: int, block: Block) -> ir.Value:
+    if block is not None and block[axis] == 1:
+        return emit.index_constant(0)
+    return _special(f"tid.{_AXES[axis]}", 0, None if block is None else block[axis])
+
+
+def _block_size(axis: int, block: Block) -> ir.Value:
+    return _special(f"ntid.{_AXES[axis]}") if block is None else emit.index_constant(block[axis])
+
+
+def _block_number(axis: int) -> ir.Value:
+    return _special(f"ctaid.{_AXES[axis]}")
+
+
+def _global_number(op: ir.Operation, block: Block) -> ir.Value:
+    axis = _axis(op)
+    first = emit.arith("muli", _block_number(axis), _block_size(axis, block))
+    return emit.arith("addi", first, _thread(axis, block))
+
+
+def _in_block(block: Block) -> ir.Value:
+    """The number of a thread in its block, over all axes."""
+    y, z = (_thread(axis, block) for axis in (1, 2))
+    rows = emit.arith("addi", emit.arith("muli", z, _block_size(1, block)), y)
+    return emit.arith("addi", emit.arith("muli", rows, _block_size(0, block)), _thread(0, block))
+
+
+def _warps(block: Block) -> ir.Value:
+    x, y, z = (_block_size(axis, block) for axis in range(3))
+    threads = emit.arith("muli", emit.arith("muli", x, y), z)
+    return emit.arith("ceildivui", threads, emit.index_constant(WARP))
+
+
+_NUMBERS: dict[str, Callable[[ir.Operation, Block], ir.Value]] = {
+    "gpu.thread_id": lambda op, block: _thread(_axis(op), block),
+    "gpu.block_id": lambda op, block: _block_number(_axis(op)),
+    "gpu.block_dim": lambda op, block: _block_size(_axis(op), block),
+    "gpu.grid_dim": lambda op, block: _special(f"nctaid.{_AXES[_axis(op)]}"),
+    "gpu.global_id": _global_number,
+    "gpu.lane_id": lambda op, block: _special("laneid", 0, WARP),
+    "gpu.subgroup_id": lambda op, block: emit.arith("divui", _in_block(block), emit.index_constant(WARP)),
+    "gpu.num_subgroups": lambda op, block: _warps(block),
+    "gpu.subgroup_size": lambda op, block: emit.index_constant(WARP),
+}
+"""What gives a number of type index."""
+
+
+# ---- shuffles ---------------------------------------------------------------------------------------------------------------------
+
+
+def _shuffle(op: ir.Operation) -> None:
+    """shfl.sync of all lanes; a value of another width than 32 bits in pieces of that width."""
+    mode = str(op.attributes["mode"]).rstrip(">").split()[-1]
+    value, by, lanes = op.operands
+    width = constant_of(lanes)
+    if width is None or not 1 <= width <= WARP or width & (width - 1):
+        raise DeviceCodeError(f"{place_of(op)}: gpu.shuffle: width: expected a power of two up to {WARP}, found {width or 'a variable'}")
+    # "up" clamps at the first lane of the segment, the other modes at the last.
+    clamp = (WARP - width) << _LANE_BITS | (0 if mode == "up" else WARP - 1)
+    valid: list[ir.Value] = []
+
+    def exchange(piece: ir.Value) -> ir.Value:
+        made, is_valid = _exchanged(mode, piece, by, clamp, any(True for _ in op.results[1].uses))
+        valid.append(is_valid)
+        return made
+
+    op.results[0].replace_all_uses_with(_by_words(value, exchange, op))
+    if valid[0] is not None:
+        op.results[1].replace_all_uses_with(valid[0])
+
+
+def _exchanged(mode: str, value: ir.Value, by: ir.Value, clamp: int, wants_valid: bool) -> tuple[ir.Value, ir.Value | None]:
+    i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)
+    kind = {"xor": "bfly"}.get(mode, mode)
+    attributes = {"kind": ir.Attribute.parse(f"#nvvm<shfl_kind {kind}>")}
+    operands = [emit.number(_ALL_LANES, i32), value, by, emit.number(clamp, i32)]
+    if not wants_valid:
+        return emit.create("nvvm.shfl.sync", [value.type], operands, attributes), None
+    pair = ir.Type.parse(f"!llvm.struct<({value.type}, i1)>")
+    made = emit.create("nvvm.shfl.sync", [pair], operands, {**attributes, "return_value_and_is_valid": ir.UnitAttr.get()})
+    parts = [
+        emit.create("llvm.extractvalue", [type_], [made], {"position": ir.DenseI64ArrayAttr.get([i])})
+        for i, type_ in enumerate((value.type, i1))
+    ]
+    return parts[0], parts[1]
+
+
+def _by_words(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.Operation) -> ir.Value:
+    """What `exchange` makes of a value, 32 bits at a time."""
+    i32, type_ = ir.IntegerType.get_signless(32), value.type
+    if isinstance(type_, (ir.F32Type,)) or type_ == i32:
+        return exchange(value)
+    if isinstance(type_, ir.IndexType):
+        i64 = ir.IntegerType.get_signless(64)
+        return emit.create("arith.index_cast", [type_], [_by_words(emit.create("arith.index_cast", [i64], [value]), exchange, op)])
+    if isinstance(type_, ir.VectorType):
+        return _of_vector(value, exchange, op)
+    width = type_.width if isinstance(type_, (ir.IntegerType, ir.FloatType)) else 0
+    bits = ir.IntegerType.get_signless(width) if width else i32
+    as_bits = value if type_ == bits else emit.create("arith.bitcast", [bits], [value])
+    if width in (8, 16):
+        made = emit.create("arith.trunci", [bits], [exchange(emit.create("arith.extui", [i32], [as_bits]))])
+    elif width == 64:
+        pair = emit.create(
+            "vector.bitcast", [emit.vector_of(2, i32)], [emit.create("vector.broadcast", [emit.vector_of(1, bits)], [as_bits])]
+        )
+        words = _of_vector(pair, exchange, op)
+        made = _extracted(emit.create("vector.bitcast", [emit.vector_of(1, bits)], [words]), 0)
+    else:
+        raise DeviceCodeError(f"{place_of(op)}: gpu.shuffle: expected a value of 8 to 64 bits or a vector of such, found {type_}")
+    return made if type_ == bits else emit.create("arith.bitcast", [type_], [made])
+
+
+def _of_vector(value: ir.Value, exchange: Callable[[ir.Value], ir.Value], op: ir.Operation) -> ir.Value:
+    """Elements of 8 and 16 bits go together where they fill words."""
+    type_, i32 = ir.VectorType(value.type), ir.IntegerType.get_signless(32)
+    if type_.rank != 1:
+        raise DeviceCodeError(f"{place_of(op)}: gpu.shuffle: expected a vector of one dimension, found {type_}")
+    width = type_.element_type.width
+    bits = width * type_.shape[0]
+    if width < 32 and bits % 32 == 0:
+        words = emit.create("vector.bitcast", [emit.vector_of(bits // 32, i32)], [value])
+        return emit.create("vector.bitcast", [type_], [_of_vector(words, exchange, op)])
+    parts = [_by_words(_extracted(value, i), exchange, op) for i in range(type_.shape[0])]
+    return emit.create("vector.from_elements", [type_], parts)
+
+
+def _extracted(vector: ir.Value, position: int) -> ir.Value:
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get([position])}
+    return emit.create("vector.extract", [ir.VectorType(vector.type).element_type], [vector], attributes)
+
+
+def threads_of(block: Sequence[int] | None) -> int | None:
+    """Threads of a block, where their number along each axis is known."""
+    return None if block is None else block[0] * block[1] * block[2]

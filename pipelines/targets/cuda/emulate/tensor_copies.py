@@ -1,0 +1,247 @@
+"""Copies by the tensor memory accelerator, which barriers count (PTX ISA, "cp.async.bulk.tensor", "Tensors").
+
+A copy is made as late as it may be: when no thread can go on without it, or when products are waited for (see warp_groups). So who reads
+its data without having waited gets what was there before.
+"""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.targets.cuda.emulate.mbarriers import UPDATE, UPDATE_TEXT
+from relayc.pipelines.targets.gpu.emulate.pointers import to_word, word
+from relayc.pipelines.targets.gpu.emulate.registry import instruction
+from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
+from relayc.pipelines.tir.gpu.tensor_maps import MOST_RANK
+from relayc.pipelines.tir.gpu.tensor_maps import word as map_word
+
+COPIES = "tma"
+"""The queue of copies of a block."""
+
+_PIXEL_RANK = 4
+"""Dimensions of a tensor of which pixels are copied: channels, two spatial ones and images."""
+_CORNER_BITS, _OFFSET_BITS = 8, 16
+
+PERMUTED = "__relayc_cuda.permuted"
+PERMUTED_TEXT = f"""
+// Where in shared memory a byte is of lines of 128 bytes that are permuted: bits 4-6 of an address are exclusive-or'ed with bits 7-9.
+func.func private @{PERMUTED}(%plain: i64) -> i64 {{
+  %c4 = arith.constant 4 : i64
+  %c7 = arith.constant 7 : i64
+  %line = arith.shrui %plain, %c7 : i64
+  %in_eight = arith.andi %line, %c7 : i64
+  %bits = arith.shli %in_eight, %c4 : i64
+  %permuted = arith.xori %plain, %bits : i64
+  return %permuted : i64
+}}
+"""
+
+_LINE = "__relayc_cuda.tma.line"
+_LINE_TEXT = f"""
+// Copies the line of a box, of whole chunks of 16 bytes, to a line of shared memory (both as numbers), which is
+// permuted. Of the tensor's line, which begins at `base`, `size` bytes are there, none where it is not `inside`, and
+// the box begins `at` bytes behind its start. What is not there is 0.
+func.func private @{_LINE}(%to: i64, %base: i64, %inside: i1, %at: i64, %size: i64, %count: i64) {{
+  %c0 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : i64
+  %c16 = arith.constant 16 : i64
+  %zero = arith.constant 0 : i8
+  %zeros = arith.constant dense<0> : vector<16xi8>
+  %source = llvm.inttoptr %base : i64 to !llvm.ptr
+  scf.for %chunk = %c0 to %count step %c16 : i64 {{
+    %from = arith.addi %at, %chunk : i64
+    %end = arith.addi %from, %c16 : i64
+    %begins = arith.cmpi sge, %from, %c0 : i64
+    %ends = arith.cmpi sle, %end, %size : i64
+    %both = arith.andi %begins, %ends : i1
+    %whole = arith.andi %both, %inside : i1
+    %value = scf.if %whole -> vector<16xi8> {{
+      %p = llvm.getelementptr %source[%from] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+      %v = llvm.load %p {{alignment = 1 : i64}} : !llvm.ptr -> vector<16xi8>
+      scf.yield %v : vector<16xi8>
+    }} else {{
+      %some = scf.for %i = %c0 to %c16 step %c1 iter_args(%so_far = %zeros) -> (vector<16xi8>) : i64 {{
+        %byte = arith.addi %from, %i : i64
+        %in = arith.cmpi ult, %byte, %size : i64
+        %all = arith.andi %in, %inside : i1
+        %one = scf.if %all -> i8 {{
+          %p = llvm.getelementptr %source[%byte] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+          %v = llvm.load %p : !llvm.ptr -> i8
+          scf.yield %v : i8
+        }} else {{
+          scf.yield %zero : i8
+        }}
+        %index = arith.index_cast %i : i64 to index
+        %more = vector.insert %one, %so_far [%index] : i8 into vector<16xi8>
+        scf.yield %more : vector<16xi8>
+      }}
+      scf.yield %some : vector<16xi8>
+    }}
+    %plain = arith.addi %to, %chunk : i64
+    %permuted = func.call @{PERMUTED}(%plain) : (i64) -> i64
+    %target = llvm.inttoptr %permuted : i64 to !llvm.ptr
+    llvm.store %value, %target {{alignment = 16 : i64}} : vector<16xi8>, !llvm.ptr
+  }}
+  return
+}}
+"""
+
+
+@instruction("nvvm.cp.async.bulk.tensor.shared.cluster.global", waits=True)
+def copy_box(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+    """The box of a tensor, or pixels of one of four dimensions, in lines of 128 bytes that are permuted."""
+    counts = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    rank, offset_count = counts[2], counts[4]
+    is_tiled = "im2col" not in str(op.attributes["mode"])
+    is_known = 1 <= rank <= MOST_RANK and offset_count == 0 if is_tiled else rank == _PIXEL_RANK and offset_count == rank - 2
+    if counts[5:] != [0] * len(counts[5:]) or not is_known:
+        raise ValueError(
+            f"kernel {thread.kernel} at {op.location}: expected a copy of a box, of up to {MOST_RANK} dimensions, or of pixels, "
+            f"of 4, found {op}"
+        )
+    to, tensor_map, *numbers = op.operands
+    at, barrier, offsets = numbers[:rank], numbers[rank], numbers[rank + 1 :]
+    if is_tiled:
+        name, text, words = f"__relayc_cuda.tma.{rank}", _box_text, at
+    else:
+        channel, x, y, image = at
+        words = [_pair(channel, image, 32), _pair(x, y, 32), _pair(offsets[0], offsets[1], _OFFSET_BITS)]
+        name, text = "__relayc_cuda.tma.pixels", _pixels_text
+    function = thread.function(name, text(name, rank) + UPDATE_TEXT + _LINE_TEXT + PERMUTED_TEXT)
+    thread.defer(thread.queue(COPIES, per="block"), function, [to, tensor_map, barrier, *words])
+    return []
+
+
+def _pair(low: ir.Value, high: ir.Value, bits: int) -> ir.Value:
+    """Two numbers of so many bits in one word."""
+    return emit.arith("ori", to_word(low), emit.arith("shli", to_word(high), word(bits)))
+
+
+def _begin(name: str, rank: int, words: int, boxes: int) -> list[str]:
+    """The beginning of a function of (destination, map, barrier, further words): it loads all of them, and what the map says."""
+    lines = [f"func.func private @{name}(%words: !llvm.ptr) {{", *(f"  %c{i} = arith.constant {i} : i64" for i in range(2))]
+    for i, what in enumerate(("to", "map", "barrier")):
+        lines += [f"  %p{what} = llvm.getelementptr %words[{i}] : (!llvm.ptr) -> !llvm.ptr, i64"]
+        lines += [f"  %{what} = llvm.load %p{what} : !llvm.ptr -> !llvm.ptr"]
+    lines += ["  %base = llvm.load %map : !llvm.ptr -> i64", "  %first = llvm.ptrtoint %to : !llvm.ptr to i64"]
+    for i in range(words):
+        lines += [f"  %pword{i} = llvm.getelementptr %words[{3 + i}] : (!llvm.ptr) -> !llvm.ptr, i64"]
+        lines += [f"  %word{i} = llvm.load %pword{i} : !llvm.ptr -> i64"]
+    facts = [("size", d) for d in range(rank)] + [("stride", d) for d in range(rank)] + [("box", d) for d in range(boxes)]
+    for what, d in facts:
+        lines += [f"  %p{what}{d} = llvm.getelementptr %map[{map_word(rank, what, d)}] : (!llvm.ptr) -> !llvm.ptr, i64"]
+        lines += [f"  %{what}{d} = llvm.load %p{what}{d} : !llvm.ptr -> i64"]
+    return lines
+
+
+def _signed(result: str, word: str, shift: int, bits: int) -> list[str]:
+    """Some bits of a word as a number with a sign."""
+    return [
+        f"  %{result}_shift = arith.constant {shift} : i64",
+        f"  %{result}_all = arith.shrui {word}, %{result}_shift : i64",
+        f"  %{result}_low = arith.trunci %{result}_all : i64 to i{bits}",
+        f"  %{result} = arith.extsi %{result}_low : i{bits} to i64",
+    ]
+
+
+def _line(inside: str, offset: str, place: str) -> list[str]:
+    """Copies a line: of the tensor at a number of bytes, to one of the box by its number."""
+    return [
+        f"  %line_place = arith.muli {place}, %box_bytes : i64",
+        "  %line_to = arith.addi %first, %line_place : i64",
+        f"  %line_from = arith.addi %base, {offset} : i64",
+        f"  func.call @{_LINE}(%line_to, %line_from, {inside}, %at_bytes, %size_bytes, %box_bytes) : (i64, i64, i1, i64, i64, i64) -> ()",
+    ]
+
+
+def _end(total: str) -> list[str]:
+    """Tells the barrier the bytes."""
+    return [
+        f"  %come = arith.subi %c0, {total} : i64",
+        f"  func.call @{UPDATE}(%barrier, %c0, %come) : (!llvm.ptr, i64, i64) -> ()",
+        "  return",
+        "}",
+    ]
+
+
+_INNERMOST = [f"  %{what}_bytes = arith.muli %{what}0, %stride0 : i64" for what in ("at", "size", "box")]
+"""Coordinate, size and box of the innermost dimension in bytes."""
+
+
+def _box_text(name: str, rank: int) -> str:
+    """A function that copies a box; the further words are its coordinates."""
+    lines = _begin(name, rank, rank, rank)
+    for d in range(rank):
+        lines += _signed(f"at{d}", f"%word{d}", 0, 32)
+    lines += [*_INNERMOST, "  %true = arith.constant true"]
+    lines += [f"  scf.for %i{d} = %c0 to %box{d} step %c1 : i64 {{" for d in reversed(range(1, rank))]
+    inside, offset, place = "%true", "%c0", "%c0"
+    for d in reversed(range(1, rank)):
+        lines += [
+            f"  %g{d} = arith.addi %at{d}, %i{d} : i64",
+            f"  %in{d} = arith.cmpi ult, %g{d}, %size{d} : i64",
+            f"  %all{d} = arith.andi {inside}, %in{d} : i1",
+            f"  %o{d} = arith.muli %g{d}, %stride{d} : i64",
+            f"  %offset{d} = arith.addi {offset}, %o{d} : i64",
+            f"  %q{d} = arith.muli {place}, %box{d} : i64",
+            f"  %r{d} = arith.addi %q{d}, %i{d} : i64",
+        ]
+        inside, offset, place = f"%all{d}", f"%offset{d}", f"%r{d}"
+    lines += [*_line(inside, offset, place), *["  }"] * (rank - 1)]
+    total = "%box_bytes"
+    for d in range(1, rank):
+        lines += [f"  %total{d} = arith.muli {total}, %box{d} : i64"]
+        total = f"%total{d}"
+    return "\n".join([*lines, *_end(total)])
+
+
+def _pixels_text(name: str, rank: int) -> str:
+    """A function that copies pixels; the further words are pairs: first channel and image, the coordinates of the first pixel, and the
+    offsets at which pixels are read from those that are gone over (PTX ISA, "im2col mode")."""
+    lines = _begin(name, rank, 3, 2)
+    for result, at, shift in (("at0", 0, 0), ("image", 0, 32), ("x", 1, 0), ("y", 1, 32)):
+        lines += _signed(result, f"%word{at}", shift, 32)
+    lines += [
+        f"  %pwindow = llvm.getelementptr %map[{map_word(rank, 'window')}] : (!llvm.ptr) -> !llvm.ptr, i64",
+        "  %window = llvm.load %pwindow : !llvm.ptr -> i64",
+    ]
+    for i, result in enumerate(("lower_x", "lower_y", "upper_x", "upper_y", "step_x", "step_y")):
+        lines += _signed(result, "%window", i * _CORNER_BITS, _CORNER_BITS)
+    lines += [
+        f"  %offset_mask = arith.constant {(1 << _OFFSET_BITS) - 1} : i64",
+        f"  %offset_shift = arith.constant {_OFFSET_BITS} : i64",
+        "  %offset_x = arith.andi %word2, %offset_mask : i64",
+        "  %offset_high = arith.shrui %word2, %offset_shift : i64",
+        "  %offset_y = arith.andi %offset_high, %offset_mask : i64",
+        # The first pixels that are not gone over.
+        "  %end_x = arith.addi %size1, %upper_x : i64",
+        "  %end_y = arith.addi %size2, %upper_y : i64",
+        *_INNERMOST,
+        "  %last:3 = scf.for %i = %c0 to %box1 step %c1 iter_args(%ix = %x, %iy = %y, %in = %image) -> (i64, i64, i64) : i64 {",
+        "  %gx = arith.addi %ix, %offset_x : i64",
+        "  %gy = arith.addi %iy, %offset_y : i64",
+        "  %in_x = arith.cmpi ult, %gx, %size1 : i64",
+        "  %in_y = arith.cmpi ult, %gy, %size2 : i64",
+        "  %in_n = arith.cmpi ult, %in, %size3 : i64",
+        "  %in_both = arith.andi %in_x, %in_y : i1",
+        "  %inside = arith.andi %in_both, %in_n : i1",
+        "  %ox = arith.muli %gx, %stride1 : i64",
+        "  %oy = arith.muli %gy, %stride2 : i64",
+        "  %on = arith.muli %in, %stride3 : i64",
+        "  %oxy = arith.addi %ox, %oy : i64",
+        "  %offset = arith.addi %oxy, %on : i64",
+        *_line("%inside", "%offset", "%i"),
+        "  %next_x = arith.addi %ix, %step_x : i64",
+        "  %ends_row = arith.cmpi sge, %next_x, %end_x : i64",
+        "  %new_x = arith.select %ends_row, %lower_x, %next_x : i64",
+        "  %below = arith.addi %iy, %step_y : i64",
+        "  %next_y = arith.select %ends_row, %below, %iy : i64",
+        "  %ends_image = arith.cmpi sge, %next_y, %end_y : i64",
+        "  %new_y = arith.select %ends_image, %lower_y, %next_y : i64",
+        "  %after = arith.addi %in, %c1 : i64",
+        "  %new_n = arith.select %ends_image, %after, %in : i64",
+        "  scf.yield %new_x, %new_y, %new_n : i64, i64, i64",
+        "  }",
+        "  %total = arith.muli %box_bytes, %box1 : i64",
+    ]
+    return "\n".join([*lines, *_end("%total")])

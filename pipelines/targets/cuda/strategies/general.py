@@ -1,0 +1,282 @@
+"""The general schedule, by primitives: whatever blocks can say runs on threads.
+
+What is no reduction is computed where it is read. A result is computed in one launch with the reductions that only it reads: softmax and
+normalisations along their rows. Elementwise computations, gathers and paddings have a thread for each vector of 16 bytes, or
+for each element. A reduction has a thread for each element, or, where its steps follow each other in memory, a warp or a whole block of
+threads, which reduce together.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import linearize
+from relayc.pipelines.targets.cuda.architectures import WARP
+from relayc.pipelines.te.read.graph import Kernel, NotStructured
+from relayc.pipelines.tir.analysis.reducers import find_reducer
+from relayc.pipelines.tir.schedule.references import LoopRV
+from relayc.pipelines.tir.schedule.schedule import Schedule
+from relayc.pipelines.tir.schedule.written_strategy import schedule_built_in
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, powers_of_two
+from relayc.pipelines.tir.tree.indices import variables
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
+from relayc.symbolic import Size, Undecided, guess
+
+_MOST_WARP_STEPS = 1024
+"""Steps of a reduction that a warp takes; of more a whole block does."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The tunable numbers.
+
+    Attributes:
+      threads: of a block.
+      vector_bytes: what a thread loads and stores at once.
+      warp_steps: steps of a reduction up to which a warp computes an element, beyond it a block of threads.
+    """
+
+    threads: int = 256
+    vector_bytes: int = 16
+    warp_steps: int = _MOST_WARP_STEPS
+
+
+def schedule_general(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
+    """Schedules any kernel that blocks can say.
+
+    Raises:
+      NotStructured: it has an operation that is none of blocks (sorting, scans, tables of constants), or a tensor without elements.
+    """
+    values: dict[str, Callable[[Numbers], list[int]]] = {
+        "threads": lambda n: powers_of_two(WARP, 1024),
+        "vector_bytes": lambda n: powers_of_two(1, target.vector_bytes),
+        "warp_steps": lambda n: [32, 256, 1024, 4096],
+    }
+    if all(node.size == 0 for node in kernel.results):
+        with kernel_function(kernel) as body:
+            return Scheduled(body.function)
+    if any(node.size == 0 for node in kernel.nodes()):
+        raise NotStructured("tensors without elements")
+    numbers = tuning.replace(Numbers(), list(values), _possible, values)
+    block = ir.InsertionPoint.current.block
+    before = len(block.operations)
+    try:
+        return schedule_built_in(lambda s: _Writer(s, numbers).write(), kernel, target, tuning)
+    except (NotStructured, Undecided):
+        for op in list(block.operations)[before:]:  # what was emitted until the operation that is not legal
+            op.operation.erase()
+        return schedule_built_in(lambda s: _Writer(s, numbers).write_each(), kernel, target, tuning)
+
+
+def _possible(numbers: Numbers) -> Numbers:
+    """Numbers as blocks of threads can have them: whole warps, and vectors of a power of two."""
+    return Numbers(power_of_two(numbers.threads, WARP, 1024), power_of_two(numbers.vector_bytes, 1, 16), numbers.warp_steps)
+
+
+class _Writer:
+    def __init__(self, s: Schedule, numbers: Numbers) -> None:
+        self.s, self.numbers = s, numbers
+
+    def write(self) -> None:
+        """Schedules the kernel."""
+        self._inline()
+        placed: set[str] = set()
+        for block in reversed(list(self.s.nest.blocks().values())):
+            if block.name not in placed:
+                group = self._producers(block, placed)
+                placed |= {block.name, *group}
+                self._schedule(block.name, group)
+
+    def write_each(self) -> None:
+        """Schedules each block for itself: right for all, and slow."""
+        for block in list(self.s.nest.blocks().values()):
+            loops = self.s.get_loops(block.name)
+            elements = [loops[i] for i in block.parallel]
+            self.s.reorder(*elements, *(loops[i] for i in block.reduction))
+            self._bind_threads(elements)
+
+    def _inline(self) -> None:
+        """Computes where it is read what is no reduction and no result."""
+        for block in list(self.s.nest.blocks().values()):
+            if not block.is_reduction and not any(map(self.s.nest.is_output, block.outputs())):
+                try:
+                    self.s.compute_inline(block.name)
+                except ScheduleError:  # it gives several tensors, or a part of one
+                    continue
+
+    def _producers(self, block: Block, placed: set[str]) -> list[str]:
+        """Blocks whose results only a block and these use, the last one first."""
+        nest = self.s.nest
+        found: list[str] = []
+        known = {block.name}
+        for other in reversed(list(nest.blocks().values())):
+            outputs = other.outputs()
+            if other.name in placed or other.name in known or any(map(nest.is_output, outputs)):
+                continue
+            readers = {r.name for buffer in outputs for r in nest.readers(buffer)}
+            writers = {w.name for buffer in outputs for w in nest.writers(buffer)}
+            if readers and readers <= known and writers == {other.name}:
+                found.append(other.name)
+                known.add(other.name)
+        return found
+
+    # ---- nests
+
+    def _schedule(self, name: str, group: Sequence[str]) -> None:
+        block = self.s.nest.blocks()[name]
+        loops = self.s.get_loops(name)
+        if not group and not block.is_reduction:
+            self._elementwise(block, loops)
+            return
+        rows = self._rows(block, group)
+        elements = [loops[i] for i in rows]
+        inner = [loops[i] for i in block.parallel if i not in rows]
+        steps = [loops[i] for i in block.reduction]
+        self.s.reorder(*elements, *inner, *steps)
+        width = self._shared_by(block, group)
+        if width == 1:
+            self._in_threads(elements, group)
+        else:
+            self._in_groups(name, elements, inner, steps, group, width)
+
+    def _rows(self, block: Block, group: Sequence[str]) -> list[int]:
+        """The iterators that decide on what is read of the results of other blocks; of a reduction all its elements."""
+        if block.is_reduction:
+            return block.parallel
+        made = {buffer for name in group for buffer in self.s.nest.blocks()[name].outputs()}
+        used = set().union(*(variables(i) for a in block.loads() if a.buffer in made for i in a.indices))
+        return [i for i in block.parallel if block.vars[i] in used]
+
+    def _elementwise(self, block: Block, loops: list[LoopRV]) -> None:
+        self._bind_threads(loops, self._lanes(block, block.vars[-1], block.extents[-1]) if loops else 1)
+
+    def _bind_threads(self, loops: Sequence[LoopRV], lanes: int = 1) -> LoopRV | None:
+        """Makes threads of loops, each with some lanes; gives the loop of the threads."""
+        if not loops:
+            return None
+        whole = self._fused(loops)
+        factors = [None, self.numbers.threads, lanes] if lanes > 1 else [None, self.numbers.threads]
+        blocks, threads, *vector = self.s.split(whole, factors)
+        self.s.bind(blocks, "blockIdx.x")
+        self.s.bind(threads, "threadIdx.x")
+        for loop in vector:
+            self.s.vectorize(loop)
+        return threads
+
+    def _fused(self, loops: Sequence[LoopRV]) -> LoopRV:
+        return self.s.fuse(*loops) if len(loops) > 1 else loops[0]
+
+    def _in_threads(self, rows: list[LoopRV], group: Sequence[str]) -> None:
+        """A thread for each row."""
+        if not rows:
+            if group:
+                raise ScheduleError("expected rows for what is computed in them, found none")
+            return
+        threads = self._bind_threads(rows)
+        assert threads is not None  # there are rows
+        for name in group:
+            self.s.compute_at(name, threads)
+            self._keep_local(name)
+
+    def _in_groups(self, name: str, rows: list[LoopRV], inner: list[LoopRV], steps: list[LoopRV], group: Sequence[str], width: int) -> None:
+        """Some threads for each row, which share what is along it."""
+        s = self.s
+        count = prod(s.nest.loops()[loop.name].extent for loop in rows)
+        together = max(1, self.numbers.threads // width)
+        while isinstance(count, int) and together >= 2 * count:
+            together //= 2
+        if rows:
+            row = self._fused(rows)
+            if together > 1:
+                blocks, row = s.split(row, [None, together])
+                s.bind(blocks, "blockIdx.x")
+                s.bind(row, "threadIdx.y")
+            else:
+                s.bind(row, "blockIdx.x")
+        elif group:
+            row = s.add_unit_loop(s.get_loops(name)[0] if s.get_loops(name) else name)
+        for producer in group:
+            made = s.compute_at(producer, row)
+            self._keep_local(producer)
+            block = s.nest.blocks()[producer]
+            along = {loop.name for loop in self._steps(block)}
+            self._share([loop for loop in made if loop.name in along] or made, block, width)
+        block = s.nest.blocks()[name]
+        if steps:
+            self._share(steps, block, width)
+        elif inner:
+            self._share(inner, block, width)
+
+    def _share(self, loops: Sequence[LoopRV], block: Block, width: int) -> None:
+        """Gives the iterations of loops to some threads, each several that follow each other in memory where that can be."""
+        iterators = block.reduction if block.is_reduction else block.parallel
+        extents = [self.s.nest.loops()[loop.name].extent for loop in loops]
+        lanes = self._lanes(block, block.vars[iterators[-1]], extents[-1])
+        if guess(prod(extents)) < width * lanes:
+            lanes = 1
+        whole = self._fused(loops)
+        _, threads, *vector = self.s.split(whole, [None, width, lanes] if lanes > 1 else [None, width])
+        self.s.bind(threads, "threadIdx.x")
+        for loop in vector:
+            self.s.vectorize(loop)
+
+    def _keep_local(self, name: str) -> None:
+        for i, _ in enumerate(self.s.nest.blocks()[name].outputs()):
+            self.s.set_scope(name, i, "local")
+
+    def _steps(self, block: Block) -> list[LoopRV]:
+        """The loops that a reduction runs along."""
+        loops = self.s.nest.loops_around(block.operation)
+        points = block.points(loops)
+        along = {v for i in block.reduction for v in variables(points[i])}
+        return [LoopRV(loop.name) for loop in loops if loop.var in along]
+
+    # ---- how memory is read
+
+    def _shared_by(self, block: Block, group: Sequence[str]) -> int:
+        """How many threads compute a row: one where neighbouring rows lie side by side in memory, or where a row is short."""
+        reductions = [b for b in (block, *(self.s.nest.blocks()[name] for name in group)) if b.is_reduction]
+        steps = max((guess(prod(b.extents[i] for i in b.reduction)) for b in reductions), default=0)
+        if steps < WARP or not all(map(self._is_along_memory, reductions)) or not all(map(_is_simple, reductions)):
+            return 1
+        return WARP if steps <= self.numbers.warp_steps else self.numbers.threads
+
+    def _is_along_memory(self, block: Block) -> bool:
+        """Whether the steps of a reduction, and not its elements, follow each other in memory."""
+        made = block.outputs()
+        offsets = [linearize(a.indices, self.s.nest.shape(a.buffer)) for a in block.loads() if a.buffer not in made]
+        elements = [block.vars[i] for i in block.parallel if block.extents[i] != 1]
+        steps = [block.vars[i] for i in block.reduction]
+        if any(o.coefficient(v) == 1 for o in offsets for v in elements):
+            return False
+        return any(o.coefficient(v) == 1 for o in offsets for v in steps)
+
+    def _lanes(self, block: Block, var: object, extent: Size) -> int:
+        """Elements that a thread computes at once along an iterator: as many as the widest element allows, where vectors begin at their
+        size and memory is read along it."""
+        accesses = block.accesses(with_init=False)
+        widest = max(_bytes(a.buffer.type.element_type) for a in accesses)
+        lanes = self.numbers.vector_bytes // widest
+        if lanes < 2 or not isinstance(extent, int) or extent % lanes:
+            return 1
+        for access in accesses:
+            factor = linearize(access.indices, self.s.nest.shape(access.buffer)).coefficient(var)  # type: ignore[arg-type]
+            if access.is_store and not block.is_reduction and factor != 1:
+                return 1
+        return lanes
+
+
+def _is_simple(block: Block) -> bool:
+    """Whether a reduction is of one element by one commutative operation, so that threads may share its steps."""
+    try:
+        reducer = find_reducer(block)
+    except ScheduleError:
+        return False
+    return reducer.is_commutative and len(reducer.parts) == 1 and reducer.operations[0].name != "math.fma"
+
+
+def _bytes(element: ir.Type) -> int:
+    return 8 if isinstance(element, ir.IndexType) else max(1, element.width // 8)

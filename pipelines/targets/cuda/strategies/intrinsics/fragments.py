@@ -1,0 +1,176 @@
+"""Between fragments in registers and memory: ldmatrix_a, ldmatrix_b, both transposed, mma_store, wgmma_store."""
+
+from dataclasses import dataclass
+
+from relayc import te
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cuda.strategies.hopper.instructions import GROUP_THREADS
+from relayc.pipelines.targets.cuda.strategies.hopper.instructions import ROWS as GROUP_ROWS
+from relayc.pipelines.targets.cuda.strategies.product.instructions import COLUMNS, ROWS, STEP_BYTES, load_matrices
+from relayc.pipelines.tir.editing.intrinsics import Fragments, Operand, TensorCall, TensorIntrin
+from relayc.pipelines.tir.gpu.aligned import is_multiple
+from relayc.pipelines.tir.gpu.aligned import store as store_run
+from relayc.pipelines.tir.gpu.copies import SHARED, pointer
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.values import vectors
+
+LINE_BYTES = 16
+"""Of a line of a matrix that ldmatrix reads."""
+_MATRIX = 8
+"""Lines of such a matrix."""
+TYPES = {"f16": ("float16", 16), "bf16": ("bfloat16", 16), "s8": ("int8", 8)}
+"""Element types of operands, by their names in PTX: those of te, and bits."""
+SUM_TYPES = {"f32": "float32", "i32": "int32"}
+
+
+def operand_fragments(which: str, bits: int, transposed: bool = False) -> Fragments:
+    """How A ("a") or B ("b") lies: lines along the depth, or across it."""
+    lines = ROWS if which == "a" else COLUMNS
+    tile = (("line", lines), ("depth", STEP_BYTES * 8 // bits))
+    return Fragments(f"mma.{which}", tile[::-1] if transposed else tile, lines * STEP_BYTES // (32 * 4), "i32")
+
+
+def sum_fragments(element: str) -> Fragments:
+    """How sums lie."""
+    return Fragments("mma.sums", (("row", ROWS), ("column", COLUMNS)), ROWS * COLUMNS // 32, element)
+
+
+def group_sums(element: str) -> Fragments:
+    """How sums of a group of warps lie: registers are those of 8 columns (see hopper.instructions.sum_of)."""
+    return Fragments(
+        "wgmma.sums", (("row", GROUP_ROWS), ("column", COLUMNS)), GROUP_ROWS * COLUMNS // GROUP_THREADS, element, GROUP_THREADS
+    )
+
+
+@dataclass(frozen=True)
+class LoadMatrix:
+    """Fragments of an operand out of shared memory: two or one of eight lines, and two pieces of 16 bytes of the depth at once.
+
+    Attributes:
+      which: "a" or "b".
+      lines, steps: of the operand.
+      bits: of an element.
+      transposed: whether what lies side by side runs across the depth.
+    """
+
+    name: str
+    which: str
+    lines: int
+    steps: int
+    bits: int
+    transposed: bool
+
+    def __call__(self, call: TensorCall) -> None:
+        """Emits the loads of all fragments."""
+        assert call.lane is not None
+        if not call.target.has("ldmatrix"):
+            raise ScheduleError(f"tensor intrinsic {self.name}: expected a target with ldmatrix, found {call.target}")
+        source, piece = call["S"], LINE_BYTES * 8 // self.bits
+        self._check(source, piece)
+        line, part = self._place(call.lane, piece)
+        depth = STEP_BYTES * 8 // self.bits
+        at_once = ROWS if self.lines % ROWS == 0 else COLUMNS
+        for first in range(0, self.lines, at_once):
+            for step in range(0, self.steps, depth):
+                place = (part + step, line + first) if self.transposed else (line + first, part + step)
+                words = load_matrices(pointer(source.buffer, source.at(*place), SHARED), at_once // 4, self.transposed)
+                self._keep(call, first, step // depth, words)
+
+    def _check(self, source: Operand, piece: int) -> None:
+        where = f"tensor intrinsic {self.name}: S"
+        if str(source.buffer.type.memory_space) != "#gpu.address_space<workgroup>":
+            raise ScheduleError(f"{where}: expected a shared buffer, found one of another scope")
+        if not is_multiple(source.at(0, 0), piece) or not is_multiple(Index(source.strides[0]), piece):
+            raise ScheduleError(
+                f"{where}: expected lines at multiples of {LINE_BYTES} bytes, {piece} elements, found them from {source.at(0, 0)} on "
+                f"and {source.strides[0]} apart"
+            )
+
+    def _place(self, lane: ir.Value, piece: int) -> tuple[Index, Index]:
+        """(line, step) of the piece of 16 bytes whose address a lane gives."""
+        within = Index.of(Var(0, _MATRIX - 1, _bits(lane, 0, _MATRIX), name="lane"))
+        eight, sixteen = (Index.of(Var(0, 1, _bits(lane, shift, 2), name="half")) for shift in (3, 4))
+        # A's second matrix is the next eight lines, B's the next piece of the depth.
+        second, third = (eight, sixteen) if self.which == "a" else (sixteen, eight)
+        if self.which == "b" and self.lines % ROWS:
+            second = Index()
+        if self.transposed:
+            return second * _MATRIX, within + third * _MATRIX
+        return within + second * _MATRIX, third * piece
+
+    def _keep(self, call: TensorCall, first: int, step: int, words: list[ir.Value]) -> None:
+        tile = ROWS if self.which == "a" else COLUMNS
+        each = tile // 4
+        for i in range(0, len(words), each):
+            line = (first + i // each * tile) // tile
+            call.fragments["W"].store(words[i : i + each], *((step, line) if self.transposed else (line, step)))
+
+
+def _bits(lane: ir.Value, shift: int, count: int) -> ir.Value:
+    """Some bits of a lane's number: as many as count to `count`."""
+    value = emit.arith("shrui", lane, emit.index_constant(shift)) if shift else lane
+    return emit.arith("andi", value, emit.index_constant(count - 1))
+
+
+@dataclass(frozen=True)
+class StoreSums:
+    """Sums to memory, in pairs of neighbours: each warp has 16 rows of a fragment."""
+
+    name: str
+    rows: int
+    columns: int
+    fragments: Fragments
+
+    def __call__(self, call: TensorCall) -> None:
+        """Emits the stores of all fragments."""
+        assert call.lane is not None
+        to, lane, tile = call["D"], call.lane, dict(self.fragments.tile)["row"]
+        row = Index.of(Var(0, _MATRIX - 1, _bits(lane, 2, _MATRIX), name="row"))
+        if tile != ROWS:
+            row += Index.of(Var(0, tile // ROWS - 1, emit.arith("shrui", lane, emit.index_constant(5)), name="warp")) * ROWS
+        pair = Index.of(Var(0, 3, _bits(lane, 0, 4), name="pair"))
+        for i in range(self.rows // tile):
+            for j in range(self.columns // COLUMNS):
+                sums = call.fragments["C"].load(i, j)
+                for half in range(2):
+                    place = to.at(row + (i * tile + half * _MATRIX), pair * 2 + j * COLUMNS)
+                    store_run(vectors.from_elements(sums[2 * half : 2 * half + 2]), to.buffer, place)
+
+
+def _load_matrix(which: str, transposed: str | None, kind: str, first: str, second: str) -> TensorIntrin:
+    name = f"ldmatrix_{which}_{transposed or ''}{kind}_{first}x{second}"
+    lines, steps = (int(second), int(first)) if transposed else (int(first), int(second))
+    type_, bits = TYPES[kind]
+    fragments = operand_fragments(which, bits, bool(transposed))
+    check_tile(name, {"line": lines, "depth": steps}, fragments)
+    if transposed and bits != 16:
+        raise ScheduleError(f"tensor intrinsic {name}: expected elements of 16 bits, which alone are transposed, found {kind}")
+    s = te.placeholder((int(first), int(second)), type_, name="S")
+    copied = te.create_prim_func([s, te.compute((int(first), int(second)), lambda i, j: s[i, j], name="W")])
+    return TensorIntrin.register(name, copied, LoadMatrix(name, which, lines, steps, bits, bool(transposed)), fragments={"W": fragments})
+
+
+def _store(instruction: str, kind: str, rows: str, columns: str) -> TensorIntrin:
+    name = f"{instruction}_store_{kind}_{rows}x{columns}"
+    fragments = sum_fragments(kind) if instruction == "mma" else group_sums(kind)
+    check_tile(name, {"row": int(rows), "column": int(columns)}, fragments)
+    c = te.placeholder((int(rows), int(columns)), SUM_TYPES[kind], name="C")
+    copied = te.create_prim_func([c, te.compute((int(rows), int(columns)), lambda i, j: c[i, j], name="D")])
+    return TensorIntrin.register(name, copied, StoreSums(name, int(rows), int(columns), fragments), fragments={"C": fragments})
+
+
+def check_tile(name: str, extents: dict[str, int], *fragments: Fragments) -> None:
+    """That a tile is whole fragments. Raises ScheduleError."""
+    for axis, tile in (tile for some in fragments for tile in some.tile):
+        if extents[axis] % tile:
+            raise ScheduleError(f"tensor intrinsic {name}: expected a multiple of {tile} ({axis}), found {extents[axis]}")
+
+
+_NUMBERS = r"([1-9]\d{0,2})x([1-9]\d{0,2})"
+for _which, _lines in (("a", "rows"), ("b", "columns")):
+    _name, _pattern = f"ldmatrix_{_which}", rf"ldmatrix_({_which})_(trans_)?"
+    TensorIntrin.register_family(f"{_name}_{{type}}_{{{_lines}}}x{{steps}}", rf"{_pattern}(f16|bf16|s8)_{_NUMBERS}", _load_matrix)
+for _name in ("mma", "wgmma"):
+    TensorIntrin.register_family(f"{_name}_store_{{type}}_{{rows}}x{{columns}}", rf"({_name})_store_(f32|i32)_{_NUMBERS}", _store)

@@ -1,0 +1,159 @@
+"""How an operand comes to shared memory: where its elements are, in which direction they are copied, and whether it is packed before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.targets.cuda.strategies.product.problem import Point, Problem, can_pack, digits, hoisted
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK
+from relayc.pipelines.te.read.access import MergedLoop
+from relayc.pipelines.te.read.contraction import ProductOperand
+from relayc.pipelines.te.read.graph import memory_of
+from relayc.pipelines.tir.strategy.packing import Packing
+from relayc.symbolic import Size, ceil_div, exact
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an operand is copied.
+
+    Attributes:
+      operand: what is copied; loops: of its lines (the rows of A, the columns of B), extent: how many there are.
+      element: what shared memory holds of it.
+      along_depth: whether a line of shared memory runs along the depth, else along rows or columns.
+      copied: bytes of an asynchronous copy; 0 where elements go through registers.
+      line_by_line: whether neighbouring threads read neighbouring lines, where elements go through registers.
+      packing: the layout in which it is passed, where that is another: lines of the depth, completed by zeros to `pitch` elements.
+    """
+
+    operand: ProductOperand
+    loops: Sequence[MergedLoop]
+    extent: Size
+    element: ir.Type
+    along_depth: bool
+    copied: int
+    line_by_line: bool = False
+    packing: Packing | None = None
+    pitch: int = 0
+
+    @property
+    def element_bytes(self) -> int:
+        return self.element.width // 8
+
+    @property
+    def run(self) -> int:
+        """Elements of an asynchronous copy."""
+        return self.copied // self.element_bytes
+
+    def lies_in_runs(self, problem: Problem) -> bool:
+        """Whether the steps of a chunk of shared memory follow each other in memory."""
+        inner, count = problem.reduction[-1], CHUNK // self.element_bytes
+        is_run = memory_of(self.operand.node) is not None and self.operand.offset.coefficient(inner.var) == 1
+        return is_run and exact(inner.extent, count) is not None
+
+
+def way_of(problem: Problem, operand: ProductOperand, element: ir.Type, is_asynchronous: bool, takes_lines: bool) -> Way:
+    """The way of the widest copies; a parameter that has none of CHUNK bytes is packed.
+
+    Args:
+      element: what shared memory is to hold.
+      is_asynchronous: whether the target copies from memory to shared memory by itself.
+      takes_lines: whether tiles may run along rows or columns.
+    """
+    c = problem.contraction
+    is_a = operand is c.a
+    loops, extent = (c.rows, problem.rows) if is_a else (c.columns, problem.columns)
+    in_memory = memory_of(operand.node) is not None and operand.node.element == element
+    along, across = (_widest(problem, operand, element, loops, d) if in_memory and is_asynchronous else 0 for d in (True, False))
+    if not takes_lines:
+        across = 0
+    if max(along, across) < CHUNK and is_asynchronous and operand.node.element == element and can_pack(problem.kernel, operand):
+        return _packed(problem, operand, loops, extent, element)
+    if along or across:
+        return Way(operand, loops, extent, element, along >= across, max(along, across))
+    inner = problem.reduction[-1].var
+    by_line = bool(loops) and operand.offset.coefficient(inner) != 1 and operand.offset.coefficient(loops[-1].var) == 1
+    return Way(operand, loops, extent, element, True, 0, by_line)
+
+
+def _widest(problem: Problem, operand: ProductOperand, element: ir.Type, loops: Sequence[MergedLoop], along_depth: bool) -> int:
+    """Bytes of the widest copies of an operand in memory in a direction; 0 where there are none."""
+    every = [*problem.batch, *loops, *problem.reduction]
+    line = problem.reduction[-1] if along_depth else loops[-1] if loops else None
+    if line is None or operand.offset.coefficient(line.var) != 1:
+        return 0
+    is_checked = any(line.var in index.terms for index, _ in operand.checks) if along_depth else bool(operand.checks)
+    others = [operand.offset.const, line.extent, *(operand.offset.coefficient(loop.var) for loop in every if loop is not line)]
+    for size in (CHUNK, CHUNK // 2, CHUNK // 4):
+        count = size * 8 // element.width
+        if count == 1 and along_depth:
+            return size
+        if count >= 1 and not is_checked and all(exact(other, count) is not None for other in others):
+            return size
+    return 0
+
+
+def _packed(problem: Problem, operand: ProductOperand, loops: Sequence[MergedLoop], extent: Size, element: ir.Type) -> Way:
+    """A parameter as [batch..., line, depth], the depth completed to whole chunks."""
+    reduction = [v for loop in problem.reduction for v in loop.members]
+    lines = [v for loop in loops for v in loop.members]
+    pitch = int(ceil_div(problem.depth, CHUNK * 8 // element.width)) * (CHUNK * 8 // element.width)
+    every = [(v, v.extent) for v in (*problem.contraction.batch, *lines, *reduction)]
+    batch = problem.contraction.batch
+    shape = (*(v.extent for v in batch), *(v.extent for v in lines), pitch)
+    packing = Packing.reading("lines", operand.node.shape, operand.indices, every, shape, lines=len(batch) + len(lines))
+    return Way(operand, loops, extent, element, True, CHUNK, packing=packing, pitch=pitch)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an operand's indices, to which another part is added: what the line says, or the depth.
+
+    Attributes:
+      offset: in elements; checks: what is compared with the extents that paddings run out of; indices: of each dimension.
+    """
+
+    offset: Index
+    checks: tuple[Index, ...]
+    indices: tuple[Index, ...]
+
+
+class Places:
+    """Where the elements of an operand are, as sums of what its line says and what the depth says."""
+
+    def __init__(self, problem: Problem, way: Way) -> None:
+        self.problem, self.way = problem, way
+        self.variables = {v for loop in problem.reduction for v in loop.members}
+
+    def of_line(self, line: Index, batch: Point, computes_indices: bool = False) -> Part:
+        """What a line says, computed here once."""
+        way = self.way
+        if way.packing is not None:
+            number = self.problem.contraction.batch_at(batch) * prod(loop.extent for loop in way.loops) + line
+            return Part(hoisted(number * way.pitch), (), ())
+        operand = way.operand
+        point = {**batch, **digits(line, _single(way.loops) if computes_indices else way.loops)}
+        if computes_indices:
+            return Part(Index(), (), tuple(hoisted(index.at(point)) for index in operand.indices))
+        return Part(hoisted(operand.offset.at(point)), tuple(hoisted(index.at(point)) for index, _ in operand.checks), ())
+
+    def of_depth(self, depth: Index, computes_indices: bool = False) -> Part:
+        """What a step of the depth says."""
+        if self.way.packing is not None:
+            return Part(depth, (), ())
+        operand, loops = self.way.operand, self.problem.reduction
+        point = digits(depth, _single(loops) if computes_indices else loops)
+        if computes_indices:
+            return Part(Index(), (), tuple(self._own(index).at(point) for index in operand.indices))
+        return Part(self._own(operand.offset).at(point), tuple(self._own(index).at(point) for index, _ in operand.checks), ())
+
+    def _own(self, index: Index) -> Index:
+        """The terms of an index that the depth says."""
+        return Index(0, {v: c for v, c in index.terms.items() if v in self.variables})
+
+
+def _single(loops: Sequence[MergedLoop]) -> list[MergedLoop]:
+    """The loops that merged loops are made of: what is computed may not walk them as one, as memory does."""
+    return [MergedLoop([v], v.extent) for loop in loops for v in loop.members]

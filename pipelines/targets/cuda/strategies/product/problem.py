@@ -1,0 +1,145 @@
+"""A contraction as products of matrices: [batch, rows, depth] times [batch, depth, columns], each dimension of one or several loops."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.te.read.access import Accesses, MergedLoop, collapse
+from relayc.pipelines.te.read.contraction import Contraction, ProductOperand, match
+from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.tir.strategy.scheduled import is_param
+from relayc.symbolic import Size, exact, proves
+
+Point = dict[Var, Index]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a kernel multiplies.
+
+    Attributes:
+      kernel, contraction: where it comes from.
+      reduction: the loops of the depth, outermost first, merged as far as A allows, and B where it is not packed.
+    """
+
+    kernel: Kernel
+    contraction: Contraction
+    reduction: list[MergedLoop]
+
+    @property
+    def batch(self) -> list[MergedLoop]:
+        return [MergedLoop([v], v.extent) for v in self.contraction.batch]
+
+    @property
+    def batches(self) -> Size:
+        return self.contraction.batches
+
+    @property
+    def rows(self) -> Size:
+        return prod(loop.extent for loop in self.contraction.rows)
+
+    @property
+    def columns(self) -> Size:
+        return self.contraction.column_extent
+
+    @property
+    def depth(self) -> Size:
+        return self.contraction.depth
+
+    @property
+    def size(self) -> Size:
+        """Elements of the result."""
+        return self.batches * self.rows * self.columns
+
+    @property
+    def sums(self) -> ir.Type:
+        """The element type of the sums."""
+        return self.contraction.node.element
+
+    @property
+    def sum_bytes(self) -> int:
+        return int(self.sums.width) // 8
+
+
+def find(kernel: Kernel) -> list[Contraction]:
+    """The roles in which a kernel is a product of matrices whose columns are one loop; the role whose result is stored along the columns
+    comes first."""
+    found = [c for c in match(kernel) if len(c.columns) == 1 and c.batches != 0]
+    return sorted(found, key=lambda c: c.store_stride(c.column) != 1)
+
+
+def problem_of(kernel: Kernel, contraction: Contraction) -> Problem:
+    """The product that a contraction is, with its depth in an order in which its operands are read in runs."""
+    c = contraction
+    packs = can_pack(kernel, c.b)
+    leading = c.a if not can_pack(kernel, c.a) else c.b
+    ordered = sorted(c.reduction, key=lambda v: -_distance(leading.offset.coefficient(v)))
+    offsets = [(o.node, o.offset) for o in (c.a, c.b) if o is not c.b or not packs]
+    return Problem(kernel, c, collapse(ordered, Accesses(offsets, set(), list(c.a.checks))))
+
+
+def _distance(stride: Size) -> int:
+    return abs(stride) if isinstance(stride, int) else 1 << 40
+
+
+def can_pack(kernel: Kernel, operand: ProductOperand) -> bool:
+    """Whether an operand is a parameter that may lie otherwise: of sizes that are numbers, and none of it a padding."""
+    node = operand.node
+    return is_param(kernel, node) and not operand.checks and all(isinstance(d, int) for d in node.shape)
+
+
+def digits(number: Index, loops: Sequence[MergedLoop]) -> Point:
+    """The point of nested loops that an iteration, counted over all of them, is at."""
+    point: Point = {}
+    for loop in reversed(loops[1:]):
+        number, rest = divided(number, loop.extent)
+        point |= loop.at(rest)
+    return point | loops[0].at(number) if loops else point
+
+
+def divided(number: Index, by: Size) -> tuple[Index, Index]:
+    """Quotient and remainder of an index that is not negative, by a size; computed where they do not fold. By 0, which has no elements to
+    be divided among, they are those by 1: a division by 0 ends an emulated program."""
+    split = number.split(by)
+    if split is not None:
+        return split
+    value, divisor = emit.materialize(number), emit.index_constant(by)
+    if not proves(lambda: by >= 1):
+        divisor = emit.arith("maxui", divisor, emit.index_constant(1))
+    high = number.bounds()[1]
+    quotient = emit.arith("divui", value, divisor)
+    rest = emit.arith("subi", value, emit.create("arith.muli", [quotient.type], [quotient, divisor], emit.no_overflow()))
+    step = _step(Index(by, number.terms) + number.const)
+    return Index.of(Var(0, high // by, quotient, name="quotient")), Index.of(Var(0, by - 1, rest, step, name="rest"))
+
+
+def hoisted(index: Index) -> Index:
+    """An index that is computed here, once, for later uses."""
+    if index.is_constant:
+        return index
+    low, high = index.bounds()
+    return Index.of(Var(low, high, emit.materialize(index), _step(index), name="hoisted"))
+
+
+def _step(index: Index) -> int:
+    """The largest power of two, up to 16, that divides an index."""
+    step = 16
+    while step > 1 and any(exact(part, step) is None for part in (index.const, *(c * v.step for v, c in index.terms.items()))):
+        step //= 2
+    return step
+
+
+def aligned(index: Index, most: Size, step: int) -> Index:
+    """An index as one that is at most `most` and a multiple of `step`, which the caller knows."""
+    if index.is_constant:
+        return index
+    return Index.of(Var(0, most, emit.materialize(index), step, name="aligned"))
+
+
+def is_below(index: Index, limit: Size) -> bool:
+    """Whether it is proved that an index is below a limit."""
+    high = index.bounds()[1]
+    return proves(lambda: high < limit)

@@ -1,0 +1,118 @@
+"""What becomes of sums: the elementwise computation behind the product, several elements at a time, and stores along the result."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, linearize, reshape
+from relayc.pipelines.targets.cuda.strategies.product.problem import Point, Problem, digits
+from relayc.pipelines.targets.cuda.strategies.product.shared import CHUNK, load
+from relayc.pipelines.tir.values import vectors
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Size, exact
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How elements of the result are stored together.
+
+    Attributes:
+      along_columns: whether they are neighbours along the columns, else along the rows.
+      lanes: how many, a power of two.
+    """
+
+    along_columns: bool
+    lanes: int
+
+
+def direction_of(problem: Problem) -> Direction:
+    """The direction in which the result lies in runs, and the lanes of 16 bytes or fewer that divide all runs."""
+    c = problem.contraction
+    most = max(1, CHUNK * 8 // max(8, c.root.element.width))
+    by_rows = c.store_stride(c.column) != 1 and bool(c.rows) and c.store_stride(c.rows[-1].var) == 1
+    line = c.rows[-1] if by_rows else c.columns[-1]
+    if c.store_stride(line.var) != 1:
+        return Direction(not by_rows, 1)
+    offset = c.output_offset()
+    others = [
+        line.extent,
+        offset.const,
+        *(offset.coefficient(loop.var) for loop in (*problem.batch, *c.rows, *c.columns) if loop is not line),
+    ]
+    lanes = most
+    while lanes > 1 and any(exact(other, lanes) is None for other in others):
+        lanes //= 2
+    return Direction(not by_rows, lanes)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Which of the matrices of sums: the number of the split and of the batch, and the point of the loops of the batch."""
+
+    split: Index
+    batch: Index
+    point: Point
+
+
+class Destination(Protocol):
+    """Where sums go.
+
+    Attributes:
+      direction: how they are stored together.
+    """
+
+    @property
+    def direction(self) -> Direction: ...
+
+    def store(self, sums: ir.Value, row: Index, column: Index, matrix: Matrix) -> None:
+        """Stores sums that are neighbours in the direction, the first of them at a row and a column of a matrix."""
+
+
+class Results:
+    """The kernel's result: what becomes of sums is computed and stored."""
+
+    def __init__(self, problem: Problem, evaluator: Evaluator, output: ir.Value) -> None:
+        self.problem, self.evaluator, self.output = problem, evaluator, output
+        self.direction = direction_of(problem)
+
+    def store(self, sums: ir.Value, row: Index, column: Index, matrix: Matrix) -> None:
+        lanes = sums.type.shape[0] if emit.is_vector(sums) else 1
+        with self.evaluator.along(lanes):
+            self._store(sums, row, column, matrix.point)
+
+    def _store(self, sums: ir.Value, row: Index, column: Index, batch: Point) -> None:
+        c, evaluator = self.problem.contraction, self.evaluator
+        point = {**batch, **digits(row, c.rows)}
+        lane = evaluator.lane_index
+        line = c.column if self.direction.along_columns else c.rows[-1].var
+        point[c.column] = column
+        point[line] = point[line] + lane
+        indices = c.output_at(point)
+        with evaluator.given(c.node, self._with_initial(sums, indices)):
+            value = evaluator.at(c.root, self._root_point(indices))
+            evaluator.store(value, self.output, linearize(indices, c.node.shape))
+
+    def _root_point(self, indices: list[Index]) -> list[Index]:
+        c = self.problem.contraction
+        if c.merged is not None:
+            return c.root_point(indices)
+        return reshape(indices, c.node.shape, c.root.shape, self.evaluator.quotient_and_rest)
+
+    def _with_initial(self, value: ir.Value, indices: list[Index]) -> ir.Value:
+        """The sums began at 0: what they should have begun at is added."""
+        init = self.problem.contraction.structured.inits[0]
+        if init.kind == "splat" and init.op.attributes["value"].value == 0:
+            return value
+        first = self.evaluator.at(init, indices if init.shape else [])
+        name = "addf" if isinstance(init.element, ir.FloatType) else "addi"
+        return emit.arith(name, value, emit.broadcast(first, self.evaluator.width))
+
+
+def load_run(buffer: ir.Value, first: Index, lanes: int, stride: Size) -> ir.Value:
+    """Elements of a flat buffer that are `stride` apart: neighbours, aligned, in pieces of CHUNK bytes."""
+    at_once = min(lanes, CHUNK * 8 // buffer.type.element_type.width) if stride == 1 else 1
+    pieces = [load(buffer, emit.materialize(first + stride * i), at_once) for i in range(0, lanes, at_once)]
+    if len(pieces) == 1:
+        return pieces[0]
+    return vectors.from_elements(pieces if at_once == 1 else [vectors.extract(piece, i) for piece in pieces for i in range(at_once)])

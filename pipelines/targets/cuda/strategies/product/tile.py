@@ -1,0 +1,28 @@
+"""The numbers of a schedule of a product: what a block, a warp or a thread computes, and how many tiles are on their way."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BlockTile:
+    """Powers of two.
+
+    Attributes:
+      rows, columns: of the result that a block computes.
+      depth: steps of the depth of a stage.
+      unit_rows, unit_columns: of the part that a unit of the block computes in registers: a warp on tensor cores, else a thread.
+      stages: tiles of the operands that shared memory holds.
+      splits: parts of the depth that different blocks sum; a second launch adds them.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    unit_rows: int
+    unit_columns: int
+    stages: int
+    splits: int = 1
+
+    @property
+    def units(self) -> int:
+        return (self.rows // self.unit_rows) * (self.columns // self.unit_columns)

@@ -1,0 +1,102 @@
+"""Instructions of the gpu dialect, which all GPUs have."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import gpu, ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.targets.gpu.emulate.pointers import to_word, word
+from relayc.pipelines.targets.gpu.emulate.positions import WARP, product
+from relayc.pipelines.targets.gpu.emulate.registry import instruction
+from relayc.pipelines.targets.gpu.emulate.thread import Thread, WaitingThread
+
+# ---- where a thread is
+
+
+def _axis(op: ir.Operation) -> int:
+    return gpu.Dimension[str(op.attributes["dimension"]).rstrip(">").split()[-1]].value
+
+
+@instruction("gpu.thread_id")
+def thread_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [thread.position.thread_id[_axis(op)]]
+
+
+@instruction("gpu.block_id")
+def block_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [thread.position.block_id[_axis(op)]]
+
+
+@instruction("gpu.block_dim")
+def block_dim(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [thread.position.block[_axis(op)]]
+
+
+@instruction("gpu.grid_dim")
+def grid_dim(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [thread.position.grid[_axis(op)]]
+
+
+@instruction("gpu.global_id")
+def global_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    axis, at = _axis(op), thread.position
+    return [emit.arith("addi", emit.arith("muli", at.block_id[axis], at.block[axis]), at.thread_id[axis])]
+
+
+@instruction("gpu.lane_id")
+def lane_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [emit.arith("remui", thread.position.linear, emit.index_constant(WARP))]
+
+
+@instruction("gpu.subgroup_id")
+def subgroup_id(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [emit.arith("divui", thread.position.linear, emit.index_constant(WARP))]
+
+
+@instruction("gpu.subgroup_size")
+def subgroup_size(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [emit.index_constant(WARP)]
+
+
+@instruction("gpu.num_subgroups")
+def num_subgroups(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    return [emit.arith("ceildivui", product(thread.position.block), emit.index_constant(WARP))]
+
+
+# ---- memory
+
+
+@instruction("gpu.dynamic_shared_memory", waits=True)
+def dynamic_shared_memory(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+    """The bytes behind those of the attributions, at a multiple of memory.BASE_ALIGNMENT."""
+    return [thread.dynamic_memory]
+
+
+@instruction("memref.memory_space_cast", "llvm.addrspacecast")
+def cast_memory_space(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
+    """All memory is of one kind."""
+    return [op.operands[0]]
+
+
+# ---- synchronisation
+
+
+@instruction("gpu.barrier", waits=True)
+def barrier(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+    thread.wait_for_block(op, uniform=True)
+    return []
+
+
+@instruction("gpu.shuffle", waits=True)
+def shuffle(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
+    """The first `width` lanes of the warp shuffle. A lane out of these gives a lane its own value, and says so with its second result."""
+    value, offset, width = op.operands
+    mode = str(op.attributes["mode"]).rstrip(">").split()[-1]
+    last = to_word(width)
+    # All bits for a whole warp, whose number of lanes is that of bits of a mask.
+    mask = emit.arith("subi", emit.arith("shli", word(1), last), word(1))
+    lanes = thread.exchange(op, [value], mask)
+    combine = {"xor": "xori", "down": "addi", "up": "subi"}
+    by = emit.create("arith.extsi", [last.type], [offset])
+    source = emit.arith(combine[mode], thread.lane, by) if mode in combine else by
+    inside = emit.compare("ult", source, last)
+    return [lanes.read(0, emit.select(inside, source, thread.lane)), inside]

@@ -1,0 +1,49 @@
+"""Every instruction of a kernel becomes what it does on the CPU."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.targets.gpu.emulate.registry import INSTRUCTIONS
+from relayc.pipelines.targets.gpu.emulate.thread import Thread
+
+_GPU = ("gpu.", "nvvm.")
+_ENDS = "gpu.return"
+
+
+def find_instructions(root: ir.Operation) -> list[ir.Operation]:
+    """The operations under `root` that are instructions of a GPU, in order."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        name = op.name
+        if op != root and name != _ENDS and (name in INSTRUCTIONS or name.startswith(_GPU)):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def find_waits(root: ir.Operation) -> list[ir.Operation]:
+    """The instructions that only kernels as coroutines have."""
+    return [op for op in find_instructions(root) if op.name in INSTRUCTIONS and INSTRUCTIONS[op.name].waits]
+
+
+def waits(root: ir.Operation) -> bool:
+    """Whether a kernel must run as coroutines."""
+    return bool(find_waits(root))
+
+
+def emulate_instructions(root: ir.Operation, thread: Thread) -> None:
+    """Puts what instructions do in their places, in the function that `root` is.
+
+    Raises:
+      ValueError: an instruction that the emulation does not know.
+    """
+    for op in find_instructions(root):
+        known = INSTRUCTIONS.get(op.name)
+        if known is None:
+            raise ValueError(f"kernel {thread.kernel} at {op.location}: expected operations that the emulation knows, found {op.name}")
+        with ir.InsertionPoint(op), op.location:
+            values = known.emulate(op, thread)
+        for result, value in zip(op.results, values, strict=True):
+            result.replace_all_uses_with(value)
+        op.erase()

@@ -1,0 +1,166 @@
+"""Outlined kernels to functions, launches to calls."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
+from relayc.dialects.mlir import func, gpu, ir, scf
+from relayc.dialects.operations import walk
+from relayc.pipelines.emission import emit
+from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
+from relayc.pipelines.targets.gpu.emulate.coroutines import SMALL
+from relayc.pipelines.targets.gpu.emulate.errors import error_text
+from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
+from relayc.pipelines.targets.gpu.emulate.instructions import waits
+from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
+from relayc.pipelines.targets.gpu.emulate.plain import run_in_loops
+from relayc.pipelines.targets.gpu.emulate.races import Use, find_uses
+from relayc.pipelines.targets.gpu.emulate.sites import Sites
+
+_CONTAINER = "gpu.container_module"
+
+
+def emulate_kernels(module: ir.Module, check_races: bool = False) -> None:
+    """Makes ordinary functions of the outlined kernels of a module, in place.
+
+    `@kernels::@k` becomes a function `@k.grid` of its arguments and of seven sizes of type index: those of the grid and of a block, x
+    first, and the bytes of dynamic shared memory. Where its threads wait for each other, it gives an i32: 0, or -1 with an error raised.
+
+    Args:
+      check_races: whether threads that use the same shared memory without a barrier between are an error.
+
+    Raises:
+      ValueError: an operation in a kernel that the emulation does not know.
+    """
+    with module.context, module.operation.location:
+        modules = [op.operation for op in module.body.operations if isinstance(op, gpu.GPUModuleOp)]
+        if modules:
+            _Emulation(module, modules, check_races).run()
+
+
+class _Emulation:
+    def __init__(self, module: ir.Module, modules: list[ir.Operation], check_races: bool) -> None:
+        self.module, self.modules, self.check_races = module, modules, check_races
+        self.names, self.sites = Names(module), Sites()
+        self.functions: dict[str, str] = {}
+        self.emulated: dict[tuple[str, ...], str] = {}
+        self.waiting: set[str] = set()
+        self.statuses: dict[ir.Operation, ir.Value] = {}
+
+    def run(self) -> None:
+        for gpu_module in self.modules:
+            kernels = [op.operation for op in gpu_module.regions[0].blocks[0].operations if isinstance(op, gpu.GPUFuncOp)]
+            uses = [find_uses(kernel) if self.check_races else None for kernel in kernels]
+            retype(gpu_module, _of_host)
+            _forget_alignment(gpu_module)
+            for kernel, used in zip(kernels, uses, strict=True):
+                self.emulated[symbol_name(gpu_module), symbol_name(kernel)] = self.kernel(EmulatedKernel(kernel), gpu_module, used)
+        for launch in walk(self.module.operation, gpu.LaunchFuncOp):
+            callee = tuple(ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value)
+            if callee in self.emulated:
+                self.call(launch.operation, self.emulated[callee])
+        for gpu_module in self.modules:
+            gpu_module.erase()
+        if _CONTAINER in self.module.operation.attributes:
+            del self.module.operation.attributes[_CONTAINER]
+        if self.waiting:
+            for text in (scheduler.TEXT, error_text(self.sites)):
+                self.add(text, small=True)
+            for text in self.functions.values():
+                self.add(text)
+
+    def kernel(self, kernel: EmulatedKernel, gpu_module: ir.Operation, uses: Sequence[Use] | None) -> str:
+        """Emits the function of a kernel's grid; gives its name. A kernel that uses shared memory has races where its threads do not
+        wait."""
+        name = self.names.free(f"{kernel.name}.grid")
+        with ir.InsertionPoint(gpu_module), kernel.function.location:
+            if waits(kernel.function) or uses:
+                grid = WaitingGrid(kernel, name, self.names, self.sites, uses)
+                grid.emit()
+                self.functions.update(grid.functions)
+                self.waiting.add(name)
+            else:
+                run_in_loops(kernel, name)
+        return name
+
+    def call(self, launch: ir.Operation, name: str) -> None:
+        """Makes a call of a launch: operands are the sizes of grid and block, the bytes of dynamic shared memory, and the kernel's."""
+        counts = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+        starts = [sum(counts[:i]) for i in range(len(counts) + 1)]
+        operands = list(launch.operands)
+        sizes, dynamic, arguments = (operands[starts[a] : starts[b]] for a, b in ((1, 7), (10, 11), (11, 12)))
+        with ir.InsertionPoint(launch), launch.location:
+            index = ir.IndexType.get()
+            bytes_ = emit.create("arith.index_castui", [index], dynamic) if dynamic else emit.index_constant(0)
+            callee = ir.FlatSymbolRefAttr.get(name)
+            if name in self.waiting:
+                self.checked(launch, callee, [*arguments, *sizes, bytes_])
+            else:
+                func.CallOp([], callee, [*arguments, *sizes, bytes_])
+        launch.erase()
+
+    def checked(self, launch: ir.Operation, callee: ir.FlatSymbolRefAttr, operands: list[ir.Value]) -> None:
+        """A call that may fail, where none before it in its function has."""
+        i32 = ir.IntegerType.get_signless(32)
+        status = self.status(launch)
+        before = emit.create("memref.load", [i32], [status])
+        branch = scf.IfOp(emit.compare("eq", before, emit.number(0, i32)))
+        with ir.InsertionPoint(branch.then_block):
+            found = func.CallOp([i32], callee, operands).operation.results[0]
+            emit.create("memref.store", [], [found, status])
+            emit.yield_values([])
+
+    def status(self, launch: ir.Operation) -> ir.Value:
+        """The place of the status of a launch's function, a memref<i32>: the function gives what it holds at the end."""
+        function = launch.parent
+        while function.name != "func.func":
+            function = function.parent
+        if function not in self.statuses:
+            i32 = ir.IntegerType.get_signless(32)
+            block = function.regions[0].blocks[0]
+            returned = block.operations[len(block.operations) - 1].operation
+            if not len(returned.operands):
+                extend_signature(function, [], [i32])
+            with function.location:
+                with ir.InsertionPoint.at_block_begin(block):
+                    place = local_memory(ir.MemRefType.get([], i32))
+                    emit.create("memref.store", [], [emit.number(0, i32), place])
+                with ir.InsertionPoint(returned):
+                    func.ReturnOp([emit.create("memref.load", [i32], [place])])
+            returned.erase()
+            self.statuses[function] = place
+        return self.statuses[function]
+
+    def add(self, text: str, small: bool = False) -> None:
+        """Moves the functions of a text into the module, but for those that are there.
+
+        Args:
+          small: whether they are to be compiled quickly.
+        """
+        with ir.Location.unknown():
+            parsed = ir.Module.parse(text)
+        there = {symbol_name(op) for op in self.module.body.operations if "sym_name" in op.attributes}
+        for op in list(parsed.body.operations):
+            if symbol_name(op) not in there:
+                op.detach_from_parent()
+                self.module.body.append(op)
+                if small and isinstance(op, func.FuncOp):
+                    op.attributes[SMALL] = ir.UnitAttr.get()
+
+
+def _forget_alignment(gpu_module: ir.Operation) -> None:
+    """Vectors may begin anywhere: the runtime aligns what it gives to devices, but arrays of the host are taken as they are."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in ("vector.load", "vector.store") and "alignment" in op.attributes:
+            del op.attributes["alignment"]
+        return ir.WalkResult.ADVANCE
+
+    gpu_module.walk(visit)
+
+
+def _of_host(type_: ir.Type) -> ir.Type:
+    """A type as the CPU has it: its memory is all of one kind."""
+    if isinstance(type_, ir.MemRefType) and type_.memory_space is not None:
+        return ir.MemRefType.get(type_.shape, type_.element_type, type_.layout)
+    text = str(type_)
+    return ir.Type.parse("!llvm.ptr") if text.startswith("!llvm.ptr<") else type_

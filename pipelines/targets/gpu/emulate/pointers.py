@@ -1,0 +1,90 @@
+"""Operations on addresses, at the ambient insertion point: those of memory that has no memref."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+
+_DYNAMIC = -(1 << 31)
+"""What stands in llvm.getelementptr for an index that is an operand."""
+
+
+def pointer_type() -> ir.Type:
+    return ir.Type.parse("!llvm.ptr")
+
+
+def i64() -> ir.Type:
+    return ir.IntegerType.get_signless(64)
+
+
+def word(value: int) -> ir.Value:
+    """A constant of type i64."""
+    return emit.number(value, i64())
+
+
+def at(base: ir.Value, offset: int | ir.Value) -> ir.Value:
+    """The address some bytes (an i64, where they are a value) behind another one."""
+    if isinstance(offset, int) and offset == 0:
+        return base
+    constant, operands = (offset, [base]) if isinstance(offset, int) else (_DYNAMIC, [base, offset])
+    if isinstance(offset, int) and offset >= -_DYNAMIC:
+        constant, operands = _DYNAMIC, [base, word(offset)]
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([constant]),
+        "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
+    }
+    return emit.create("llvm.getelementptr", [base.type], operands, attributes)
+
+
+def load(address: ir.Value, type_: ir.Type) -> ir.Value:
+    """A value of a type that LLVM has, from memory; addresses need not be aligned to it."""
+    return emit.create("llvm.load", [type_], [address], _unaligned())
+
+
+def store(value: ir.Value, address: ir.Value) -> None:
+    """Writes a value of a type that LLVM has."""
+    emit.create("llvm.store", [], [value, address], _unaligned())
+
+
+def load_word(address: ir.Value) -> ir.Value:
+    """An i64 at an address that is a multiple of 8."""
+    return emit.create("llvm.load", [i64()], [address])
+
+
+def store_word(value: ir.Value, address: ir.Value) -> None:
+    emit.create("llvm.store", [], [value, address])
+
+
+def _unaligned() -> dict[str, ir.Attribute]:
+    return {"alignment": ir.IntegerAttr.get(i64(), 1)}
+
+
+def to_word(value: ir.Value) -> ir.Value:
+    """An index, an integer of at most 64 bits (without sign) or an address as i64."""
+    type_ = value.type
+    if isinstance(type_, ir.IndexType):
+        return emit.create("arith.index_cast", [i64()], [value])
+    if not isinstance(type_, ir.IntegerType):
+        return emit.create("llvm.ptrtoint", [i64()], [value])
+    return value if type_.width == 64 else emit.create("arith.extui", [i64()], [value])
+
+
+def to_index(value: ir.Value) -> ir.Value:
+    """An integer without sign as an index."""
+    return value if isinstance(value.type, ir.IndexType) else emit.create("arith.index_castui", [ir.IndexType.get()], [value])
+
+
+def to_pointer(value: ir.Value) -> ir.Value:
+    """An i64 as an address."""
+    return emit.create("llvm.inttoptr", [pointer_type()], [value])
+
+
+def address_of(memory: ir.Value) -> ir.Value:
+    """The address of the first element of a memref."""
+    index = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [memory])
+    return to_pointer(to_word(index))
+
+
+def call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = ()) -> ir.Value:
+    """A call of a function of the module; its first result, None where there is none."""
+    return emit.create("func.call", results, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})

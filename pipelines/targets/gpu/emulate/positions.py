@@ -1,0 +1,57 @@
+"""Which block and which thread runs: the values that say it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+
+WARP = 32
+"""Threads of a warp."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a thread is: values of type index, each for x, y and z.
+
+    Attributes:
+      grid, block: the sizes of the grid, in blocks, and of a block, in threads.
+      block_id, thread_id: the numbers of the block in the grid and of the thread in the block.
+      linear: the number of the thread in its block, x fastest.
+    """
+
+    grid: Sequence[ir.Value]
+    block: Sequence[ir.Value]
+    block_id: Sequence[ir.Value]
+    thread_id: Sequence[ir.Value]
+    linear: ir.Value
+
+
+def product(sizes: Sequence[ir.Value]) -> ir.Value:
+    """How many blocks a grid has, or threads a block."""
+    return emit.arith("muli", emit.arith("muli", sizes[0], sizes[1]), sizes[2])
+
+
+def linear_thread(block: Sequence[ir.Value], thread_id: Sequence[ir.Value]) -> ir.Value:
+    """The number of a thread in its block."""
+    rows = emit.arith("addi", emit.arith("muli", thread_id[2], block[1]), thread_id[1])
+    return emit.arith("addi", emit.arith("muli", rows, block[0]), thread_id[0])
+
+
+def block_of(grid: Sequence[ir.Value], number: ir.Value) -> list[ir.Value]:
+    """The numbers of a block along x, y and z, of its number in the grid; or those of a thread, of its number in its block."""
+    row = emit.arith("divui", number, grid[0])
+    return [emit.arith("remui", number, grid[0]), emit.arith("remui", row, grid[1]), emit.arith("divui", row, grid[1])]
+
+
+@contextmanager
+def parallel_tasks(count: ir.Value) -> Iterator[ir.Value]:
+    """An scf.parallel over tasks, whose body is the insertion point; gives the number of the task."""
+    bounds = [emit.index_constant(0), count, emit.index_constant(1)]
+    segments = ir.DenseI32ArrayAttr.get([1, 1, 1, 0])
+    loop = ir.Operation.create("scf.parallel", results=[], operands=bounds, attributes={"operandSegmentSizes": segments}, regions=1)
+    body = loop.regions[0].blocks.append(ir.IndexType.get())
+    with ir.InsertionPoint(body):
+        yield body.arguments[0]
+        ir.Operation.create("scf.reduce", results=[], operands=[])

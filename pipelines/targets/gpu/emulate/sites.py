@@ -1,0 +1,47 @@
+"""Sites: operations that errors name, by number."""
+
+import io
+from collections.abc import Iterable
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.llvm.tables import Strings
+
+_MOST_TEXT = 160
+"""Characters of an operation's text in an error."""
+_SITE = "relay.site"
+"""Attribute of an operation: its number."""
+
+
+class Sites:
+    """The operations of a module that threads wait at, or that use shared memory. Their numbers begin at 1.
+
+    Attributes:
+      texts: of the operations, in the order of their numbers.
+      strings: all texts of errors.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.strings = Strings()
+
+    def number_all(self, root: ir.Operation, ops: Iterable[ir.Operation]) -> None:
+        """Numbers operations under `root`: names are given to its values once, and not for each of them."""
+        state = ir.AsmState(root, use_local_scope=True)
+        for op in ops:
+            if _SITE not in op.attributes:
+                text = io.StringIO()
+                op.print(state, file=text)
+                self.texts.append(_describe(op, text.getvalue()))
+                op.attributes[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
+
+    def number(self, op: ir.Operation) -> int:
+        """The number that an operation was given."""
+        return ir.IntegerAttr(op.attributes[_SITE]).value
+
+
+def _describe(op: ir.Operation, text: str) -> str:
+    """An operation as errors name it: the first line of its text, and where it comes from."""
+    text = text.strip().partition("\n")[0]
+    place = str(op.location).removeprefix("loc(").removesuffix(")")
+    shown = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."
+    return shown if place == "unknown" else f"{shown} ({place})"

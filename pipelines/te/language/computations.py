@@ -1,0 +1,114 @@
+"""Computations of te as linalg operations on tensors."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from relayc.dialects.functions import strings_attribute, unique_names
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.types import TensorType
+from relayc.dialects.tir.names import AXES
+from relayc.pipelines.te.language.expressions import Argument, Expr, IterVar, Reduce
+from relayc.pipelines.te.language.operands import Operands
+from relayc.pipelines.te.language.scalars import ScalarEmitter
+from relayc.pipelines.te.language.tensors import ComputeOp, Tensor
+from relayc.pipelines.te.rules.core import Value, affine_map, dim, empty, fill, generic, identity, te_type
+
+Values = Callable[[Tensor], Value]
+
+
+def emit_compute(op: ComputeOp, values: Values, name: str) -> list[Value]:
+    """Emits a computation at the ambient insertion point; gives its results.
+
+    Args:
+      values: the tensors that are there.
+      name: of the computation, which the locations of its operations say.
+    """
+    with ir.Location.name(name, ir.Location.current):
+        if isinstance(op.body[0], Reduce):
+            return _emit_reduction(op, values)
+        return _emit_elementwise(op.axis, op.body, [t.type for t in op.tensors], values)
+
+
+def _emit_elementwise(axes: Sequence[IterVar], body: Sequence[Expr], types: Sequence[TensorType], values: Values) -> list[Value]:
+    operands = Operands(axes, body, values)
+    rank = len(axes)
+    whole = operands.padded.get(id(body[0]))
+    if len(body) == 1 and whole is not None and not whole[1] and operands.maps[whole[0]] == identity(rank):
+        padding = operands.inputs[whole[0]]
+        if padding.type == te_type(types[0]):
+            return [_named(padding, axes)]
+
+    def elements(*arguments: Value) -> list[Value]:
+        made = ScalarEmitter(operands, arguments, values)
+        return [made.element(x) for x in body]
+
+    outputs = [empty(t) for t in types]
+    made = generic(operands.inputs, operands.maps, outputs, [identity(rank)] * len(outputs), ["parallel"] * rank, elements)
+    _named(made[0], axes)
+    return made
+
+
+def _emit_reduction(op: ComputeOp, values: Values) -> list[Value]:
+    reductions = [x for x in op.body if isinstance(x, Reduce)]
+    axes = [*op.axis, *op.reduce_axis]
+    groups = _groups(reductions)
+    sources = [x for group in groups for x in group.sources]
+    inits = [init for group in groups for init in _inits(group, op, values)]
+    operands = Operands(axes, sources, values)
+    operands.give_extents(sources[0].dtype)
+    count = len(operands.inputs)
+
+    def elements(*arguments: Value) -> list[Value]:
+        body = ScalarEmitter(operands, arguments[:count], values)
+        accumulators = iter(arguments[count:])
+        found = []
+        for group in groups:
+            found += _combined(group, body, accumulators)
+        return found
+
+    result_map = affine_map(len(axes), [dim(i) for i in range(len(op.axis))])
+    kinds = ["parallel"] * len(op.axis) + ["reduction"] * len(op.reduce_axis)
+    made = generic(operands.inputs, operands.maps, inits, [result_map] * len(inits), kinds, elements)
+    _named(made[0], axes)
+    first = {id(group): sum(len(g.sources) for g in groups[:i]) for i, group in enumerate(groups)}
+    return [made[first[id(_group_of(x, groups))] + x.position] for x in reductions]
+
+
+def _groups(reductions: Sequence[Reduce]) -> list[Reduce]:
+    """One reduction of each group of values that are reduced together."""
+    groups: list[Reduce] = []
+    for x in reductions:
+        if _group_of(x, groups) is None:
+            groups.append(x)
+    return groups
+
+
+def _group_of(x: Reduce, groups: Sequence[Reduce]) -> Reduce | None:
+    return next((g for g in groups if g.reducer is x.reducer and g.sources is x.sources and g.init is x.init), None)
+
+
+def _combined(group: Reduce, body: ScalarEmitter, accumulators: Iterator[Value]) -> list[Value]:
+    """The accumulators of a group joined with its sources."""
+    dtypes = [x.dtype for x in group.sources]
+    old, new = ([Argument(f"{stem}{i}", d) for i, d in enumerate(dtypes)] for stem in ("x", "y"))
+    for argument, source in zip(new, group.sources, strict=True):
+        body.bind(argument, body.value(source))
+    for argument in old:
+        body.bind_element(argument, next(accumulators))
+    return [body.element(x) for x in group.reducer.combine(old, new)]
+
+
+def _inits(group: Reduce, op: ComputeOp, values: Values) -> list[Value]:
+    """The tensors that a reduction begins with."""
+    sizes = op.tensors[0].type.shape
+    dtypes = [x.dtype for x in group.sources]
+    if group.init is not None:
+        return _emit_elementwise(op.axis, group.init, [TensorType(sizes, d) for d in dtypes], values)
+    made = [fill(TensorType(sizes, c.dtype), c.value) for c in group.reducer.identity(dtypes)]
+    return [_named(value, op.axis) for value in made]
+
+
+def _named(value: Value, axes: Sequence[IterVar]) -> Value:
+    """Says the names of the loops of the operation that makes a value, each once."""
+    names = unique_names(axis.name for axis in axes)
+    value.owner.attributes[AXES] = strings_attribute(names)
+    return value

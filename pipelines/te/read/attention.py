@@ -1,0 +1,169 @@
+"""Attention recognised in a kernel: the two products, the scores between them and the softmax."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import arith, ir
+from relayc.pipelines.emission.index import Index, Var, affine_index, reshape
+from relayc.pipelines.te.read.access import split_exactly
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, same_order
+from relayc.pipelines.te.read.reduction import combiners, multiply_add_casts
+from relayc.symbolic import Dim, Size
+
+Point = list[Index]
+
+BATCH, KEY_HEAD, QUERY_HEAD, QUERY, KEY, ELEMENT = range(6)
+"""Loops of the products: batch, head of the key, which of the heads of the query that share it, query, key, element of a head."""
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A kernel that is softmax(scores(query x key^T)) x value.
+
+    Attributes:
+      result: what the kernel gives, made element by element of the context divided by the total, in its order.
+      product: query x key^T, whose inputs are these two; its dimensions are the loops BATCH to KEY.
+      scores, plain: what becomes of the product before the softmax, with the causal mask and without.
+      causal: where there is a causal mask, the last key that query 0 sees; None where every query sees every key.
+      largest, weights, total: the steps of the softmax: per row, per element, per row.
+      context: weights x value, whose inputs are these two.
+    """
+
+    result: Node
+    product: Node
+    scores: Node
+    plain: Node
+    causal: Size | None
+    largest: Node
+    weights: Node
+    total: Node
+    context: Node
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        """Extents of the loops BATCH to KEY."""
+        return self.product.shape
+
+    @property
+    def depth(self) -> int:
+        """Elements of a head of query and key."""
+        return _number(self.product.structured.extents[ELEMENT])
+
+    @property
+    def width(self) -> int:
+        """Elements of a head of value."""
+        return _number(self.context.structured.extents[ELEMENT])
+
+    @property
+    def row_loop(self) -> int:
+        """The loop over the queries that share a key: QUERY, or QUERY_HEAD where each head has one query only."""
+        return QUERY_HEAD if self.shape[QUERY] == 1 else QUERY
+
+    @property
+    def rows(self) -> Size:
+        """Extent of the row loop."""
+        return self.shape[self.row_loop]
+
+    @property
+    def heads_of_key(self) -> Size:
+        """Heads of key and value, of all batches."""
+        return self.shape[BATCH] * self.shape[KEY_HEAD]
+
+    @property
+    def rows_of_key(self) -> Size:
+        """Queries that share a key: of all heads of the query for each head of the key."""
+        return self.shape[QUERY_HEAD] * self.shape[QUERY]
+
+    def context_point(self, row: Sequence[Index], element: Index) -> Point:
+        """Indices of the context for those of a row (BATCH to QUERY) and an element of the head."""
+        loops = [*row, Index(), element]
+        return [Index() if d is None else loops[d] for d in self.context.structured.output_dims(self.context.position)]
+
+    def result_point(self, context_point: Sequence[Index]) -> Point:
+        """Indices of the result for those of the context. Raises NotStructured where they are not linear."""
+        return reshape(context_point, self.context.shape, self.result.shape, split_exactly)
+
+
+def _number(size: Size) -> int:
+    """Raises NotStructured for an expression."""
+    if isinstance(size, Dim):
+        raise NotStructured(f"attention whose heads have {size} elements")
+    return size
+
+
+def match(kernel: Kernel) -> Attention | None:
+    """The attention of a kernel in the form in which the compute rule of nn.attention writes it; None where it is none, and where it has no
+    queries or no keys."""
+    reductions = [n for n in kernel.nodes() if n.is_reduction]
+    if len(kernel.results) != 1 or len(reductions) != 4:
+        return None
+    product, largest, context, total = reductions  # inputs before users, and first inputs first
+    result = kernel.results[0]
+    if 0 in (*result.shape, *product.shape):
+        return None
+    if not (_is_product(product, ELEMENT) and _is_product(context, KEY) and _is_softmax(largest, total, context.structured.inputs[0])):
+        return None
+    if result is context or not same_order(result, context):
+        return None
+    if product.structured.output_dims(product.position) != [BATCH, KEY_HEAD, QUERY_HEAD, QUERY, KEY]:
+        return None
+    scores = largest.structured.inputs[0]
+    causal = _causal(scores.structured) if scores.kind == "generic" else None
+    plain = scores.structured.inputs[0] if causal is not None else scores
+    return Attention(result, product, scores, plain, causal, largest, context.structured.inputs[0], total, context)
+
+
+def _is_product(node: Node, summed: int) -> bool:
+    """Whether a node is a sum of products over one of six loops, of which the second factor does not depend on those of the query."""
+    structured = node.structured
+    if len(structured.extents) != 6 or structured.reduction_dims != [summed] or multiply_add_casts(structured) is None:
+        return False
+    point = [Index.of(Var(0, e - 1 if isinstance(e, Dim) else max(e - 1, 1))) for e in structured.extents]
+    try:
+        second = [affine_index(e, point, split_exactly) for e in structured.maps[1].results]
+    except NotStructured:
+        return False
+    return not any(i.coefficient(next(iter(point[loop].terms))) for i in second for loop in (QUERY_HEAD, QUERY))
+
+
+def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
+    """Whether the weights are exp(scores - largest) with the largest score of each row, and the total is their sum."""
+    if weights.kind != "generic" or [op.operation.name for op in weights.structured.block.operations] != [
+        "arith.subf",
+        "math.exp",
+        "linalg.yield",
+    ]:
+        return False
+    rows = [n.structured.reduction_dims == [KEY] and n.structured.maps[0] == ir.AffineMap.get_identity(5) for n in (largest, total)]
+    combined = combiners(largest.structured) == ["arith.maximumf"] and combiners(total.structured) == ["arith.addf"]
+    inputs = weights.structured.inputs
+    return all(rows) and combined and total.structured.inputs == [weights] and inputs == [largest.structured.inputs[0], largest]
+
+
+def _causal(structured: Structured) -> Size | None:
+    """c of a body that keeps its argument where key <= query + c and else gives -inf; None for any other body."""
+    operations = {op.operation.results[0]: op.operation for op in structured.block.operations if op.operation.results}
+    yielded = structured.block.operations[len(structured.block.operations) - 1].operands[0]
+
+    def operands(value: ir.Value, name: str) -> list[ir.Value] | None:
+        found = operations.get(value)
+        return list(found.operands) if found is not None and found.name == name else None
+
+    def constant(value: ir.Value) -> float | int | None:
+        found = operations.get(value)
+        return found.attributes["value"].value if found is not None and found.name == "arith.constant" else None
+
+    def loop(value: ir.Value) -> int | None:
+        found = operations.get(value)
+        return ir.IntegerAttr(found.attributes["dim"]).value if found is not None and found.name == "linalg.index" else None
+
+    chosen = operands(yielded, "arith.select")
+    if chosen is None or chosen[1] != structured.block.arguments[0] or constant(chosen[2]) != float("-inf"):
+        return None
+    compared = operands(chosen[0], "arith.cmpi")
+    if compared is None or ir.IntegerAttr(operations[chosen[0]].attributes["predicate"]).value != arith.CmpIPredicate.sle:
+        return None
+    last = operands(compared[1], "arith.addi")
+    if loop(compared[0]) != KEY or last is None or loop(last[0]) != QUERY:
+        return None
+    return structured.sizes[last[1]] if last[1] in structured.sizes else constant(last[1])  # type: ignore[return-value]

@@ -1,0 +1,133 @@
+"""What a linalg operation computes at a point of its loops, read once: operations on elements."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import Index
+from relayc.symbolic import Size
+
+
+class NotStructured(Exception):
+    """The kernel holds an operation that the loop schedules do not read; the fallback takes it."""
+
+
+class Constant(NamedTuple):
+    """A constant that is an operand."""
+
+    attribute: ir.Attribute
+    type: ir.Type
+
+
+class LoopIndex(NamedTuple):
+    """The index of a loop that is an operand."""
+
+    dim: int
+
+
+class Operation(NamedTuple):
+    """An operation on elements.
+
+    Attributes:
+      operands: the number of a value each, a Constant, a LoopIndex, an Index where it is a size, or the node of a tensor.
+      type: of its only result.
+      source: as it stands in the body.
+    """
+
+    name: str
+    operands: tuple[Any, ...]
+    type: ir.Type
+    source: ir.Operation
+
+    @property
+    def attributes(self) -> dict[str, ir.Attribute]:
+        """Its attributes by name, read anew: to read them takes longer than all else of it, and few ask."""
+        return dict(self.source.attributes.items())
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is computed at a point. Its values have numbers: those of its arguments, then the results of its operations.
+
+    Attributes:
+      arguments: how many there are.
+      yielded: the results, as operands.
+      used: numbers of the arguments that are operands.
+      indices: loops whose index is asked for.
+      captured: tensors that are read at computed indices.
+      size: how many operations there are, those that are operands here among them.
+    """
+
+    arguments: int
+    operations: list[Operation]
+    yielded: tuple[Any, ...]
+    used: set[int]
+    indices: list[int]
+    captured: dict[ir.Value, Any]
+    size: int
+
+    def makes(self, operand: Any) -> Operation | None:
+        """The operation whose result an operand is; None of one that no operation computes."""
+        return self.operations[operand - self.arguments] if isinstance(operand, int) and operand >= self.arguments else None
+
+
+def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[ir.Value, Size]) -> Body:
+    """The body of a linalg operation.
+
+    Args:
+      tensors: nodes of those that it may read at computed indices.
+      sizes: values that are sizes.
+
+    Raises NotStructured where it uses what is none of these, and no constant, or holds more than operations on elements.
+    """
+    known: dict[ir.Value, Any] = {argument: number for number, argument in enumerate(block.arguments)}
+    count = len(known)
+    operations: list[Operation] = []
+    indices: list[int] = []
+    used: set[int] = set()
+    captured: dict[ir.Value, Any] = {}
+
+    def operand(value: ir.Value) -> Any:
+        found = known.get(value)
+        if found is None and value in tensors:
+            found = known[value] = captured[value] = tensors[value]
+        elif found is None:
+            found = known[value] = _outside(value, sizes)
+        elif isinstance(found, int) and found < count:
+            used.add(found)
+        return found
+
+    for number, view in enumerate(block.operations):
+        op = view.operation
+        name = op.name
+        if name == "linalg.yield":
+            return Body(count, operations, tuple(map(operand, op.operands)), used, indices, captured, number + 1)
+        if len(op.regions):
+            raise NotStructured(f"{name} in the body of {block.owner.operation.name}")
+        result = op.results[0]
+        if name == "arith.constant":
+            known[result] = _constant(op)
+        elif name == "linalg.index":
+            known[result] = LoopIndex(ir.IntegerAttr(op.attributes["dim"]).value)
+            indices.append(known[result].dim)
+        else:
+            operations.append(Operation(name, tuple(map(operand, op.operands)), result.type, op))
+            known[result] = count + len(operations) - 1
+    raise NotStructured("a body without linalg.yield")
+
+
+def _outside(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Any:
+    """A value that is defined outside of a body, as an operand."""
+    if value in sizes:
+        return Index(sizes[value])
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        raise NotStructured(f"a body that uses {value}")
+    return _constant(owner.operation)
+
+
+def _constant(op: ir.Operation) -> Any:
+    """An arith.constant as an operand."""
+    attribute, type_ = op.attributes["value"], op.results[0].type
+    return Index(ir.IntegerAttr(attribute).value) if isinstance(type_, ir.IndexType) else Constant(attribute, type_)

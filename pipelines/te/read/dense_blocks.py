@@ -1,0 +1,109 @@
+"""Products with weights of a few bits in blocks, recognised in a kernel."""
+
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured
+from relayc.pipelines.te.read.reduction import multiply_add_casts
+from relayc.symbolic import Size, proves
+
+ROW, STRIP, LANE, BLOCK, WORD, NUMBER = range(6)
+"""Loops of the product."""
+_NUMBER_OF_WEIGHT = 3
+"""The loop over the numbers of a word where weights become floats."""
+
+
+@dataclass(frozen=True)
+class DenseBlocks:
+    """A kernel whose result is a product of floats with weights of a few bits, or an elementwise function of one (the epilogue).
+
+    Attributes:
+      product, root: the product [rows, strips, lanes], and the result [..., columns] whose rows are those of the product.
+      data: what the rows are read from, [rows, blocks, words, numbers of a word].
+      weights: the weights as floats: a generic node over strips, blocks, words, numbers and lanes, of words, scales and zeros.
+      bits: of a number.
+    """
+
+    product: Node
+    root: Node
+    data: Node
+    weights: Node
+    bits: int
+
+    @property
+    def rows(self) -> Size:
+        return self.product.shape[0]
+
+    @property
+    def columns(self) -> int:
+        columns = self.root.shape[-1]
+        assert isinstance(columns, int)
+        return columns
+
+
+def match(kernel: Kernel) -> DenseBlocks | None:
+    """The product of a kernel; None where it is none."""
+    reductions = [n for n in kernel.nodes() if n.is_reduction]
+    if len(kernel.results) != 1 or len(reductions) != 1 or len(reductions[0].structured.inputs) != 2:
+        return None
+    product, root = reductions[0], kernel.results[0]
+    structured = product.structured
+    data, weights = structured.inputs
+    dims = [[e.position for e in m.results if isinstance(e, ir.AffineDimExpr)] for m in (*structured.maps, *structured.output_maps)]
+    if dims != [[ROW, BLOCK, WORD, NUMBER], [STRIP, BLOCK, WORD, NUMBER, LANE], [ROW, STRIP, LANE]]:
+        return None
+    if weights.kind != "generic" or weights.is_reduction or multiply_add_casts(structured) != [[], []]:
+        return None
+    strips, *_, lanes = weights.static_shape
+    while not _has_rows(root, product.shape[0], strips, lanes):
+        if root.kind != "view":
+            return None
+        root = root.inputs[0]
+    try:
+        return DenseBlocks(product, root, data, weights, _bits(weights.structured))
+    except NotStructured:
+        return None
+
+
+def _has_rows(node: Node, rows: Size, strips: int, lanes: int) -> bool:
+    """Whether a tensor is [..., columns] with that many rows, and columns that end in the last strip."""
+    columns = node.shape[-1] if node.shape else None
+    is_whole = isinstance(columns, int) and (strips - 1) * lanes < columns <= strips * lanes
+    return is_whole and proves(lambda: prod(node.shape[:-1]) == rows)
+
+
+def _bits(structured: Structured) -> int:
+    """Bits of a number where a body is (number - zero) * scale, number = (word >> bits * place) & mask; else raises NotStructured."""
+    word, scale, zero, *_ = structured.block.arguments
+    centred, factor = _operands(structured.block.operations[len(structured.block.operations) - 1].operands[0], "arith.mulf")
+    number, centre = _operands(centred, "arith.subf")
+    if zero.type != number.type:
+        [centre] = _operands(centre, "arith.uitofp")
+    shifted, mask = _operands(_operands(number, "arith.uitofp")[0], "arith.andi")
+    source, shift = _operands(shifted, "arith.shrui")
+    place, step = _operands(shift, "arith.muli")
+    for conversion in ("arith.trunci", "arith.index_cast"):
+        [place] = _operands(place, conversion)
+    loop = ir.IntegerAttr(_operation(place, "linalg.index").attributes["dim"]).value
+    bits = _integer(step)
+    if [source, factor, centre, loop, _integer(mask)] != [word, scale, zero, _NUMBER_OF_WEIGHT, (1 << bits) - 1]:
+        raise NotStructured("a body that is no weight of a few bits")
+    return bits
+
+
+def _operation(value: ir.Value, name: str) -> ir.Operation:
+    """The operation that gives a value, of a certain name."""
+    owner = value.owner
+    operation = owner.operation if isinstance(owner, (ir.OpView, ir.Operation)) else None
+    if operation is None or operation.name != name:
+        raise NotStructured(f"expected {name}, found {value}")
+    return operation
+
+
+def _operands(value: ir.Value, name: str) -> list[ir.Value]:
+    return list(_operation(value, name).operands)
+
+
+def _integer(value: ir.Value) -> int:
+    return ir.IntegerAttr(_operation(value, "arith.constant").attributes["value"]).value

@@ -1,0 +1,88 @@
+"""Windows that slide beside contiguous channels: depthwise convolutions and poolings in NCHWc or channels last."""
+
+from dataclasses import dataclass
+
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.te.read.reduction import is_neutral
+from relayc.pipelines.te.read.window import NO_AXIS, Window, WindowedReduction, axis_of, number, windowed_reduction
+from relayc.symbolic import Size
+
+
+@dataclass(frozen=True)
+class ChannelWindow(Window):
+    """A window with channels innermost, whose padding may be left out.
+
+    Attributes:
+      channel: loop over the innermost dimension.
+    """
+
+    channel: Var
+
+    @property
+    def channels(self) -> int:
+        return number(self.channel.extent)
+
+
+def match(kernel: Kernel) -> ChannelWindow | None:
+    """The window beside channels of a kernel; None where it is none."""
+    found = windowed_reduction(kernel)
+    if found is None:
+        return None
+    for position, (source, indices) in enumerate(zip(found.node.structured.inputs, found.reads, strict=True)):
+        if source.kind == "empty" or not source.shape or indices is None:
+            continue
+        window = _over(found, position, indices)
+        if window is not None:
+            return window
+    return None
+
+
+def _over(found: WindowedReduction, position: int, indices: list[Index]) -> ChannelWindow | None:
+    """The window over the input at `position`, read at `indices`."""
+    root, node, variables, reduced = found.root, found.node, found.variables, found.reduced
+    data = node.structured.inputs[position]
+    low: tuple[Size, ...] = (0,) * len(indices)
+    if data.kind == "pad":
+        if not is_neutral(node.structured, position, data.pad_value.attributes["value"]):
+            return None
+        low, data = data.low, data.inputs[0]
+    source = data
+    while source.kind == "view":
+        source = source.inputs[0]
+    if source.kind != "arg" or len(indices) < 2:
+        return None
+    channel = next(iter(indices[-1].terms), None)
+    if (
+        channel is None
+        or channel in reduced
+        or indices[-1].key != Index.of(channel).key
+        or not isinstance(channel.extent, int)
+        or node.structured.inputs[position].shape[-1] != data.shape[-1]
+    ):
+        return None
+    whole = node.structured.inputs[position].shape
+    axes = [axis_of(*of, reduced) for of in zip(indices[:-1], low, data.shape, whole, strict=False)]
+    columns, rows = axes[-1], axes[-2] if len(axes) > 1 else None
+    if columns is None or columns.output is None:
+        return None
+    has_rows = rows is not None and rows.output is not None
+    if rows is None or not has_rows:  # a dimension of one output is a plane, unless taps run along it
+        has_rows = rows is not None and (rows.tap is not None or rows.is_padded)
+    if not any(axis is not None and axis.output is not None and axis.tap is not None for axis in (rows, columns)):
+        return None
+    rows = rows if rows is not None and has_rows else NO_AXIS
+    end = len(axes) - 1 - has_rows
+    own = {v for v in (rows.output, rows.tap, columns.output, columns.tap, channel) if v is not None}
+    padded = node.structured.inputs[position].shape[:end] != data.shape[:end]
+    if not reduced or not reduced <= own or padded or any(v in own for index in indices[:end] for v in index.terms):
+        return None
+    if rows.output is columns.output or (rows.tap is not None and rows.tap is columns.tap):
+        return None
+    planes = [v for v in variables if v.extent != 1 and v not in own]
+    if any(v not in {v for index in indices for v in index.terms} for v in planes):  # what several planes read is a contraction's
+        return None
+    row_dimension = end if has_rows else None
+    return ChannelWindow(
+        node, root, position, data, list(indices), None, rows, columns, row_dimension, len(axes) - 1, planes, variables, channel
+    )

@@ -1,0 +1,30 @@
+"""relay -> te: a compute rule for each operator, one module per operator family; importing the package registers them."""
+
+from relayc.pipelines.te.rules import activation as activation
+from relayc.pipelines.te.rules import attention as attention
+from relayc.pipelines.te.rules import binary as binary
+from relayc.pipelines.te.rules import columns as columns
+from relayc.pipelines.te.rules import conv as conv
+from relayc.pipelines.te.rules import conv_transpose as conv_transpose
+from relayc.pipelines.te.rules import coupling as coupling
+from relayc.pipelines.te.rules import create as create
+from relayc.pipelines.te.rules import dense as dense
+from relayc.pipelines.te.rules import dense_blocks as dense_blocks
+from relayc.pipelines.te.rules import determinant as determinant
+from relayc.pipelines.te.rules import fourier as fourier
+from relayc.pipelines.te.rules import image as image
+from relayc.pipelines.te.rules import indexing as indexing
+from relayc.pipelines.te.rules import norm as norm
+from relayc.pipelines.te.rules import pool as pool
+from relayc.pipelines.te.rules import random as random
+from relayc.pipelines.te.rules import reduce as reduce
+from relayc.pipelines.te.rules import regions as regions
+from relayc.pipelines.te.rules import sampling as sampling
+from relayc.pipelines.te.rules import scan as scan
+from relayc.pipelines.te.rules import search as search
+from relayc.pipelines.te.rules import sort as sort
+from relayc.pipelines.te.rules import transform as transform
+from relayc.pipelines.te.rules import trees as trees
+from relayc.pipelines.te.rules import unary as unary
+from relayc.pipelines.te.rules import vision as vision
+from relayc.pipelines.te.rules import winograd as winograd

@@ -1,0 +1,61 @@
+"""Sums of products: what convolutions and matrix products share."""
+
+from collections.abc import Callable, Sequence
+
+from relayc.dialects.mlir import ir, linalg
+from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.core import Value, fill, generic, parallel
+
+HALF = ("float16", "bfloat16")
+
+
+def accumulator(dtype: str) -> str:
+    """The dtype in which elements of `dtype` are summed: float32 for the 16-bit floats."""
+    return "float32" if dtype in HALF else dtype
+
+
+def named_applies(operand: str, result: str) -> bool:
+    """Whether a named linalg operation widens `operand` as this dtype demands: it reads integers as signed."""
+    return not scalar.is_unsigned(operand) or DTYPES[operand].itemsize == DTYPES[result].itemsize
+
+
+def multiply_add(operand: str, result: str, other: str | None = None) -> Callable[[Value, Value, Value], Value]:
+    """Body of a contraction: acc + a * b, with a of dtype `operand` and b of `other`, or the same, widened to dtype `result` first."""
+
+    def body(a: Value, b: Value, acc: Value) -> Value:
+        wide_a, wide_b = scalar.convert(a, operand, result), scalar.convert(b, other or operand, result)
+        return scalar.add(acc, scalar.multiply(wide_a, wide_b, result), result)
+
+    return body
+
+
+def contract(
+    a: Value,
+    b: Value,
+    maps: Sequence[ir.AffineMap],
+    output_map: ir.AffineMap,
+    out: TensorType,
+    operands: tuple[str, str],
+    named: type | None = None,
+) -> Value:
+    """Sum over the loops that `output_map` leaves out of a * b, as `named` where it can take its maps (matmul), else a linalg.generic.
+
+    `out` is the type of the accumulators; elements of a and b are of the dtypes `operands`.
+    """
+    if named is not None and all(named_applies(operand, out.dtype) for operand in operands):
+        attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (*maps, output_map)])
+        destination = fill(out, 0)
+        op = named([destination.type], [a, b], [destination], indexing_maps=attribute)
+        linalg.fill_builtin_region(op.operation)
+        return op.results[0]
+    kept = {e.position for e in output_map.results}
+    kinds = ["parallel" if i in kept else "reduction" for i in range(output_map.n_dims)]
+    return generic([a, b], maps, [fill(out, 0)], [output_map], kinds, multiply_add(operands[0], out.dtype, operands[1]))[0]
+
+
+def narrowed(value: Value, out: TensorType, dtype: str) -> Value:
+    """`value`, whose elements are of `dtype`, in the type `out`."""
+    if out.dtype == dtype:
+        return value
+    return parallel(out, [value], lambda x: scalar.convert(x, dtype, out.dtype))

@@ -1,0 +1,87 @@
+"""What a rule knows of an operand at compile time, and index arithmetic on scalars."""
+
+from relayc.dialects.mlir import arith, ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.elements import dense_array, uniform_element
+from relayc.dialects.relay.structure import Constant
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.core import Value, index_constant
+from relayc.symbolic import Size
+
+INDEX_DTYPE = "int64"
+"""How `scalar` reads a value of index type: as a signed integer."""
+
+
+def literal(op: Op, index: int) -> float | int | bool | None:
+    """The one value that operand `index` has everywhere, where it is a constant that stands in the IR; else None."""
+    owner = op.operation.operands[index].owner
+    constant = owner.opview if isinstance(owner, ir.Operation) else owner
+    if not isinstance(constant, Constant) or constant.key is not None:
+        return None
+    return uniform_element(dense_array(constant.attributes["value"]))
+
+
+def index_of(value: Value, dtype: str) -> Value:
+    """An integer scalar as an index."""
+    cast = arith.IndexCastUIOp if scalar.is_unsigned(dtype) else arith.IndexCastOp
+    return cast(ir.IndexType.get(), value).result
+
+
+def index_of_float(whole: Value) -> Value:
+    """A whole float that an int32 holds as an index."""
+    return arith.IndexCastOp(ir.IndexType.get(), arith.FPToSIOp(scalar.te_element("int32"), whole).result).result
+
+
+def less(a: Value, b: Value) -> Value:
+    """i1: a < b, of two indices."""
+    return scalar.compare("lt", a, b, INDEX_DTYPE)
+
+
+def add(a: Value, b: Value) -> Value:
+    """a + b, of two indices."""
+    return arith.AddIOp(a, b).result
+
+
+def subtract(a: Value, b: Value) -> Value:
+    """a - b, of two indices."""
+    return arith.SubIOp(a, b).result
+
+
+def multiply(a: Value, b: Value) -> Value:
+    """a * b, of two indices."""
+    return arith.MulIOp(a, b).result
+
+
+def divide(a: Value, b: Value) -> Value:
+    """a // b, of two indices that are not negative; a divisor of 0 counts as 1."""
+    return arith.DivUIOp(a, arith.MaxUIOp(b, index_constant(1)).result).result
+
+
+def equal(a: Value, b: Value) -> Value:
+    """i1: a = b, of two indices."""
+    return scalar.compare("eq", a, b, INDEX_DTYPE)
+
+
+def integer_of(index: Value, dtype: str) -> Value:
+    """An index as a scalar of any numeric dtype."""
+    wide = arith.IndexCastOp(scalar.te_element(INDEX_DTYPE), index).result
+    return scalar.convert(wide, INDEX_DTYPE, dtype)
+
+
+def number(size: Size, dtype: str) -> Value:
+    """A size as a scalar of any numeric dtype."""
+    return scalar.constant(size, dtype) if isinstance(size, int) else integer_of(index_constant(size), dtype)
+
+
+def clamped(index: Value, size: Size) -> Value:
+    """The index limited to [0, size)."""
+    return arith.MinSIOp(arith.MaxSIOp(index, index_constant(0)).result, index_constant(size - 1)).result
+
+
+def position(value: Value, dtype: str, size: Size) -> Value:
+    """An element of an index tensor as a position in an axis of `size`: negative ones count from the end, others are clamped."""
+    index = index_of(value, dtype)
+    if not scalar.is_unsigned(dtype):
+        from_end = arith.AddIOp(index, index_constant(size)).result
+        index = scalar.select(scalar.compare("lt", index, index_constant(0), INDEX_DTYPE), from_end, index)
+    return clamped(index, size)

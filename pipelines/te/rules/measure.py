@@ -1,0 +1,90 @@
+"""Numbers that rules compute of sizes: at compile time where these are numbers, else in code, in float64 as Python would."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relayc.dialects.mlir import arith, math
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.core import Value, index_constant
+from relayc.symbolic import Size
+
+F64 = "float64"
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A number that is computed where a body uses it: `emit` gives it as a scalar of float64."""
+
+    emit: Callable[[], Value]
+
+    def __add__(self, other: "Measure") -> "Computed":
+        return _binary(arith.AddFOp, self, other)
+
+    def __radd__(self, other: float) -> "Computed":
+        return _binary(arith.AddFOp, other, self)
+
+    def __sub__(self, other: "Measure") -> "Computed":
+        return _binary(arith.SubFOp, self, other)
+
+    def __rsub__(self, other: float) -> "Computed":
+        return _binary(arith.SubFOp, other, self)
+
+    def __mul__(self, other: "Measure") -> "Computed":
+        return _binary(arith.MulFOp, self, other)
+
+    def __rmul__(self, other: float) -> "Computed":
+        return _binary(arith.MulFOp, other, self)
+
+    def __truediv__(self, other: "Measure") -> "Computed":
+        return _binary(arith.DivFOp, self, other)
+
+    def __rtruediv__(self, other: float) -> "Computed":
+        return _binary(arith.DivFOp, other, self)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A comparison that is computed where a body uses it: `emit` gives it as an i1."""
+
+    emit: Callable[[], Value]
+
+
+Measure: TypeAlias = float | Computed
+
+
+def _binary(operation: type, a: Measure, b: Measure) -> Computed:
+    return Computed(lambda: operation(scalar_of(a, F64), scalar_of(b, F64)).result)
+
+
+def measure(size: Size) -> Measure:
+    """A size as a number to compute with."""
+    if isinstance(size, int):
+        return size
+    # By way of 32 bits: conversions of 64-bit integers have no vector form before AVX-512.
+    as_int = lambda: arith.IndexCastOp(scalar.te_element("int32"), index_constant(size)).result  # noqa: E731 (an argument, not a definition)
+    return Computed(lambda: scalar.convert(as_int(), "int32", F64))
+
+
+def absolute(value: Measure) -> Measure:
+    """|value|."""
+    return Computed(lambda: math.AbsFOp(value.emit()).result) if isinstance(value, Computed) else abs(value)
+
+
+def less(a: Measure, b: Measure) -> bool | Condition:
+    """a < b."""
+    if isinstance(a, Computed) or isinstance(b, Computed):
+        return Condition(lambda: scalar.compare("lt", scalar_of(a, F64), scalar_of(b, F64), F64))
+    return a < b
+
+
+def where(condition: bool | Condition, a: Measure, b: Measure) -> Measure:
+    """a where the condition holds, else b."""
+    if isinstance(condition, bool) or a is b:
+        return a if condition else b
+    return Computed(lambda: scalar.select(condition.emit(), scalar_of(a, F64), scalar_of(b, F64)))
+
+
+def scalar_of(value: Measure, dtype: str) -> Value:
+    """A number as a scalar of a float dtype."""
+    return scalar.convert(value.emit(), F64, dtype) if isinstance(value, Computed) else scalar.constant(value, dtype)

@@ -1,0 +1,340 @@
+"""Compute rules of poolings: nn.max_pool*, nn.avg_pool*, nn.global_*_pool2d, nn.adaptive_*_pool*."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import ml_dtypes
+import numpy as np
+
+from relayc.dialects.mlir import arith, ir, linalg
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.layout import Layout
+from relayc.dialects.relay.pool import PoolGeometry, pool_layout
+from relayc.dialects.relay.types import DTYPES, TensorType
+from relayc.dialects.relay.window import SPATIAL, extent
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.contraction import accumulator, narrowed
+from relayc.pipelines.te.rules.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    empty,
+    extract,
+    fill,
+    generic,
+    index_constant,
+    operand_type,
+    parallel,
+    reduce,
+    result_type,
+    shape,
+)
+from relayc.pipelines.te.rules.literal import number
+from relayc.pipelines.te.rules.window import pad
+from relayc.symbolic import Size, bounds, ceil_div, exact, maximum
+
+NAMED_MAX = {
+    "NCW": linalg.PoolingNcwMaxOp,
+    "NWC": linalg.PoolingNwcMaxOp,
+    "NCHW": linalg.PoolingNchwMaxOp,
+    "NHWC": linalg.PoolingNhwcMaxOp,
+    "NDHWC": linalg.PoolingNdhwcMaxOp,
+}
+NAMED_SUM = {
+    "NCW": linalg.PoolingNcwSumOp,
+    "NWC": linalg.PoolingNwcSumOp,
+    "NCHW": linalg.PoolingNchwSumOp,
+    "NHWC": linalg.PoolingNhwcSumOp,
+    "NDHWC": linalg.PoolingNdhwcSumOp,
+}
+"""linalg's named poolings by layout; anything else is a linalg.generic."""
+
+Combine = Callable[[Value, Value, str], Value]
+
+
+def _lowest_number(dtype: str) -> float | int:
+    """The least number of an element type, which the largest element of a window that lies in the padding is: no infinity."""
+    if not scalar.is_float(dtype):
+        return scalar.limits(dtype)[0]
+    return float(ml_dtypes.finfo(DTYPES[dtype]).min)
+
+
+def _may_miss(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> bool:
+    """Whether a window may lie wholly in the padding."""
+    for i, axis in enumerate(g.spatial):
+        before = g.pads[i][0]
+        last_start = (out[g.layout.index(axis)] - 1) * g.strides[i] - before
+        if before >= extent(g.pool_size[i], g.dilation[i]) or bounds(sizes[i] - last_start)[0] <= 0:
+            return True
+    return False
+
+
+def _reachable(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> PoolGeometry:
+    """The same pooling without the taps that no window has inside the data (of `sizes` along the spatial axes; result of shape `out`).
+
+    Exporters write windows far larger than the data, with ceil_mode, where they mean all of it.
+    """
+    kernel, pads = list(g.pool_size), list(g.pads)
+    for i, axis in enumerate(g.spatial):
+        size, windows, before = sizes[i], out[g.layout.index(axis)], g.pads[i][0]
+        if not isinstance(size, int) or not isinstance(windows, int):
+            continue
+        last_start = (windows - 1) * g.strides[i] - before
+        first = max(0, -(last_start // g.dilation[i]))
+        end = min(g.pool_size[i], ceil_div(size + before, g.dilation[i]))
+        if first < end:
+            kernel[i], pads[i] = end - first, (before - first * g.dilation[i], 0)
+    return replace(g, pool_size=tuple(kernel), pads=tuple(pads))
+
+
+def _padded(data: Value, g: PoolGeometry, out: Sequence[Size], value: float | int, dtype: str) -> Value:
+    """`data` with its padding, and after it what the last windows hang over (ceil_mode)."""
+    low: list[Size] = [0] * g.layout.rank
+    high = list(low)
+    for i, axis in enumerate(g.spatial):
+        at = g.layout.index(axis)
+        before, after = g.pads[i]
+        hangs_over = (out[at] - 1) * g.strides[i] + extent(g.pool_size[i], g.dilation[i]) - shape(data)[at] - before
+        low[at], high[at] = before, maximum(after, hangs_over)
+    return pad(data, low, high, value, dtype)
+
+
+def _window_sums(data: Value, g: PoolGeometry, out: TensorType, operand: str, init: float | int, named: dict, combine: Combine) -> Value:
+    """Joins the elements of each window of padded `data` by `combine`; `named` are linalg's operations that do it."""
+    window = empty(TensorType(g.pool_size, out.dtype))
+    destination = fill(out, init)
+    if g.layout.text in named and not scalar.is_unsigned(operand):
+        numbers = {name: ir.DenseElementsAttr.get(np.array(v, np.int64)) for name, v in (("strides", g.strides), ("dilations", g.dilation))}
+        op = named[g.layout.text]([destination.type], [data, window], [destination], **numbers)
+        linalg.fill_builtin_region(op.operation)
+        return op.results[0]
+    rank, loops = g.layout.rank, g.layout.rank + len(g.spatial)
+    at = [dim(i) for i in range(rank)]
+    for i, axis in enumerate(g.spatial):
+        position = g.layout.index(axis)
+        at[position] = dim(position) * g.strides[i] + dim(rank + i) * g.dilation[i]
+    maps = [affine_map(loops, at), affine_map(loops, [dim(i) for i in range(rank, loops)])]
+    kinds = ["parallel"] * rank + ["reduction"] * len(g.spatial)
+
+    def body(x: Value, _: Value, acc: Value) -> Value:
+        return combine(acc, scalar.convert(x, operand, out.dtype), out.dtype)
+
+    return generic([data, window], maps, [destination], [affine_map(loops, [dim(i) for i in range(rank)])], kinds, body)[0]
+
+
+@compute("nn_max_pool1d", "nn_max_pool2d", "nn_max_pool3d")
+def max_pool(op: Op, data: Value) -> Value:
+    return _windowed_max(op.geometry(), data, result_type(op))
+
+
+def _windowed_max(g: PoolGeometry, data: Value, out: TensorType) -> Value:
+    lowest, wide = scalar.limits(out.dtype)[0], accumulator(out.dtype)
+    sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
+    outside = _lowest_number(out.dtype) if _may_miss(g, sizes, out.sizes) else lowest
+    g = _reachable(g, sizes, out.sizes)
+    padded = _padded(data, g, out.sizes, outside, out.dtype)
+    return narrowed(_window_sums(padded, g, out.with_dtype(wide), out.dtype, lowest, NAMED_MAX, scalar.maximum), out, wide)
+
+
+@compute("nn_avg_pool1d", "nn_avg_pool2d", "nn_avg_pool3d")
+def avg_pool(op: Op, data: Value) -> Value:
+    return _windowed_avg(op.geometry(), data, result_type(op), op.count_include_pad)
+
+
+def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bool) -> Value:
+    """Sums, then divides by the number of elements that count: a constant where no window reaches over what counts."""
+    wide = out.with_dtype(accumulator(out.dtype))
+    sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
+    reachable = _reachable(g, sizes, out.sizes)
+    padded = _padded(data, reachable, out.sizes, _zero(out.dtype), out.dtype)
+    sums = _window_sums(padded, reachable, wide, out.dtype, _zero(out.dtype), NAMED_SUM, scalar.add)
+
+    def mean(total: Value) -> Value:
+        count = _count(g, out, sizes, include_pad, wide.dtype)
+        return scalar.convert(_quotient(total, count, wide.dtype), wide.dtype, out.dtype)
+
+    return parallel(out, [sums], mean)
+
+
+def _quotient(total: Value, count: Value, dtype: str) -> Value:
+    """A sum divided by a number that is not 0; integers are rounded towards 0."""
+    if scalar.is_float(dtype):
+        return arith.DivFOp(total, count).result
+    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(total, count).result
+
+
+def _zero(dtype: str) -> float | int:
+    return 0.0 if scalar.is_float(dtype) else 0
+
+
+def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad: bool, dtype: str) -> Value:
+    """Elements that count in the window of the loop point, as a scalar of `dtype`."""
+    constant, counted = 1, None
+    for i, axis in enumerate(g.spatial):
+        position = g.layout.index(axis)
+        before, after = g.pads[i]
+        # What counts along this axis, as positions in data.
+        low, high = (-before, sizes[i] + after) if include_pad else (0, sizes[i])
+        last = (out.sizes[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
+        if -before >= low and bounds(high - last)[0] >= 0:
+            constant *= g.pool_size[i]
+            continue
+        here = _count_along(linalg.IndexOp(position).result, g.pool_size[i], g.strides[i], g.dilation[i], before, low, high)
+        counted = here if counted is None else arith.MulIOp(counted, here).result
+    fixed = scalar.constant(float(constant) if scalar.is_float(dtype) else constant, dtype)
+    if counted is None:
+        return fixed
+    if _may_miss(g, sizes, out.sizes):
+        counted = arith.MaxSIOp(counted, index_constant(1)).result
+    as_int = arith.IndexCastOp(scalar.te_element("int32"), counted).result
+    return scalar.multiply(scalar.convert(as_int, "int32", dtype), fixed, dtype)
+
+
+def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: Size) -> Value:
+    """Taps of window `o` along one axis that lie in [low, high)."""
+    start = arith.SubIOp(arith.MulIOp(o, index_constant(stride)).result, index_constant(before)).result
+
+    def taps_before(bound: Size) -> Value:
+        distance = arith.SubIOp(index_constant(bound), start).result
+        if dilation > 1:
+            # Rounded up, by a division of what is never negative.
+            positive = arith.MaxSIOp(distance, index_constant(0)).result
+            distance = arith.DivUIOp(arith.AddIOp(positive, index_constant(dilation - 1)).result, index_constant(dilation)).result
+        return arith.MinSIOp(arith.MaxSIOp(distance, index_constant(0)).result, index_constant(kernel)).result
+
+    return arith.SubIOp(taps_before(high), taps_before(low)).result
+
+
+def _reduced(layout: Layout, data: Value, out: TensorType, operand: str, init: float | int, combine: Combine) -> Value:
+    """Joins all elements along the spatial axes, which are left out of the result; accumulates in the dtype of `out`."""
+    axes = [i for i, axis in enumerate(layout.axes) if axis not in "NCc"]
+    kept = TensorType(tuple(n for i, n in enumerate(out.shape) if i not in axes), out.dtype)
+    return reduce(data, axes, kept, init, lambda x, acc: combine(x, acc, out.dtype), lambda x: scalar.convert(x, operand, out.dtype))
+
+
+def _with_spatial(layout: Layout, rows: Value, out: TensorType, body: Callable[[Value], Value]) -> Value:
+    """body(element) of a tensor without the spatial axes, at each position of `out`."""
+    kept = [i for i, axis in enumerate(layout.axes) if axis in "NCc"]
+    return parallel(out, [rows], body, [affine_map(out.rank, [dim(i) for i in kept])])
+
+
+def _global_max(layout: Layout, data: Value, out: TensorType) -> Value:
+    wide = accumulator(out.dtype)
+    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, scalar.limits(out.dtype)[0], scalar.maximum)
+    return _with_spatial(layout, rows, out, lambda x: scalar.convert(x, wide, out.dtype))
+
+
+def _global_avg(layout: Layout, data: Value, out: TensorType) -> Value:
+    wide = accumulator(out.dtype)
+    rows = _reduced(layout, data, out.with_dtype(wide), out.dtype, _zero(wide), scalar.add)
+    count = prod(n for n, axis in zip(shape(data), layout.axes, strict=True) if axis not in "NCc")
+    return _with_spatial(layout, rows, out, lambda x: scalar.convert(_quotient(x, number(count, wide), wide), wide, out.dtype))
+
+
+@compute("nn_global_max_pool2d")
+def global_max_pool(op: Op, data: Value) -> Value:
+    return _global_max(pool_layout(op.layout, 2), data, result_type(op))
+
+
+@compute("nn_global_avg_pool2d")
+def global_avg_pool(op: Op, data: Value) -> Value:
+    return _global_avg(pool_layout(op.layout, 2), data, result_type(op))
+
+
+# ---- adaptive ---------------------------------------------------------------------------------------------------------------------
+
+
+@compute("nn_adaptive_max_pool1d", "nn_adaptive_max_pool2d", "nn_adaptive_max_pool3d")
+def adaptive_max_pool(op: Op, data: Value) -> Value:
+    out, layout = result_type(op), pool_layout(op.layout, op.spatial_rank)
+    if _is_global(layout, out):
+        return _global_max(layout, data, out)
+    g = _equal_windows(op, layout, data, out)
+    if g is not None:
+        return _windowed_max(g, data, out)
+    wide = accumulator(out.dtype)
+    return narrowed(_adaptive(op, layout, data, out.with_dtype(wide), scalar.limits(out.dtype)[0], scalar.maximum), out, wide)
+
+
+@compute("nn_adaptive_avg_pool1d", "nn_adaptive_avg_pool2d", "nn_adaptive_avg_pool3d")
+def adaptive_avg_pool(op: Op, data: Value) -> Value:
+    out, layout = result_type(op), pool_layout(op.layout, op.spatial_rank)
+    if _is_global(layout, out):
+        return _global_avg(layout, data, out)
+    g = _equal_windows(op, layout, data, out)
+    if g is not None:
+        return _windowed_avg(g, data, out, include_pad=False)
+    wide = out.with_dtype(accumulator(out.dtype))
+    sums = _adaptive(op, layout, data, wide, _zero(wide.dtype), scalar.add)
+    axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
+
+    def mean(total: Value) -> Value:
+        count = index_constant(1)
+        for i in axes:
+            start, end = _bounds(linalg.IndexOp(i).result, shape(data)[i], out.sizes[i])
+            count = arith.MulIOp(count, arith.SubIOp(end, start).result).result
+        as_int = arith.IndexCastOp(scalar.te_element("int32"), count).result
+        quotient = _quotient(total, scalar.convert(as_int, "int32", wide.dtype), wide.dtype)
+        return scalar.convert(quotient, wide.dtype, out.dtype)
+
+    return parallel(out, [sums], mean)
+
+
+def _equal_windows(op: Op, layout: Layout, data: Value, out: TensorType) -> PoolGeometry | None:
+    """The ordinary pooling that an adaptive one is where the output divides the data along every axis, else None."""
+    letters = SPATIAL[op.spatial_rank]
+    sizes: tuple[int, ...] = ()
+    for at in map(layout.index, letters):
+        length = exact(shape(data)[at], out.sizes[at])
+        if not isinstance(length, int):
+            return None
+        sizes += (length,)
+    return PoolGeometry(letters, sizes, sizes, (1,) * len(letters), ((0, 0),) * len(letters), layout)
+
+
+def _is_global(layout: Layout, out: TensorType) -> bool:
+    return all(n == 1 for n, axis in zip(out.shape, layout.axes, strict=True) if axis not in "NCc")
+
+
+def _bounds(o: Value, size: Size, out: Size) -> tuple[Value, Value]:
+    """First element of the window of output `o` and the first one after it: floor(o * size / out), ceil((o + 1) * size / out)."""
+    first = arith.MulIOp(o, index_constant(size)).result
+    start = arith.DivUIOp(first, index_constant(out)).result
+    return start, arith.DivUIOp(arith.AddIOp(first, index_constant(size + out - 1)).result, index_constant(out)).result
+
+
+def _longest(size: Size, out: Size) -> Size:
+    """Elements of the longest window, at least."""
+    if isinstance(size, int) and isinstance(out, int):
+        return max(ceil_div((o + 1) * size, out) - o * size // out for o in range(out))
+    # Both ends of a window may cut an element.
+    quotient = exact(size, out)
+    return size // maximum(out, 1) + 2 if quotient is None else quotient
+
+
+def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float | int, combine: Combine) -> Value:
+    """Joins the elements of windows of different lengths: loops over the longest, in which what lies outside counts as `init`."""
+    operand, rank = operand_type(op).dtype, layout.rank
+    axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
+    longest = [_longest(shape(data)[i], out.sizes[i]) for i in axes]
+    loops = rank + len(axes)
+    # The window operand only says how long the windows are.
+    window = empty(TensorType(tuple(longest), out.dtype))
+
+    def body(_: Value, acc: Value) -> Value:
+        at = [linalg.IndexOp(i).result for i in range(rank)]
+        inside = None
+        for i, position in enumerate(axes):
+            start, end = _bounds(at[position], shape(data)[position], out.sizes[position])
+            here = arith.AddIOp(start, linalg.IndexOp(rank + i).result).result
+            within = arith.cmpi(arith.CmpIPredicate.ult, here, end)
+            inside = within if inside is None else arith.AndIOp(inside, within).result
+            at[position] = arith.MinUIOp(here, index_constant(shape(data)[position] - 1)).result
+        element = scalar.convert(extract(data, at), operand, out.dtype)
+        return combine(acc, scalar.select(inside, element, scalar.constant(init, out.dtype)), out.dtype)
+
+    maps = [affine_map(loops, [dim(i) for i in range(rank, loops)])]
+    kinds = ["parallel"] * rank + ["reduction"] * len(axes)
+    return generic([window], maps, [fill(out, init)], [affine_map(loops, [dim(i) for i in range(rank)])], kinds, body)[0]

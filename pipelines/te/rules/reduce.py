@@ -1,0 +1,163 @@
+"""Compute rules of the reductions. 16-bit floats are summed in float32."""
+
+from collections.abc import Callable
+from math import prod
+
+from relayc.dialects.mlir import arith, linalg
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.reduce import ArgMax, reduced_axes, reduced_shape
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.contraction import accumulator
+from relayc.pipelines.te.rules.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    fill,
+    generic,
+    identity,
+    index_constant,
+    operand_type,
+    parallel,
+    reduce,
+    reshape,
+    result_type,
+    shape,
+)
+from relayc.pipelines.te.rules.literal import integer_of, number
+from relayc.symbolic import Size, maximum
+
+Combine = Callable[[Value, Value, str], Value]
+
+
+def _axes(op: Op) -> tuple[int, ...]:
+    return reduced_axes(operand_type(op).rank, op.axis, op.exclude)
+
+
+def _folded(op: Op, data: Value, dtype: str, init: float | int, combine: Combine) -> Value:
+    """`data` combined over the op's axes in elements of `dtype`, in the shape without these axes."""
+    source, axes = operand_type(op), _axes(op)
+    out = TensorType(reduced_shape(source.shape, axes, keepdims=False), dtype)
+    return reduce(data, axes, out, init, lambda x, acc: combine(x, acc, dtype), lambda x: scalar.convert(x, source.dtype, dtype))
+
+
+def _finished(op: Op, reduced: Value, dtype: str, body: Callable[[Value], Value] | None = None) -> Value:
+    """The op's result from the reduced elements of `dtype`: `body` of each, in the result's dtype and shape (keepdims)."""
+    out = result_type(op)
+    if body is not None or dtype != out.dtype:
+        flat = TensorType(shape(reduced), out.dtype)
+        reduced = parallel(flat, [reduced], lambda x: scalar.convert(body(x) if body else x, dtype, out.dtype))
+    return reshape(reduced, out.sizes)
+
+
+@compute("sum")
+def sum_(op: Op, data: Value) -> Value:
+    dtype = accumulator(operand_type(op).dtype)
+    return _finished(op, _folded(op, data, dtype, 0, scalar.add), dtype)
+
+
+@compute("prod")
+def prod_(op: Op, data: Value) -> Value:
+    dtype = accumulator(operand_type(op).dtype)
+    return _finished(op, _folded(op, data, dtype, 1, scalar.multiply), dtype)
+
+
+@compute("mean")
+def mean(op: Op, data: Value) -> Value:
+    source = operand_type(op)
+    # Sums of small integers do not fit their type although their mean does.
+    dtype = accumulator(source.dtype) if source.is_float else "uint64" if source.is_unsigned else "int64"
+    count = prod(source.sizes[a] for a in _axes(op))
+    return _finished(op, _folded(op, data, dtype, 0, scalar.add), dtype, lambda x: _divided(x, count, dtype))
+
+
+def _divided(x: Value, count: Size, dtype: str) -> Value:
+    if scalar.is_float(dtype):
+        return arith.DivFOp(x, number(count, dtype)).result
+    # Of no elements there is no mean of integers; 0 is as good as any and does not trap.
+    divisor = number(maximum(count, 1), dtype)
+    return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(x, divisor).result
+
+
+@compute("max")
+def max_(op: Op, data: Value) -> Value:
+    dtype = operand_type(op).dtype
+    return _finished(op, _folded(op, data, dtype, scalar.limits(dtype)[0], scalar.maximum), dtype)
+
+
+@compute("min")
+def min_(op: Op, data: Value) -> Value:
+    dtype = operand_type(op).dtype
+    return _finished(op, _folded(op, data, dtype, scalar.limits(dtype)[1], scalar.minimum), dtype)
+
+
+@compute("all")
+def all_(op: Op, data: Value) -> Value:
+    return _finished(op, _folded(op, data, "bool", 1, lambda x, acc, _: arith.AndIOp(x, acc).result), "bool")
+
+
+@compute("any")
+def any_(op: Op, data: Value) -> Value:
+    return _finished(op, _folded(op, data, "bool", 0, lambda x, acc, _: arith.OrIOp(x, acc).result), "bool")
+
+
+# ---- two operands, or two steps ---------------------------------------------------------------------------------------------------
+
+
+def _loops(rank: int, axes: tuple[int, ...]) -> tuple[list[str], list]:
+    """Iterator kinds of a reduction over `axes`, and the dimensions that stay."""
+    kinds = ["reduction" if i in axes else "parallel" for i in range(rank)]
+    return kinds, [dim(i) for i in range(rank) if i not in axes]
+
+
+@compute("argmax", "argmin")
+def arg_reduce(op: Op, data: Value) -> Value:
+    """The extreme value first, then the lowest (or highest) index that has it."""
+    largest = isinstance(op, ArgMax)
+    source, axes, out = operand_type(op), _axes(op), result_type(op)
+    dtype = source.dtype
+    extreme = scalar.limits(dtype)[0 if largest else 1]
+    best = _folded(op, data, dtype, extreme, scalar.maximum if largest else scalar.minimum)
+    never = scalar.limits(out.dtype)[0 if op.select_last_index else 1]
+    pick = scalar.maximum if op.select_last_index else scalar.minimum
+
+    def body(x: Value, b: Value, acc: Value) -> Value:
+        found = scalar.compare("eq", x, b, dtype)
+        if source.is_float:  # NaN equals nothing, and where there is one it is the extreme
+            found = arith.OrIOp(found, scalar.compare("ne", x, x, dtype)).result
+        index = integer_of(_flat_index(source, axes), out.dtype)
+        return pick(scalar.select(found, index, scalar.constant(never, out.dtype)), acc, out.dtype)
+
+    kinds, kept = _loops(source.rank, axes)
+    kept_map = affine_map(source.rank, kept)
+    initial = fill(TensorType(shape(best), out.dtype), never)
+    found = generic([data, best], [identity(source.rank), kept_map], [initial], [kept_map], kinds, body)[0]
+    return reshape(found, out.sizes)
+
+
+def _flat_index(source: TensorType, axes: tuple[int, ...]) -> Value:
+    """The loop position along `axes` taken as one, row-major."""
+    flat: Value | None = None
+    for axis in axes:
+        here = linalg.IndexOp(axis).result
+        flat = here if flat is None else arith.AddIOp(arith.MulIOp(flat, index_constant(source.sizes[axis])).result, here).result
+    return index_constant(0) if flat is None else flat
+
+
+@compute("variance")
+def variance(op: Op, data: Value, mean_: Value) -> Value:
+    source, axes = operand_type(op), _axes(op)
+    dtype = accumulator(source.dtype)
+    kinds, kept = _loops(source.rank, axes)
+
+    def body(x: Value, m: Value, acc: Value) -> Value:
+        wide_x, wide_m = (scalar.convert(v, source.dtype, dtype) for v in (x, m))
+        centred = scalar.subtract(wide_x, wide_m, dtype)
+        return scalar.add(scalar.multiply(centred, centred, dtype), acc, dtype)
+
+    mean_map = affine_map(source.rank, [0 if i in axes else dim(i) for i in range(source.rank)])
+    out = TensorType(reduced_shape(source.shape, axes, keepdims=False), dtype)
+    squares = generic([data, mean_], [identity(source.rank), mean_map], [fill(out, 0)], [affine_map(source.rank, kept)], kinds, body)[0]
+    count = prod(source.sizes[a] for a in axes) - op.unbiased
+    return _finished(op, squares, dtype, lambda x: _divided(x, count, dtype))

@@ -1,0 +1,117 @@
+"""Rows: what softmax and the normalisations are made of. A row holds the elements along some axes, with the other axes fixed.
+
+Rows are summed up in float32 for the 16-bit floats, and so is what is computed from their sums.
+"""
+
+import math as pymath
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from relayc.dialects.mlir import arith, ir
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.contraction import accumulator
+from relayc.pipelines.te.rules.core import Value, affine_map, dim, fill, generic, identity, parallel
+from relayc.pipelines.te.rules.literal import number
+from relayc.symbolic import Size
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of tensors of type `type` (a float type) along `axes`."""
+
+    type: TensorType
+    axes: tuple[int, ...]
+
+    @property
+    def wide(self) -> str:
+        """The dtype in which rows are computed."""
+        return accumulator(self.type.dtype)
+
+    @property
+    def length(self) -> Size:
+        """Elements of a row."""
+        return prod(self.type.sizes[axis] for axis in self.axes)
+
+    @property
+    def kept(self) -> list[int]:
+        """The axes that tell the rows apart."""
+        return [i for i in range(self.type.rank) if i not in self.axes]
+
+    @property
+    def row_type(self) -> TensorType:
+        """Type of a tensor with one element for each row."""
+        return TensorType(tuple(self.type.shape[i] for i in self.kept), self.wide)
+
+    @property
+    def row_map(self) -> ir.AffineMap:
+        """Map of a tensor with one element for each row in loops over all elements."""
+        return affine_map(self.type.rank, [dim(i) for i in self.kept])
+
+    def widen(self, value: Value, dtype: str | None = None) -> Value:
+        """A scalar of `dtype` (that of the tensors) in the dtype in which rows are computed."""
+        return scalar.convert(value, dtype or self.type.dtype, self.wide)
+
+    def constant(self, value: float) -> Value:
+        """A constant in the dtype in which rows are computed."""
+        return scalar.constant(value, self.wide)
+
+    def mean(self, total: Value) -> Value:
+        """A scalar divided by the number of elements of a row."""
+        if isinstance(self.length, int):
+            # A row of no elements has no mean.
+            factor = self.constant(1 / self.length if self.length else pymath.nan)
+        else:
+            factor = arith.DivFOp(self.constant(1), number(self.length, self.wide)).result
+        return arith.MulFOp(total, factor).result
+
+    def reduce(
+        self,
+        data: Value,
+        of_rows: Sequence[Value],
+        init: float,
+        combine: Callable[..., Value],
+        element: Callable[..., Value] = lambda x: x,
+        dtype: str | None = None,
+    ) -> Value:
+        """combine(element(x, *row values), ...) over each row of `data`, whose elements are of `dtype` (that of the tensors)."""
+
+        def body(x: Value, *rest: Value) -> Value:
+            *values, acc = rest
+            return combine(element(self.widen(x, dtype), *values), acc).result
+
+        kinds = ["reduction" if i in self.axes else "parallel" for i in range(self.type.rank)]
+        maps = [identity(self.type.rank)] + [self.row_map] * len(of_rows)
+        return generic([data, *of_rows], maps, [fill(self.row_type, init)], [self.row_map], kinds, body)[0]
+
+    def sum(
+        self, data: Value, of_rows: Sequence[Value] = (), element: Callable[..., Value] = lambda x: x, dtype: str | None = None
+    ) -> Value:
+        return self.reduce(data, of_rows, 0.0, arith.AddFOp, element, dtype)
+
+    def each_row(self, of_rows: Sequence[Value], body: Callable[..., Value]) -> Value:
+        """body(row values) for each row."""
+        return parallel(self.row_type, of_rows, body)
+
+    def each(
+        self,
+        data: Value,
+        of_rows: Sequence[Value],
+        body: Callable[..., Value],
+        vectors: Sequence[tuple[Value, Sequence[ir.AffineExpr]]] = (),
+        out: str | None = None,
+    ) -> Value:
+        """body(x, *row values, *vector elements) for each element; a vector is read at its expressions of the loops.
+
+        The result is of dtype `out`, that of the tensors where None; `body` gets wide values and gives one.
+        """
+        dtype = out or self.type.dtype
+
+        def wide_body(x: Value, *rest: Value) -> Value:
+            count = len(of_rows)
+            wide = [self.widen(x), *rest[:count], *(self.widen(v) for v in rest[count:])]
+            return scalar.convert(body(*wide), self.wide, dtype)
+
+        maps = [identity(self.type.rank)] + [self.row_map] * len(of_rows) + [affine_map(self.type.rank, list(e)) for _, e in vectors]
+        return parallel(self.type.with_dtype(dtype), [data, *of_rows, *(v for v, _ in vectors)], wide_body, maps)

@@ -1,0 +1,49 @@
+"""Compute rule of searches in a sorted sequence: searchsorted, in as many halvings as the longest sequence takes."""
+
+from relayc.dialects.mlir import arith, linalg
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.core import (
+    Value,
+    affine_map,
+    compute,
+    dim,
+    empty,
+    extract,
+    fill,
+    generic,
+    index_constant,
+    operand_type,
+    result_type,
+)
+from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, clamped, index_of, integer_of
+from relayc.pipelines.te.rules.scalar import both, comes_before, negated
+from relayc.symbolic import bounds
+
+
+@compute("searchsorted")
+def searchsorted(op: Op, sequence: Value, values: Value) -> Value:
+    source, out = operand_type(op), result_type(op)
+    count, dtype = source.sizes[0], source.dtype
+    if count == 0:
+        return fill(out, 0)
+    # The loop over the halvings: the last one, number 0, is of one element.
+    rounds = int(min(bounds(count)[1], 1 << 40)).bit_length()
+    one, most = index_constant(1), index_constant(count)
+
+    def halve(_: Value, value: Value, before: Value) -> Value:
+        """`before` elements are known to come before the value; twice as many may be as in the round that follows."""
+        step = arith.ShLIOp(one, arith.SubIOp(index_constant(rounds - 1), linalg.IndexOp(out.rank).result).result).result
+        found = index_of(before, out.dtype)
+        further = add(found, step)
+        element = extract(sequence, [clamped(arith.SubIOp(further, one).result, count)])
+        goes = negated(comes_before(value, element, dtype)) if op.right else comes_before(element, value, dtype)
+        inside = scalar.compare("le", further, most, INDEX_DTYPE)
+        return scalar.select(both(inside, goes), integer_of(further, out.dtype), before)
+
+    dims = [dim(i) for i in range(out.rank)]
+    maps = [affine_map(out.rank + 1, [dim(out.rank)]), affine_map(out.rank + 1, dims)]
+    kinds = [*["parallel"] * out.rank, "reduction"]
+    halvings = empty(TensorType((rounds,), "int32"))
+    return generic([halvings, values], maps, [fill(out, 0)], [affine_map(out.rank + 1, dims)], kinds, halve)[0]

@@ -1,0 +1,297 @@
+"""Stockham's passes: transforms of lines that lie side by side, one pass for each factor of their length.
+
+A pass for a factor r makes r times as many transforms that are r times shorter: of left = r m elements it reads x as [r, m, S] and writes
+y[p, k, :] = w^(p k) sum over j of exp(-2 pi i j k / r) x[j, p, :], w = exp(-2 pi i / left), as [m, r, S]. After the last pass everything is
+in order. S, the innermost loop and the lanes of vectors, is r times longer after each pass.
+
+It begins with several lines, element by element side by side. Where these are fewer than the lanes, the elements of a line are a matrix
+[first, second]: its columns are transformed side by side, then multiplied with roots of 1 and transposed, and then its rows, which are the
+columns now. `first` is the product of the first factors.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import cos, pi, sin
+from typing import TypeAlias
+
+from relayc.dialects.mlir import arith, ir, math
+from relayc.pipelines.te.read.updates import DISTINCT
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.core import Value, extract, index_constant
+from relayc.pipelines.te.rules.literal import add, divide, equal, index_of, less, multiply, subtract
+from relayc.pipelines.te.rules.loops import insert, loop, repeat_while, when
+from relayc.pipelines.te.rules.scalar import both, negated
+
+Complex: TypeAlias = tuple[Value, Value]
+
+UNROLLED = (8, 4, 2, 3, 5)
+"""Factors with code of their own."""
+LINE_BYTES = 64
+"""Of a line of the cache; elements in it are the lanes of the widest vectors."""
+_TILE = 32
+"""Elements of each line that are read or written before those of the next one."""
+
+
+def tiled(lines: Value, extent: Value, carried: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
+    """`body` of a line, an element and what is carried, for all elements of all lines: a few of each line after the other."""
+    zero, one, tile = (index_constant(n) for n in (0, 1, _TILE))
+
+    def of_tile(begin: Value, carried: Value) -> list[Value]:
+        end = arith.MinSIOp(add(begin, tile), extent).result
+
+        def of_line(line: Value, carried: Value) -> list[Value]:
+            return loop(begin, end, one, [carried], lambda j, carried: [body(line, j, carried)])
+
+        return loop(zero, lines, one, [carried], of_line)
+
+    return loop(zero, extent, tile, [carried], of_tile)[0]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Arithmetic of complex numbers as pairs of floats of `dtype`."""
+
+    dtype: str
+
+    def constant(self, value: float) -> Value:
+        return scalar.constant(value, self.dtype)
+
+    def add(self, a: Complex, b: Complex) -> Complex:
+        return scalar.add(a[0], b[0], self.dtype), scalar.add(a[1], b[1], self.dtype)
+
+    def subtract(self, a: Complex, b: Complex) -> Complex:
+        return scalar.subtract(a[0], b[0], self.dtype), scalar.subtract(a[1], b[1], self.dtype)
+
+    def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        return math.FmaOp(a, b, c).result
+
+    def scale(self, a: Complex, factor: Value) -> Complex:
+        return scalar.multiply(a[0], factor, self.dtype), scalar.multiply(a[1], factor, self.dtype)
+
+    def multiply(self, a: Complex, b: Complex, added: Complex | None = None) -> Complex:
+        """a b, or a b + added."""
+        if added is None:
+            real, imaginary = scalar.multiply(a[0], b[0], self.dtype), scalar.multiply(a[0], b[1], self.dtype)
+        else:
+            real, imaginary = self.multiply_add(a[0], b[0], added[0]), self.multiply_add(a[0], b[1], added[1])
+        return self.multiply_add(self.negative(a[1]), b[1], real), self.multiply_add(a[1], b[0], imaginary)
+
+    def negative(self, a: Value) -> Value:
+        return scalar.negative(a, self.dtype)
+
+    def conjugate(self, a: Complex) -> Complex:
+        return a[0], self.negative(a[1])
+
+    def by_minus_i(self, a: Complex) -> Complex:
+        return a[1], self.negative(a[0])
+
+    def transform(self, x: Sequence[Complex]) -> list[Complex]:
+        """The transform of a few elements."""
+        n = len(x)
+        if n == 2:
+            return [self.add(*x), self.subtract(*x)]
+        if n % 2:
+            return self._odd(x)
+        even, odd = self.transform(x[::2]), self.transform(x[1::2])
+        both_halves = list(zip(even, (self._turn(v, k, n) for k, v in enumerate(odd)), strict=True))
+        return [combine(a, b) for combine in (self.add, self.subtract) for a, b in both_halves]
+
+    def _turn(self, a: Complex, k: int, n: int) -> Complex:
+        """a exp(-2 pi i k / n), for a k below n / 2."""
+        if k == 0:
+            return a
+        if 4 * k > n:
+            return self.by_minus_i(self._turn(a, k - n // 4, n))
+        if 4 * k == n:
+            return self.by_minus_i(a)
+        if 8 * k == n:
+            root = self.constant(0.5**0.5)
+            return self.scale((scalar.add(a[0], a[1], self.dtype), scalar.subtract(a[1], a[0], self.dtype)), root)
+        return self.multiply(a, (self.constant(cos(2 * pi * k / n)), self.constant(-sin(2 * pi * k / n))))
+
+    def _add_scaled(self, a: Complex, b: Complex, factor: float) -> Complex:
+        scale = self.constant(factor)
+        return self.multiply_add(b[0], scale, a[0]), self.multiply_add(b[1], scale, a[1])
+
+    def _odd(self, x: Sequence[Complex]) -> list[Complex]:
+        """Frequencies k and n - k share their sums: of x[j] + x[n - j] with cosines, of x[j] - x[n - j] with sines."""
+        n, first, half = len(x), x[0], range(1, len(x) // 2 + 1)
+        sums, differences = ([f(x[j], x[-j]) for j in half] for f in (self.add, self.subtract))
+        found = [reduce(self.add, sums, first)] + [first] * (n - 1)
+        for k in half:
+            even, odd = first, self.scale(differences[0], self.constant(sin(2 * pi * k / n)))
+            for j in half:
+                even = self._add_scaled(even, sums[j - 1], cos(2 * pi * j * k / n))
+                odd = self._add_scaled(odd, differences[j - 1], sin(2 * pi * j * k / n)) if j > 1 else odd
+            turned = self.by_minus_i(odd)
+            found[k], found[n - k] = self.add(even, turned), self.subtract(even, turned)
+        return found
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines that are transformed side by side.
+
+    Attributes:
+      numbers: arithmetic of their elements.
+      size: elements of a line.
+      width: how many lines there are.
+      total: elements of all lines.
+      plane: from the real parts of a copy to its imaginary parts, and from these to the next copy.
+      roots: the table of the operator, and `order`, how many there are.
+      plan: that of the operator.
+      kinds: factors that it may have, those with code of their own first; of the others one stands for all.
+
+    What is worked in is a tensor of 4 planes: real and imaginary parts of two copies, of which a pass reads one and writes the other.
+    A copy is given by where it begins.
+    """
+
+    numbers: Numbers
+    size: Value
+    width: Value
+    total: Value
+    plane: Value
+    roots: Value
+    order: Value
+    plan: Value
+    kinds: Sequence[int]
+
+    def other(self, copy: Value) -> Value:
+        """Where the other copy begins."""
+        return subtract(multiply(self.plane, index_constant(2)), copy)
+
+    def element(self, work: Value, at: Value) -> Complex:
+        return extract(work, [at]), extract(work, [add(at, self.plane)])
+
+    def put(self, value: Complex, work: Value, at: Value) -> Value:
+        return insert(value[1], insert(value[0], work, [at]), [add(at, self.plane)])
+
+    def root(self, power: Value) -> Complex:
+        return extract(self.roots, [index_constant(0), power]), extract(self.roots, [index_constant(1), power])
+
+    def planned(self, position: Value) -> Value:
+        return index_of(extract(self.plan, [position]), "int64")
+
+    def transformed(self, work: Value) -> tuple[Value, Value]:
+        """`work` with the transforms of the lines in its first copy, and where they begin."""
+        zero, one, two = (index_constant(n) for n in (0, 1, 2))
+        count = self.planned(one)
+        lanes = index_constant(LINE_BYTES // (scalar.te_element(self.numbers.dtype).width // 8))
+
+        def is_narrow(i: Value, first: Value) -> Value:
+            return both(less(i, count), less(multiply(first, self.width), lanes))
+
+        def longer(i: Value, first: Value) -> list[Value]:
+            return [add(i, one), multiply(first, self.planned(add(i, two)))]
+
+        split, first = repeat_while([zero, one], is_narrow, longer)
+        second = divide(self.size, first)
+        begin = scalar.select(equal(split, zero), self.size, first)
+
+        def step(i: Value, work: Value, copy: Value, left: Value) -> list[Value]:
+            turns = both(equal(i, split), negated(equal(i, zero)))
+            work, copy, left = when(
+                turns, [work, copy, left], lambda *_: [self.turned(work, copy, first, second), self.other(copy), second]
+            )
+            factor = self.planned(add(i, two))
+            m = divide(left, factor)
+            work = self.passed(work, copy, left, factor, m)
+            return [work, self.other(copy), m]
+
+        work, copy, _ = loop(zero, count, one, [work, zero, begin], step)
+        return work, copy
+
+    def turned(self, work: Value, copy: Value, first: Value, second: Value) -> Value:
+        """Matrices [first, second] of lines into the other copy: multiplied with roots, and transposed."""
+        target, step, row = self.other(copy), divide(self.order, self.size), multiply(second, self.width)
+
+        def of_line(q: Value, work: Value) -> list[Value]:
+            def of_element(k: Value, p: Value, work: Value) -> Value:
+                begin = add(add(copy, q), add(multiply(k, row), multiply(p, self.width)))
+                end = add(add(target, q), multiply(add(multiply(p, first), k), self.width))
+                found = self.numbers.multiply(self.element(work, begin), self.root(multiply(multiply(p, step), k)))
+                return self.put(found, work, end)
+
+            return [tiled(first, second, work, of_element)]
+
+        return loop(index_constant(0), self.width, index_constant(1), [work], of_line)[0]
+
+    def passed(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
+        """One pass from a copy into the other one."""
+
+        def among(kinds: Sequence[int]) -> Callable[[Value], list[Value]]:
+            def first(work: Value) -> list[Value]:
+                if kinds[0] in UNROLLED:
+                    return [self._unrolled(work, copy, left, kinds[0], m)]
+                return [self._looped(work, copy, left, factor, m)]
+
+            if len(kinds) == 1:
+                return first
+            return lambda work: when(equal(factor, index_constant(kinds[0])), [work], first, among(kinds[1:]))
+
+        return among(self.kinds)(work)[0]
+
+    def _of_each(self, work: Value, m: Value, body: Callable[[Value, Value], Value]) -> Value:
+        """`body` of p and `work`, for all p below m."""
+        return loop(index_constant(0), m, index_constant(1), [work], lambda p, work: [body(p, work)])[0]
+
+    def _side_by_side(self, extent: Value, work: Value, body: Callable[[Value, Value], Value]) -> Value:
+        """`body` for neighbours, which are independent."""
+        found = loop(index_constant(0), extent, index_constant(1), [work], lambda q, work: [body(q, work)])[0]
+        found.owner.operation.attributes[DISTINCT] = ir.UnitAttr.get()
+        return found
+
+    def _unrolled(self, work: Value, copy: Value, left: Value, factor: int, m: Value) -> Value:
+        inner, step, target = divide(self.total, left), divide(self.order, left), self.other(copy)
+        apart = multiply(m, inner)
+
+        def part(p: Value, work: Value) -> Value:
+            power = multiply(p, step)
+            roots = [self.root(multiply(power, index_constant(k))) for k in range(1, factor)]
+            source, sink = multiply(p, inner), multiply(p, multiply(inner, index_constant(factor)))
+            sources = [add(copy, add(source, multiply(apart, index_constant(j)))) for j in range(factor)]
+            sinks = [add(target, add(sink, multiply(inner, index_constant(k)))) for k in range(factor)]
+
+            def body(q: Value, work: Value) -> Value:
+                found = self.numbers.transform([self.element(work, add(s, q)) for s in sources])
+                found[1:] = [self.numbers.multiply(y, w) for y, w in zip(found[1:], roots, strict=True)]
+                for y, sink in zip(found, sinks, strict=True):
+                    work = self.put(y, work, add(sink, q))
+                return work
+
+            return self._side_by_side(inner, work, body)
+
+        return self._of_each(work, m, part)
+
+    def _looped(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
+        """The pass of a factor without code of its own, by its definition."""
+        inner, step, target = divide(self.total, left), divide(self.order, left), self.other(copy)
+        zero, one, nothing = index_constant(0), index_constant(1), self.numbers.constant(0.0)
+        apart, turn = multiply(m, inner), divide(self.order, factor)
+
+        def part(p: Value, work: Value) -> Value:
+            source, sink = add(copy, multiply(p, inner)), add(target, multiply(p, multiply(inner, factor)))
+
+            def frequency(k: Value, work: Value) -> list[Value]:
+                root, end = self.root(multiply(multiply(p, step), k)), add(sink, multiply(k, inner))
+                by = multiply(k, turn)
+
+                def body(q: Value, work: Value) -> Value:
+                    begin = add(source, q)
+
+                    def term(j: Value, real: Value, imaginary: Value, power: Value) -> list[Value]:
+                        x = self.element(work, add(begin, multiply(j, apart)))
+                        total = self.numbers.multiply(x, self.root(power), (real, imaginary))
+                        power = add(power, by)
+                        inside = less(power, self.order)
+                        return [*total, scalar.select(inside, power, subtract(power, self.order))]
+
+                    *total, _ = loop(zero, factor, one, [nothing, nothing, zero], term)
+                    return self.put(self.numbers.multiply((total[0], total[1]), root), work, add(end, q))
+
+                return [self._side_by_side(inner, work, body)]
+
+            return loop(zero, factor, one, [work], frequency)[0]
+
+        return self._of_each(work, m, part)

@@ -1,0 +1,212 @@
+"""How the blocks in loops depend on them: what must be known before loops change their order or run at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.analysis.elements import check_elements, tell
+from relayc.pipelines.tir.analysis.regions import is_within, region_of_blocks, still_in
+from relayc.pipelines.tir.tree.indices import substitute, variables
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Loop, LoopVar, Member, ScheduleError
+from relayc.symbolic import Size
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Which loops the iterators of a block depend on.
+
+    Attributes:
+      loops: around the block, outermost first.
+      of_iterators: the variables of each iterator's point.
+    """
+
+    block: Block
+    loops: Sequence[Loop]
+    of_iterators: Sequence[frozenset[Var]]
+
+    def kinds(self, loop: Loop) -> set[str]:
+        """The kinds of the iterators that depend on a loop."""
+        return {kind for kind, found in zip(self.block.iterators, self.of_iterators, strict=True) if loop.var in found}
+
+    def has(self, kind: str, loop: Loop) -> bool:
+        """Whether an iterator of a kind depends on a loop."""
+        return kind in self.kinds(loop)
+
+
+def dependence(nest: Nest, block: Block) -> Dependence:
+    """Which loops the iterators of a block depend on."""
+
+    def make() -> Dependence:
+        loops = nest.loops_around(block)
+        return Dependence(block, loops, [frozenset(variables(p)) for p in block.points(loops)])
+
+    return nest.remembered(("dependence", block.name), make)
+
+
+def dependences(nest: Nest, loop: Loop) -> list[Dependence]:
+    """Those of the outermost blocks in a loop."""
+    return [dependence(nest, block) for block in nest.blocks_in(loop)]
+
+
+def check_independent(nest: Nest, loop: Loop) -> None:
+    """That the iterations of a loop may run in any order, and at once. Raises ScheduleError, which names the block that is against it."""
+    for found in dependences(nest, loop):
+        for kind in (REDUCTION, OPAQUE):
+            if found.has(kind, loop):
+                raise _dependent(found.block, kind)
+    check_distinct(nest, loop)
+
+
+def check_parallel(nest: Nest, loop: Loop) -> None:
+    """As `check_independent`, for a loop that is parallel: iterators in an order are the business of who wrote them."""
+    for found in dependences(nest, loop):
+        if found.has(REDUCTION, loop):
+            raise _dependent(found.block, REDUCTION)
+    check_distinct(nest, loop)
+
+
+def check_distinct(nest: Nest, loop: Loop) -> None:
+    """That no iteration of a loop writes an element, of what outlives it, which another one reads or writes; blocks of which a reduction or
+    an opaque iterator runs along the loop aside. Raises ScheduleError."""
+    if loop.extent == 1:
+        return
+    still = still_in(nest, loop) - {loop.var}
+    for found in dependences(nest, loop):
+        if found.has(OPAQUE, loop):
+            continue
+        check_elements(found.block)
+        _check_own(nest, loop, found.block)
+        outliving = [buffer for buffer in found.block.outputs() if _outlives(nest, buffer, loop)]
+        points = [p for p, kind in zip(found.block.points(found.loops), found.block.iterators, strict=True) if kind == PARALLEL]
+        if outliving and not found.has(REDUCTION, loop) and not tell(points, [loop.var], still, found.block.guards(found.loops)):
+            where = nest.buffer_name(outliving[0])
+            raise ScheduleError(f"expected iterations that are independent, found {found.block}, which writes the same of {where} in each")
+        for buffer in outliving:
+            _check_others(nest, loop, found.block, buffer)
+
+
+def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> None:
+    """That no other block reads or writes, in another iteration of a loop, what a block writes of a buffer. Raises ScheduleError."""
+    for other in nest.blocks_in(loop):
+        if other.name == block.name or all(a.buffer != buffer for a in other.accesses()):
+            continue
+        if not _are_apart(nest, loop, [block, other], buffer) and not _same_pattern(nest, loop, block, other, buffer):
+            raise ScheduleError(
+                f"expected iterations that are independent, found {other}, which may access elements of {nest.buffer_name(buffer)} "
+                f"that {block} writes in another one"
+            )
+
+
+def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value) -> bool:
+    """Whether what some blocks access of a buffer in an iteration of a loop tells the iteration."""
+    still = still_in(nest, loop)
+    region = region_of_blocks(nest, buffer, blocks, still)
+    accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region or ()]
+    return tell(accessed, [loop.var], still - {loop.var})
+
+
+def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
+    """That what a block reads of a buffer which a loop alone uses has been written in the same iteration. Raises ScheduleError."""
+    under, still = nest.blocks_in(loop), still_in(nest, loop)
+    before = under[: next(i for i, b in enumerate(under) if b.name == block.name) + block.has_init]
+    for buffer in {a.buffer: None for a in block.loads() if any(b.stores_to(a.buffer) for b in under)}:
+        if _outlives(nest, buffer, loop) or _are_apart(nest, loop, under, buffer):
+            continue
+        read = region_of_blocks(nest, buffer, [block], still, writes=False)
+        written = region_of_blocks(nest, buffer, before, still, reads=False)
+        assert read is not None  # the block loads it
+        if written is None or not all(map(is_within, read, written, nest.shape(buffer))):
+            raise ScheduleError(
+                f"expected iterations that are independent, found {block}, which may read elements of {nest.buffer_name(buffer)} that are "
+                "written in another one"
+            )
+
+
+def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
+    """That no two iterations of some loops around a block compute the same point of a reduction. Raises ScheduleError."""
+    shared = {loop.var for loop in loops}
+    known: set[Var] = {loop.var for loop in found.loops if loop.var not in shared}
+    known |= {v for p in found.of_iterators for v in p} - {loop.var for loop in found.loops}
+    moving = [loop.var for loop in loops if loop.extent != 1 and any(loop.name == a.name for a in found.loops)]
+    block = found.block
+    if not tell(block.points(found.loops), moving, known, block.guards(found.loops)):
+        raise ScheduleError(
+            f"expected each step of {block} in one iteration of {', '.join(loop.name for loop in loops)}, found some in several"
+        )
+
+
+def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir.Value) -> bool:
+    """Whether two blocks, in loops of their own inside of a loop, access the same elements in an iteration, and others in each."""
+    still = still_in(nest, loop)
+    moving: dict[tuple[int, Size], Var] = {}
+    found: dict[tuple, list[Index]] = {}
+    for one in (block, other):
+        loops = nest.loops_around(one)
+        point: dict[Var, Index] = dict(zip(one.vars, one.points(loops), strict=True))
+        for access in (a for a in one.accesses() if a.buffer == buffer):
+            indices = [substitute(i, point) for i in access.indices]
+            used = set[Var]().union(*map(variables, indices)) - still
+            named: dict[Var, Index] = {
+                a.var: Index.of(moving.setdefault((number, a.extent), LoopVar(None, a.extent, a.name)))
+                for number, a in enumerate(a for a in loops if a.var in used)
+            }
+            indices = [substitute(i, named) for i in indices]
+            found[tuple(i.key for i in indices)] = indices
+    return len(found) == 1 and all(tell(indices, [loop.var], still - {loop.var}) for indices in found.values())
+
+
+def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:
+    """Whether what a loop writes to a buffer is used outside of it."""
+    inside = {b.name for b in nest.blocks_in(loop)}
+    return nest.is_output(buffer) or any(b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks())
+
+
+def _dependent(block: Block, kind: str) -> ScheduleError:
+    return ScheduleError(f"expected iterations that are independent, found {_iterator(kind)} of {block} that runs along it")
+
+
+def _iterator(kind: str) -> str:
+    return "a reduction" if kind == REDUCTION else "an opaque iterator"
+
+
+def chain(nest: Nest, outer: Loop, inner: Loop) -> list[Loop]:
+    """The loops from one to another inside of it, each of which holds nothing but the next. Raises ScheduleError."""
+    around = nest.loops_around(inner)
+    position = next((i for i, found in enumerate(around) if found.name == outer.name), None)
+    if position is None:
+        raise ScheduleError(f"expected loops inside of each other, found {inner.name} outside of {outer.name}")
+    found = [*around[position:], inner]
+    for loop, following in pairwise(found):
+        if len(members := nest.inside(loop)) != 1 or members[0] is not following:
+            raise ScheduleError(f"expected {loop.name} to hold one loop alone, found {_described(members)}")
+    return found
+
+
+def _described(members: Sequence[Member]) -> str:
+    return " and ".join(
+        f"loop {m.name}" if isinstance(m, Loop) else f"block {m.name}" if isinstance(m, Block) else "a buffer" for m in members
+    )
+
+
+def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
+    """The loops around a block that has one for each iterator, and no others, and is alone in them; in the order of the iterators, of
+    which those of one value may have none.
+
+    Raises ScheduleError.
+    """
+    loops = nest.loops_around(block)
+    by_key = {Index.of(loop.var).key: loop for loop in loops}
+    found = [by_key.get(p.key) for p in block.points(loops)]
+    missing = any(loop is None and extent != 1 for loop, extent in zip(found, block.extents, strict=True))
+    if missing or len({loop.name for loop in found if loop is not None}) < len(loops) or block.guards(loops):
+        raise ScheduleError(f"expected a loop for each iterator of {block}, and no other, found others")
+    if loops:
+        if len(loops) > 1:
+            chain(nest, loops[0], loops[-1])
+        if len(loops[-1].inside) != 1:
+            raise ScheduleError(f"expected {block} alone in {loops[-1].name}, found others")
+    return found

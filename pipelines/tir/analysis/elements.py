@@ -1,0 +1,142 @@
+"""Which elements a block writes: whether they tell its iterators, so that no two iterations write the same."""
+
+from collections.abc import Collection, Sequence
+
+from relayc.dialects.tir.block import PARALLEL, REDUCTION
+from relayc.pipelines.emission.index import Index, Var, of_terms
+from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, Extremal, equal, variables
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.views import Block, Guard, ScheduleError
+from relayc.symbolic import Size, bounds, exact, maximum, minimum, proves
+
+
+def check_elements(block: Block) -> None:
+    """That the iterators of a block are what they say: the elements that it writes tell its parallel iterators, no reduction iterator is in
+    the index of one, and what it writes it reads at the same parallel iterators only. Raises ScheduleError.
+
+    These are the conditions of TVM's complete blocks and reduction blocks, beside which TVM takes for granted that elements differ.
+    """
+    moving = [v for v, extent in zip(block.vars, block.extents, strict=True) if extent != 1]
+    elements = [v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == PARALLEL and v in moving]
+    steps = {v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == REDUCTION and v in moving}
+    stores = [a for a in block.accesses() if a.is_store]
+    for store in stores:
+        for index in store.indices:
+            if found := variables(index) & steps:
+                raise ScheduleError(
+                    f"expected a reduction of {block} that ends in one element, found that {_names(block, found)} is in the index "
+                    f"{_text(store)} of what it writes"
+                )
+        if not tell(store.indices, elements):
+            raise ScheduleError(
+                f"expected each element of {block} to be written for one value of its parallel iterators, found {_text(store)} "
+                f"for {_names(block, elements)}"
+            )
+    for load in block.accesses():
+        for store in stores:
+            if (load.is_store and load.operation == store.operation) or load.buffer != store.buffer:
+                continue
+            both = [_both(i, j, block.vars) for i, j in zip(load.indices, store.indices, strict=True)]
+            if not tell([index for index in both if index is not None], elements):
+                raise ScheduleError(
+                    f"expected {block} to access what it writes at one value of its parallel iterators, found {_text(load)} and "
+                    f"{_text(store)}"
+                )
+
+
+def _both(a: Index, b: Index, iterators: Sequence[Var]) -> Index | None:
+    """An index that has the values of two, each over iterators, where these are the same, and over loops of its own in the block."""
+    outer = [of_terms(i.const, {v: c for v, c in i.terms.items() if variables(Index.of(v)) <= set(iterators)}) for i in (a, b)]
+    if not equal(*outer):
+        return None
+    ends = [(i - o).bounds() for i, o in zip((a, b), outer, strict=True)]
+    inner = Var(minimum(*(low for low, _ in ends)), maximum(*(high for _, high in ends)))
+    return outer[0] + inner
+
+
+def _names(block: Block, found: Collection[Var]) -> str:
+    return ", ".join(v.name for v in block.vars if v in found)
+
+
+def _text(access: Access) -> str:
+    return f"[{', '.join(map(str, access.indices))}]"
+
+
+class _Guarded(Var):
+    """The index of a guard, as one variable below its limit."""
+
+    def __init__(self, guard: Guard) -> None:
+        low, high = guard.index.bounds()
+        super().__init__(low, minimum(high, guard.limit - 1))
+        self.index = guard.index
+
+
+def tell(indices: Sequence[Index], wanted: Collection[Var], known: Collection[Var] = (), guards: Sequence[Guard] = ()) -> bool:
+    """Whether the values of indices tell the values of some variables, where those of others are known: whether no two points agree in the
+    indices and differ in these variables.
+
+    Args:
+      guards: which hold at these points.
+    """
+    limits = [_Guarded(g) for g in sorted(guards, key=lambda g: len(g.index.terms)) if g.index.terms]
+    found = set(known)
+    pending = [_guarded(index, limits) for index in indices]
+    seen = {index.key for index in pending}
+    while not found.issuperset(wanted):
+        told = [var for index in pending for var in _told(index, found)]
+        if not told:
+            return False
+        found.update(told)
+        for var in list(found):
+            if isinstance(var, _Guarded) or (isinstance(var, Divided) and _is_whole(var, found)):
+                more = var.index
+                if more.key not in seen:
+                    seen.add(more.key)
+                    pending.append(more if isinstance(var, _Guarded) else _guarded(more, limits))
+    return True
+
+
+def _guarded(index: Index, limits: Sequence[_Guarded]) -> Index:
+    """An index in which parts that guards limit are one variable each."""
+    for limit in limits:
+        part = limit.index
+        if not part.terms.keys() < index.terms.keys():
+            continue
+        factors = {exact(index.terms[v], c) for v, c in part.terms.items()}
+        factor = factors.pop()
+        if not factors and factor is not None:
+            index = index - part * factor + Index.of(limit) * factor
+    return index
+
+
+def _told(index: Index, known: Collection[Var]) -> list[Var]:
+    """Further variables that the value of an index tells: those whose step is more than what all the others reach."""
+    steps = {v: _magnitude(c) for v, c in index.terms.items() if not _is_known(v, known)}
+    reach: dict[Var, Size] = {v: (v.high - v.low) * step for v, step in steps.items()}
+    return [v for v, step in steps.items() if _exceeds(step, [r for u, r in reach.items() if u is not v])]
+
+
+def _exceeds(step: Size, reach: Sequence[Size]) -> bool:
+    return proves(lambda: step > sum(reach))
+
+
+def _is_known(var: Var, known: Collection[Var]) -> bool:
+    return var in known or (isinstance(var, (Divided, Extremal)) and variables(Index.of(var)) <= set(known))
+
+
+def _magnitude(factor: Size) -> Size:
+    """The absolute value of a factor; 0 where its sign is not known: it tells nothing then."""
+    low, high = bounds(factor)
+    return factor if low >= 0 else -factor if high <= 0 else 0
+
+
+def _is_whole(var: Divided, known: Collection[Var]) -> bool:
+    """Whether quotient and remainder of what a variable divides are known: that is known then."""
+    index, divisor = var.index, var.divisor
+    if Divided(REMAINDER, index, divisor) not in known:
+        return False
+    quotients = [Divided(QUOTIENT, index, divisor)]
+    only = next(iter(index.terms), None)
+    if isinstance(only, Divided) and only.kind == QUOTIENT and index.key == Index.of(only).key:
+        quotients.append(Divided(QUOTIENT, only.index, only.divisor * divisor))
+    return any(q in known for q in quotients)

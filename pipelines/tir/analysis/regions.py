@@ -1,0 +1,202 @@
+"""Which part of a buffer blocks read or write while the loops around them stand still: a box, by its lowest indices and extents."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import FAR, Index, Var, of_terms
+from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Guard, Loop, LoopVar, ValueVar
+from relayc.symbolic import Size, bounds, maximum, proves
+
+
+@dataclass(frozen=True)
+class Span:
+    """The values of an index: from `low` on, `extent` of them at most.
+
+    Attributes:
+      low: over the variables that stand still.
+      exact: whether every one of these values is met (those aside that a guard leaves out).
+    """
+
+    low: Index
+    extent: Size
+    exact: bool = True
+
+
+Region: TypeAlias = list[Span]
+"""A span for each dimension of a buffer."""
+
+
+def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = True, writes: bool = True) -> Region | None:
+    """What one iteration of a loop (the whole function for None) reads or writes of a buffer; None where it does not touch it.
+
+    It holds all that is read or written: it may be too large, where an index is not linear, and is the whole dimension where nothing is
+    known of it. It is in the shape of the buffer, but for the last elements: where a guard keeps blocks inside of the shape, low + extent
+    may be beyond it.
+    """
+    blocks = nest.outer_blocks() if under is None else nest.blocks_in(under)
+    return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(nest, under), reads, writes)
+
+
+def still_in(nest: Nest, loop: Loop) -> set[Var]:
+    """What has one value in an iteration of a loop: its variable, those of the loops around it, the iterators of the block it is in."""
+    outer: list[Var] = [] if loop.scope is None else iterators_of(nest, loop.scope.operation)
+    return {*(found.var for found in (*loop.around, loop)), *outer}
+
+
+def region_of_blocks(
+    nest: Nest, buffer: ir.Value, blocks: Iterable[Block], still: Container[Var], reads: bool = True, writes: bool = True
+) -> Region | None:
+    """What some blocks read or write of a buffer while the variables in `still` have one value each: see region_of."""
+    shape = nest.shape(buffer)
+    found: list[Region] = []
+    for block in blocks:
+        loops = nest.loops_around(block)
+        point: dict[Var, Index] = dict(zip(block.vars, block.points(loops), strict=True))
+        guards = block.guards(loops)
+        for access in block.accesses():
+            if access.buffer == buffer and (writes if access.is_store else reads):
+                found.append([span(substitute(i, point), still, guards) or _whole(d) for i, d in zip(access.indices, shape, strict=True)])
+    if not found:
+        return None
+    return [clip(reduce(lambda a, b: union(a, b, d), spans), d) for spans, d in zip(zip(*found, strict=True), shape, strict=True)]
+
+
+def iterators_of(nest: Nest, operation: ir.Operation) -> list[Var]:
+    """The iterators of a tir.block, as what is in its init and in its body sees them."""
+    block = nest.block_view(operation)
+    parts = [part for part in (block.init, block.body) if part is not None]
+    return [ValueVar(a, v.extent, v.name) for part in parts for a, v in zip(part.arguments, block.vars, strict=True)]
+
+
+def _whole(extent: Size) -> Span:
+    return Span(Index(), extent, False)
+
+
+def span(index: Index, still: Container[Var], guards: Sequence[Guard] = ()) -> Span | None:
+    """The values of an index while the variables in `still` have one value each; None where nothing is known.
+
+    Args:
+      guards: which hold where the index is used.
+    """
+    moving = {v: c for v, c in index.terms.items() if _moves(v, still)}
+    if not moving:
+        return Span(index, 1)
+    first, exact = Index(), _is_dense(moving)
+    width: Size = 0
+    for var, factor in moving.items():
+        found = _values(var, still)
+        least, most = bounds(factor)
+        if found is None or least < 0 < most:
+            return None
+        exact = exact and found.exact
+        reach = (found.extent - 1) * factor
+        first += (found.low if least >= 0 else found.low + (found.extent - 1)) * factor
+        width += reach if least >= 0 else -reach
+    if first.is_constant:
+        for guard in guards:
+            if moving and guard.index.terms == moving:
+                width = _smaller(width, guard.limit - 1 - guard.index.const - first.const)
+    return Span(of_terms(index.const, {v: c for v, c in index.terms.items() if v not in moving}) + first, width + 1, exact)
+
+
+def _moves(var: Var, still: Container[Var]) -> bool:
+    return any(v not in still for v in variables(Index.of(var))) if isinstance(var, (Divided, Extremal)) else var not in still
+
+
+def _is_dense(terms: Mapping[Var, Size]) -> bool:
+    """Whether a linear form of loop variables has every value from its smallest to its largest."""
+    left = {v: c if bounds(c)[0] >= 0 else -c for v, c in terms.items()}
+    covered: Size = 1
+    while left:
+        var = next((v for v, c in left.items() if proves(lambda c=c, covered=covered: c <= covered)), None)  # type: ignore[misc]
+        if var is None:
+            return False
+        covered += left.pop(var) * (var.high - var.low)
+    return True
+
+
+def _values(var: Var, still: Container[Var]) -> Span | None:
+    """The values of one variable."""
+    if isinstance(var, LoopVar):
+        return Span(Index(), var.extent)
+    if isinstance(var, Extremal):
+        a, b = span(var.a, still), span(var.b, still)
+        if a is None or b is None:
+            return None
+        # The smaller of two moves by no more than one of them does.
+        pick = smallest if var.kind == "min" else largest
+        return Span(pick(a.low, b.low), maximum(a.extent, b.extent), False)
+    inner = span(var.index, still) if isinstance(var, Divided) else None
+    if inner is None:
+        return None
+    assert isinstance(var, Divided)
+    return (quotient_of if var.kind == QUOTIENT else remainder_of)(inner, var.divisor)
+
+
+def quotient_of(found: Span, divisor: Size) -> Span:
+    """The quotients of the values of a span by a positive size."""
+    low, rest = divide(found.low, divisor)
+    _, most = rest.bounds()
+    width = found.extent - 1
+    fits = proves(lambda: most + width < divisor)
+    reach = 0 if fits else (rest.const + width) // divisor if rest.is_constant else (width + divisor - 1) // divisor
+    return Span(low, reach + 1, found.exact and (fits or rest.is_constant))
+
+
+def remainder_of(found: Span, divisor: Size) -> Span:
+    """The remainders of the values of a span by a positive size."""
+    _, rest = divide(found.low, divisor)
+    _, most = rest.bounds()
+    if proves(lambda: most + found.extent <= divisor):
+        return Span(rest, found.extent, found.exact)
+    return Span(Index(), divisor, found.exact and proves(lambda: found.extent >= divisor))
+
+
+def union(a: Span, b: Span, extent: Size) -> Span:
+    """What holds the values of both, of a dimension of some extent."""
+    distance = b.low - a.low
+    if distance.is_constant:
+        by = distance.const
+        first, second = (a, b) if proves(lambda: by >= 0) else (b, a)
+        gap = by if first is a else -by
+        if proves(lambda: gap >= 0):
+            reach = maximum(first.extent, gap + second.extent)
+            touching = proves(lambda: gap <= first.extent)
+            return Span(first.low, reach, a.exact and b.exact and touching)
+        return _whole(extent)
+    least, most = distance.bounds()
+    if not proves(lambda: least > -FAR and most < FAR):
+        return _whole(extent)
+    return Span(smallest(a.low, b.low), maximum(a.extent, b.extent) + maximum(-least, most, 0), False)
+
+
+def is_whole(found: Span, extent: Size) -> bool:
+    """Whether a span is all of a dimension."""
+    return equal(found.low, Index()) and proves(lambda: found.extent >= extent)
+
+
+def is_within(found: Span, other: Span, extent: Size) -> bool:
+    """Whether the values of a span are among those of another one, which has all of its own, of a dimension of some extent."""
+    distance = found.low - other.low
+    if is_whole(other, extent):
+        return True
+    return distance.is_constant and proves(lambda: distance.const >= 0 and distance.const + found.extent <= other.extent)
+
+
+def clip(found: Span, extent: Size) -> Span:
+    """A span in a dimension of some extent; the whole dimension where it has as many values or more."""
+    if proves(lambda: found.extent >= extent):
+        return Span(Index(), extent, found.exact)
+    low = found.low
+    least, _ = low.bounds()
+    return found if proves(lambda: least >= 0) else Span(largest(low, Index()), found.extent, False)
+
+
+def _smaller(a: Size, b: Size) -> Size:
+    """The second where it is proved to be the smaller one."""
+    return b if proves(lambda: b <= a) else a

@@ -1,0 +1,1 @@
+"""What several primitives do to blocks: move them, copy buffers, change their bodies, name tensor intrinsics."""

@@ -1,0 +1,189 @@
+"""What primitives that change the bodies of blocks share: accesses, buffers by position, copies of operations, inverse indices."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.editing.intrinsics import ANNOTATION
+from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar, drop, enclosing_block, read_annotations
+from relayc.symbolic import Size
+
+
+def accesses_of(nest: Nest, buffer: ir.Value) -> Iterator[tuple[Block, Access]]:
+    """All loads and stores of a buffer, each with the innermost block it stands in; the indices are over what is known in its region."""
+    for block in nest.blocks().values():
+        for access in block.accesses():
+            if access.buffer == buffer and enclosing_block(access.operation) == block.operation:
+                yield block, _local(block, access)
+
+
+def _local(block: Block, access: Access) -> Access:
+    """An access of the init of a block over the arguments of that."""
+    if not access.is_init or block.init is None:
+        return access
+    point: dict[Var, Index] = {v: Index.of(iterator_in(block, block.init, i)) for i, v in enumerate(block.vars)}
+    return replace(access, indices=tuple(substitute(i, point) for i in access.indices))
+
+
+def iterator_in(block: Block, region: ir.Block, position: int) -> Var:
+    """An iterator of a block as its init or its body sees it."""
+    var = block.vars[position]
+    return ValueVar(region.arguments[position], var.extent, var.name)
+
+
+def find_buffer(nest: Nest, block: Block, kind: str, which: int | str) -> ir.Value:
+    """A buffer that a block reads or writes, by its position among them or by its name. Raises ScheduleError.
+
+    Args:
+      kind: "read" or "write".
+    """
+    found = block.outputs() if kind == "write" else block.inputs()
+    labels = [nest.buffer_name(b) for b in found]
+    if isinstance(which, str) and which in labels:
+        return found[labels.index(which)]
+    if isinstance(which, int) and not isinstance(which, bool) and 0 <= which < len(found):
+        return found[which]
+    verb = "writes" if kind == "write" else "reads"
+    raise ScheduleError(
+        f"block {block.name}: expected one of the {len(found)} buffers it {verb} ({', '.join(labels) or 'none'}), found {which}"
+    )
+
+
+def check_plain(block: Block) -> None:
+    """Raises ScheduleError where a block holds loops or blocks."""
+    if any(op.operation.name in ("scf.for", "tir.block") for op in block.body.operations):
+        raise ScheduleError(f"block {block.name}: expected a block without loops inside, found a blockized one")
+
+
+def check_changeable(blocks: Sequence[Block]) -> None:
+    """Raises ScheduleError where what blocks compute is that of a tensor intrinsic."""
+    for block in blocks:
+        if ANNOTATION in read_annotations(block.operation):
+            raise ScheduleError(
+                f"block {block.name}: expected a block whose body may change, found one of the tensor intrinsic "
+                f"{ir.StringAttr(read_annotations(block.operation)[ANNOTATION]).value}"
+            )
+
+
+def copy_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, ir.Value]) -> None:
+    """Copies operations to the ambient insertion point; `values` says what is used in place of others, and learns the results."""
+    for op in operations:
+        if all(r in values for r in op.results) and len(op.results):
+            continue
+        made = op.clone()
+        _rename(made.operation, values)
+        values.update(zip(op.results, made.operation.results, strict=True))
+
+
+def _rename(op: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
+    for i, operand in enumerate(op.operands):
+        if operand in values:
+            op.operands[i] = values[operand]
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                _rename(inner.operation, values)
+
+
+def sweep(region: ir.Block) -> None:
+    """Erases what nothing uses of the operations of a block."""
+    for op in reversed([op.operation for op in region.operations]):
+        if op.name.startswith(("affine.", "arith.", "math.", "memref.load")) and not any(next(iter(r.uses), None) for r in op.results):
+            op.erase()
+
+
+def set_buffer(access: Access, buffer: ir.Value) -> None:
+    """Lets a load or store be of another buffer, at the same indices."""
+    access.operation.operands[int(access.is_store)] = buffer
+
+
+def reindex_access(access: Access, buffer: ir.Value, indices: Sequence[Index]) -> None:
+    """Replaces a load or store by one of another buffer, at other indices."""
+    op = access.operation
+    with ir.InsertionPoint(op), op.location:
+        at = [write(i) for i in indices]
+        if access.is_store:
+            emit.create("memref.store", [], [op.operands[0], buffer, *at])
+        else:
+            op.results[0].replace_all_uses_with(emit.create("memref.load", [buffer.type.element_type], [buffer, *at]))
+    drop(op)
+
+
+Rule = Callable[[Sequence[Index]], Index]
+"""An iterator of a block by the indices of an element."""
+
+
+def inverse_of(nest: Nest, block: Block, access: Access) -> Callable[[Sequence[Index]], list[Index]]:
+    """How the iterators of a block follow from the indices of the element that an access is of.
+
+    Raises ScheduleError where it is not another element at each point, or where the points do not reach all elements.
+    """
+    shape = nest.shape(access.buffer)
+    name = nest.buffer_name(access.buffer)
+    rules: list[Rule] = []
+    used: set[int] = set()
+    for var, extent in zip(block.vars, block.extents, strict=True):
+        made = _plain(access.indices, var) or _divided(access.indices, var)
+        if made is None and extent == 1:
+            rules.append(lambda indices: Index())
+            continue
+        if made is None:
+            raise ScheduleError(f"block {block.name}: expected another element of {name} at each point, found {name}{list(access.indices)}")
+        dims, rule = made
+        if len(dims) == 1 and shape[dims[0]] != extent:
+            raise ScheduleError(
+                f"block {block.name}: expected it to go over all {shape[dims[0]]} elements of dimension {dims[0]} of {name}, found {extent}"
+            )
+        if len(dims) == 2 and shape[dims[0]] * shape[dims[1]] != extent:
+            raise ScheduleError(f"block {block.name}: expected a layout of {name} without elements that pad it, found {list(shape)}")
+        used |= set(dims)
+        rules.append(rule)
+    for dim, extent in enumerate(shape):
+        if dim not in used and extent != 1:
+            raise ScheduleError(
+                f"block {block.name}: expected it to go over all {extent} elements of dimension {dim} of {name}, "
+                f"found those at {access.indices[dim]}"
+            )
+    return lambda indices: [rule(indices) for rule in rules]
+
+
+def _plain(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule] | None:
+    """An iterator that is an index."""
+    for dim, index in enumerate(indices):
+        if equal(index, Index.of(var)):
+            return (dim,), itemgetter(dim)
+    return None
+
+
+def _divided(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule] | None:
+    """An iterator of which one index is the quotient, another one the remainder by the same number."""
+    for dim, index in enumerate(indices):
+        only = next(iter(index.terms), None)
+        if (
+            not isinstance(only, Divided)
+            or only.kind != QUOTIENT
+            or not equal(only.index, Index.of(var))
+            or not equal(index, Index.of(only))
+        ):
+            continue
+        divisor = only.divisor
+        rest = Index.of(Divided(REMAINDER, only.index, divisor))
+        other = next((i for i, found in enumerate(indices) if equal(found, rest)), None)
+        if other is not None:
+            return (dim, other), partial(_joined, dim, other, divisor)
+    return None
+
+
+def _joined(quotient: int, remainder: int, divisor: Size, indices: Sequence[Index]) -> Index:
+    high, low = indices[quotient], indices[remainder]
+    of = next((v.index for v in high.terms if isinstance(v, Divided)), None)
+    if of is not None and equal(high, divide(of, divisor)[0]) and equal(low, divide(of, divisor)[1]):
+        return of
+    return high * divisor + low

@@ -1,0 +1,285 @@
+"""What primitives that move blocks share: which blocks belong together, where something may stand, and blocks in new loops."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE
+from relayc.pipelines.emission.index import Index, Var, of_terms
+from relayc.pipelines.tir.analysis.elements import check_elements
+from relayc.pipelines.tir.analysis.regions import Span, quotient_of
+from relayc.pipelines.tir.tree.buffers import SCOPES
+from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError, drop, is_statement
+from relayc.symbolic import exact, proves
+
+ZERO = Index()
+
+
+def names_of(blocks: Sequence[Block]) -> str:
+    """Blocks for a message."""
+    return ", ".join(b.name for b in blocks) or "none"
+
+
+def blocks_beside(nest: Nest, view: Loop | Block) -> list[Block]:
+    """The outermost blocks of the same scope as a block or loop: of the function, or of the block that it stands in."""
+    if view.scope is None:
+        return nest.outer_blocks()
+    return [b for m in (*view.scope.starts, *view.scope.inside) if isinstance(m, (Loop, Block)) for b in nest.blocks_in(m)]
+
+
+def members_with(nest: Nest, loop: Loop, blocks: Sequence[Block]) -> list[Loop | Block]:
+    """What is directly in a loop that some of the blocks are in, or are, in order."""
+    named = {b.name for b in blocks}
+    return [m for m in nest.inside(loop) if isinstance(m, (Loop, Block)) and any(b.name in named for b in nest.blocks_in(m))]
+
+
+def top_of(view: Loop | Block) -> Loop | Block:
+    """The loop or block of the function that another one is or is in."""
+    while view.scope is not None:
+        view = view.scope
+    return view.around[0] if view.around else view
+
+
+def readers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
+    """The blocks that read a buffer and do not write it."""
+    return [b for b in blocks if buffer in b.inputs()]
+
+
+def writers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
+    """The blocks that write a buffer."""
+    return [b for b in blocks if b.stores_to(buffer)]
+
+
+def check_only_writer(nest: Nest, block: Block) -> None:
+    """Raises ScheduleError unless a block alone writes what it writes, and computes all of it by itself."""
+    if OPAQUE in block.iterators:
+        raise ScheduleError(f"block {block.name}: expected parallel and reduction iterators, found {', '.join(block.iterators)}")
+    check_elements(block)
+    for buffer in block.outputs():
+        check_alone(nest, block, buffer)
+        if not block.has_init and any(a.buffer == buffer for a in block.loads()):
+            raise ScheduleError(
+                f"block {block.name}: expected it not to add to {nest.buffer_name(buffer)} without a start, found that it reads it"
+            )
+
+
+def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
+    """Raises ScheduleError where another block writes a buffer too."""
+    around = block.scope
+    if around is not None:
+        # What is in a block sees only what is in it.
+        users = [
+            b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around.operation)
+        ]
+        if users or isinstance(buffer.owner, ir.Block):
+            raise ScheduleError(f"block {block.name}: expected a buffer of the block around it alone, found {nest.buffer_name(buffer)}")
+    others = [b for b in writers_of(blocks_beside(nest, block), buffer) if b.name != block.name]
+    if others:
+        raise ScheduleError(
+            f"block {block.name}: expected it to be the only one that writes {nest.buffer_name(buffer)}, found also {names_of(others)}"
+        )
+
+
+def check_inputs_stay(nest: Nest, block: Block) -> None:
+    """Raises ScheduleError where what a block reads is written again behind it: it cannot be computed later."""
+    order = list(nest.blocks())
+    beside = blocks_beside(nest, block)
+    for buffer in block.inputs():
+        late = [b for b in writers_of(beside, buffer) if order.index(b.name) > order.index(block.name)]
+        if late:
+            raise ScheduleError(
+                f"block {block.name}: expected that what it reads stays as it is, found that {names_of(late)} writes "
+                f"{nest.buffer_name(buffer)} after it"
+            )
+
+
+def check_scope(scope: str) -> None:
+    """Raises ScheduleError for what is no place of a buffer."""
+    if scope not in SCOPES:
+        raise ScheduleError(f"storage_scope: expected one of {', '.join(SCOPES)}, found {scope!r}")
+
+
+def check_intermediate(nest: Nest, block: Block) -> None:
+    """Raises ScheduleError where a block writes an argument of the function."""
+    for buffer in block.outputs():
+        if isinstance(buffer.owner, ir.Block):
+            raise ScheduleError(f"block {block.name}: expected no output of @{nest.name}, found that it writes {nest.buffer_name(buffer)}")
+
+
+def check_same_scope(block: Block, loop: Loop) -> None:
+    """Raises ScheduleError where a block is under a loop already, or one of them is in another block."""
+    if any(around.name == loop.name for around in block.around):
+        raise ScheduleError(f"block {block.name}: expected a loop that is not around it, found {loop.name}")
+    if block.scope is not loop.scope:
+        raise ScheduleError(f"block {block.name}: expected a loop of the same scope, found {loop.name}, which is in another block")
+
+
+def contains(outer: ir.Operation, operation: ir.Operation) -> bool:
+    """Whether an operation is another one or in it."""
+    found = operation
+    while found != outer and found.name != "func.func":
+        found = found.parent.operation
+    return found == outer
+
+
+def start_of(operation: ir.Operation) -> ir.Operation:
+    """The first of the computations of the points of a block, which stand before it; a loop itself."""
+    found = operation
+    if operation.name != "tir.block":
+        return found
+    before: list[ir.Operation] = []
+    for view in operation.block.operations:
+        op = view.operation
+        if op == operation:
+            break
+        before = [] if is_statement(op) else [*before, op]
+    if operation.parent.operation.name == "func.func":
+        return found  # there the computations of sizes stand
+    return before[0] if before else found
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place in the text: before an operation, or at the end of a block without a terminator."""
+
+    block: ir.Block
+    before: ir.Operation | None
+
+    def point(self) -> ir.InsertionPoint:
+        return ir.InsertionPoint(self.block) if self.before is None else ir.InsertionPoint(self.before)
+
+    def take(self, operation: ir.Operation) -> None:
+        """Moves an operation there."""
+        if self.before is None:
+            self.block.append(operation)
+        else:
+            operation.move_before(self.before)
+
+
+def ahead_of(operation: ir.Operation) -> Spot:
+    """Before a block, with the computations of its points, or a loop."""
+    found = start_of(operation)
+    return Spot(found.block, found)
+
+
+def behind(operation: ir.Operation) -> Spot:
+    """Right behind a block or loop."""
+    operations = [op.operation for op in operation.block.operations]
+    following = operations[operations.index(operation) + 1 :]
+    return Spot(operation.block, following[0] if following else None)
+
+
+def remove(nest: Nest, block: Block) -> None:
+    """Erases a block, and the loops in which nothing is left."""
+    loops = nest.loops_around(block.operation)
+    drop(block.operation)
+    drop_empty(loops)
+
+
+def drop_empty(loops: Sequence[Loop]) -> None:
+    """Erases those of nested loops, the outermost first, in which nothing is left."""
+    for loop in reversed(loops):
+        if loop.members():
+            return
+        drop(loop.operation)
+
+
+def remove_buffer(buffer: ir.Value) -> None:
+    """Erases an allocation of which nothing is left but itself."""
+    drop(buffer.owner.operation)
+
+
+def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
+    """Lets an allocation stand before an operation of the function, where it stands behind it."""
+    if isinstance(buffer.owner, ir.Block):
+        return
+    alloc = buffer.owner.operation
+    for op in nest.at_root():
+        if op == alloc:
+            return
+        if op == before:
+            alloc.move_before(start_of(before))
+            return
+
+
+def move(
+    nest: Nest,
+    block: Block,
+    domain: Sequence[Span],
+    beside: Loop | Block,
+    behind: bool,
+    keep_unit: bool = False,
+    guards: Sequence[Guard] = (),
+) -> list[Loop]:
+    """Moves a block as `rebind` does, to before or behind a loop or block, with these guards beside those of its extents."""
+    kept = [i for i, found in enumerate(domain) if found.extent != 1 or keep_unit]
+    made = nest.new_loops([(f"ax{i}", domain[i].extent) for i in kept], block.operation.location)
+    points = [found.low for found in domain]
+    for i, loop in zip(kept, made, strict=True):
+        points[i] += loop.var
+    own = [Guard(p, e) for p, e in zip(points, block.extents, strict=True)]
+    nest.move(block, made, beside, behind, points, [*own, *guards])
+    return made
+
+
+def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot, keep_unit: bool = False) -> list[Loop]:
+    """Moves a block into new loops over a domain, a span for each iterator, which stand at a spot.
+
+    The block is guarded where the domain may reach over its extents. The loops that were around it go where they hold nothing else.
+
+    Args:
+      keep_unit: whether an iterator of a single value has a loop too.
+
+    Returns:
+      the new loops, called ax and the number of the iterator.
+    """
+    old = nest.loops_around(block.operation)
+    points: list[Index] = []
+    made: list[Loop] = []
+    moved = block.operation
+    spot.take(moved)
+    place = ir.InsertionPoint(moved)
+    with moved.location:
+        for i, found in enumerate(domain):
+            points.append(found.low)
+            if found.extent == 1 and not keep_unit:
+                continue
+            with place:
+                loop = nest.make_loop(nest.free_loop(f"ax{i}"), found.extent)
+            made.append(loop)
+            points[-1] = found.low + loop.var
+            place = ir.InsertionPoint.at_block_terminator(loop.body)
+    if made:
+        moved.move_before([op.operation for op in made[-1].body.operations][-1])
+    block.set_points(points, [Guard(p, e) for p, e in zip(points, block.extents, strict=True)])
+    drop_empty(old)
+    return made
+
+
+def values_within(index: Index, found: Span, var: Var) -> Span | None:
+    """The values of an iterator for which an index of a buffer is in a span; None where that is not a span.
+
+    It is exact where the index is in the span for all of them, whatever the other iterators are.
+    """
+    if isinstance(only := next(iter(index.terms), None), Divided) and len(index.terms) == 1 and only.kind == QUOTIENT:
+        if index.terms[only] == 1 and only.index.terms == {var: 1}:
+            low = (found.low - index.const) * only.divisor - only.index.const
+            return Span(low, found.extent * only.divisor, found.exact)
+        return None
+    factor = index.terms.get(var)
+    if factor is None:
+        return None
+    if len(index.terms) == 1 and factor == 1:
+        return Span(found.low - index.const, found.extent, found.exact)
+    rest = of_terms(index.const, {v: c for v, c in index.terms.items() if v != var})
+    if not proves(lambda: factor >= 1):
+        return None
+    shifted = rest - index.const
+    if not shifted.is_within(0, factor - 1):
+        return None
+    base = Span(found.low - index.const, found.extent, found.exact)
+    divides = all(exact(c, factor) is not None for c in (base.low.const, base.extent, *base.low.terms.values()))
+    made = quotient_of(base, factor)
+    return Span(made.low, made.extent, made.exact and divides)

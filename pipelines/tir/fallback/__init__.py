@@ -1,0 +1,1 @@
+"""The fallback schedule: plain loops for kernels that no strategy takes."""

@@ -1,0 +1,521 @@
+"""The fallback schedule: a te function becomes loops over buffers as it stands, operation by operation.
+
+Kernels that no tiled schedule takes (sorting, scattering, scans, Fourier transforms, odd windows) come here. What is done to each function:
+  1. memrefs replace tensors at the boundary: inputs first, then one destination per result, which is written in place;
+  2. one-shot bufferization decides which tensors share a buffer;
+  3. linalg operations become loops; of an operation that stands on its own and has enough work, the outer parallel loops become one
+     `scf.parallel`, the rest stays sequential so that the innermost loop vectorises. An outermost loop that is marked to be shared by
+     threads (te.read.updates.THREADS) becomes an `scf.parallel`, too;
+  4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
+
+Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it updates
+(see te.read.updates) may be the destination.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from relayc.dialects.functions import retype, symbol_name
+from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
+from relayc.dialects.operations import element_bytes, walk
+from relayc.dialects.relay.attributes import read_size_attribute
+from relayc.dialects.relay.later import ParallelIf
+from relayc.dialects.relay.types import shape_of
+from relayc.pipelines.context.upstream import run_upstream
+from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes, symbol_names
+from relayc.pipelines.te.read.updates import THREADS, updates_of
+from relayc.symbolic import Dim, Size
+
+STACK_BYTES = 16 * 1024
+"""Temporaries of a function that together need no more than this live on the stack."""
+PARALLEL_WORK = 16 * 1024
+"""Loop iterations below which a loop nest is not worth a fork and join (about 2 us)."""
+PARALLEL_TASKS = 64
+"""Outer loops join the parallel loop until it has this many iterations: enough to balance any number of cores in use."""
+
+
+def bufferize_kernel(module: ir.Module) -> None:
+    """Turns every te function of `module` into loops over memrefs, in place.
+
+    `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., symbols...)`: with static
+    shapes and identity layouts, or flat where a size is an expression. Raises MLIRError where an operation has no bufferization.
+    """
+    loops_of_kernels(module)
+    with module.context, module.operation.location:
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _choose_parallel_loops(function)
+            _share_iterations(function)
+            _place_temporaries(function)
+        run_upstream(module.operation, "canonicalize,cse", verify=True)
+
+
+def loops_of_kernels(module: ir.Module) -> None:
+    """The same, with all dimensions that are parallel in one `scf.parallel` and temporaries where they are needed: what each kind of target
+    does with these is its own."""
+    with module.context, module.operation.location:
+        sizes: dict[str, list[Size]] = {}
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            with function_sizes(function):
+                _drop_empty_tensors(function)
+                _decompose_concats(function)
+                sizes[symbol_name(function)] = _to_destination_passing(function)
+            _drop_encodings(function)
+        run_upstream(
+            module.operation,
+            "canonicalize,cse,eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize,canonicalize,cse",
+            verify=True,
+        )
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _resolve_dims(function, sizes[symbol_name(function)])
+            _write_in_place(function)
+            copies_to_linalg(function.operation)
+        run_upstream(module.operation, "canonicalize,convert-linalg-to-parallel-loops,fold-memref-alias-ops,canonicalize,cse", verify=True)
+        for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
+            _resolve_dims(function, sizes[symbol_name(function)])
+
+
+def _producer(value: ir.Value) -> ir.OpView | None:
+    """The operation that gives `value`, None for a block argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.opview
+
+
+# ---- boundary ---------------------------------------------------------------------------------------------------------------------
+
+
+def _to_destination_passing(function: func.FuncOp) -> list[Size]:
+    """Tensors to memrefs in the signature; each result goes into an argument after those of the inputs, before the symbols. Gives how many
+    elements each of them has."""
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1]
+    names = symbol_names(function)
+    arguments = list(block.arguments)
+    inputs, symbols = arguments[: len(arguments) - len(names)], arguments[len(arguments) - len(names) :]
+    tensors = [*[a.type for a in inputs], *[r.type for r in terminator.operands]]
+    types = list(map(_argument_type, tensors))
+    with ir.InsertionPoint.at_block_begin(block), function.location:
+        buffers = [block.add_argument(type_, a.location) for type_, a in zip(types, inputs, strict=False)]
+        destinations = [block.add_argument(type_, function.location) for type_ in types[len(inputs) :]]
+        updated = {i: destinations[result] for result, i in updates_of(function).items()}
+        for i, (argument, buffer) in enumerate(zip(inputs, buffers, strict=True)):
+            if i in updated:
+                _copy_unless_same(buffer, updated[i])
+            argument.replace_all_uses_with(_to_tensor(argument.type, updated.get(i, buffer), i in updated))
+    with ir.InsertionPoint(terminator), function.location:
+        for value, destination in zip(terminator.operands, destinations, strict=True):
+            value, destination = _through_reshapes(value, destination)
+            bufferization.materialize_in_destination(None, value, destination, restrict=True, writable=True)
+        func.ReturnOp([])
+    terminator.operation.erase()
+    for symbol in symbols:
+        symbol.replace_all_uses_with(block.add_argument(symbol.type, symbol.location))
+    for _ in arguments:
+        block.erase_argument(0)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*types, *[ir.IndexType.get()] * len(names)], []))
+    for name in ("arg_attrs", "res_attrs"):
+        if name in function.attributes:
+            del function.attributes[name]
+    if names:
+        function.arg_attrs = [*[ir.DictAttr.get({})] * len(types), *symbol_attributes(names)]
+    return [prod(_sizes(t)) for t in tensors]
+
+
+def _copy_unless_same(source: ir.Value, target: ir.Value) -> None:
+    """Copies a buffer, where the target is not the same memory."""
+    addresses = [memref.extract_aligned_pointer_as_index(buffer) for buffer in (source, target)]
+    differ = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, *addresses))
+    with ir.InsertionPoint(differ.then_block):
+        memref.CopyOp(source, target)
+        scf.YieldOp([])
+
+
+def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat where its size is an expression, and where it has no elements."""
+    if not type_.has_static_shape:
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], type_.element_type)
+    return ir.MemRefType.get([0] if 0 in type_.shape else type_.shape, type_.element_type)
+
+
+def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value, writable: bool) -> ir.Value:
+    """The tensor in the memory of an argument, without an encoding where that says its size (see `_drop_encodings`)."""
+    plain = ir.RankedTensorType.get(type_.shape, type_.element_type)
+    return bufferization.to_tensor(plain, _with_shape(buffer, _sizes(type_)), restrict=True, writable=writable)
+
+
+def _sizes(type_: ir.Type) -> list[Size]:
+    return [d for d in shape_of(type_) if d is not None]
+
+
+def _with_shape(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
+    """The buffer of an argument under a shape of as many elements."""
+    if buffer.type.has_static_shape:
+        numbers = [d for d in shape if isinstance(d, int)]
+        return buffer if list(buffer.type.shape) == numbers else reshape_memref(buffer, numbers)
+    static, values = _mixed(shape)
+    if len(shape) == 1:
+        return buffer
+    return memref.expand_shape(ir.MemRefType.get(static, buffer.type.element_type), buffer, [list(range(len(shape)))], values, static)
+
+
+def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Moves reshapes from the value to the destination, where they cost nothing and let the producer write in place."""
+    source = value
+    while isinstance(_producer(source), (tensor.ExpandShapeOp, tensor.CollapseShapeOp)):
+        source = source.owner.operands[0]
+    return source, _with_shape(destination, _sizes(source.type))
+
+
+def _drop_encodings(function: func.FuncOp) -> None:
+    """Types of tensors say how many elements there are with `?` only: what their names are is known to the operands by now."""
+
+    def plain(type_: ir.Type) -> ir.Type:
+        encoded = isinstance(type_, ir.RankedTensorType) and type_.encoding is not None
+        return ir.RankedTensorType.get(type_.shape, type_.element_type) if encoded else type_
+
+    retype(function.operation, plain)
+
+
+def _mixed(sizes: Sequence[Size]) -> tuple[list[int], list[ir.Value]]:
+    """Sizes as MLIR takes them: numbers, with a mark for each that is an expression, and the values of those."""
+    static = [d if isinstance(d, int) else ir.ShapedType.get_dynamic_size() for d in sizes]
+    return static, [size_value(d) for d in sizes if isinstance(d, Dim)]
+
+
+def _resolve_dims(function: func.FuncOp, sizes: Sequence[Size]) -> None:
+    """Where the size of an argument is asked for, it is computed of the symbols: functions do not pass it.
+
+    Args:
+      sizes: elements of each argument.
+    """
+    with function_sizes(function):
+        for op in walk(function.operation, memref.DimOp):
+            source = op.operation.operands[0]
+            if isinstance(source.owner, ir.Block) and source.owner == function.regions[0].blocks[0]:
+                with ir.InsertionPoint(op), op.operation.location:
+                    op.operation.results[0].replace_all_uses_with(size_value(sizes[ir.BlockArgument(source).arg_number]))
+                op.operation.erase()
+
+
+def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
+    """A view of an identity-layout memref under another static shape with as many elements."""
+    type_, shape = buffer.type, list(shape)
+    flat = ir.MemRefType.get([prod(shape)], type_.element_type)
+    if type_.rank == 0:
+        buffer = memref.expand_shape(flat, buffer, [], [], [1])
+    else:
+        buffer = memref.collapse_shape(flat, buffer, [list(range(type_.rank))])
+    if len(shape) == 1:
+        return buffer
+    result = ir.MemRefType.get(shape, type_.element_type)
+    return memref.expand_shape(result, buffer, [list(range(len(shape)))], [], shape) if shape else memref.collapse_shape(result, buffer, [])
+
+
+def _write_in_place(function: func.FuncOp) -> None:
+    """Where a temporary ends as a copy into a destination, the destination takes its place from the start.
+
+    This is right because a destination has no other use than this copy, at the end of the function, and overlaps no input.
+    """
+    block = function.regions[0].blocks[0]
+    for copy in [op for op in block.operations if isinstance(op, memref.CopyOp)]:
+        source, target = copy.operation.operands
+        views, root = [], target
+        while isinstance(_producer(root), (memref.ExpandShapeOp, memref.CollapseShapeOp)) and len(list(root.uses)) == 1:
+            views.append(root.owner.operation)
+            root = root.owner.operands[0]
+        if not (isinstance(_producer(source), memref.AllocOp) and source.type == target.type):
+            continue
+        if not isinstance(root.owner, ir.Block) or len(list(root.uses)) != 1 or len(list(target.uses)) != 1:
+            continue
+        if target.type.has_static_shape:
+            for view in views:
+                view.move_before(block.operations[0])
+        else:
+            for view in reversed(views):
+                _move_up(view, block)
+            if views and not _stands_before(views[0], source.owner.operation):
+                continue
+        copy.operation.erase()
+        source.replace_all_uses_with(target)
+
+
+def _move_up(op: ir.Operation, block: ir.Block) -> None:
+    """Moves an operation behind the last of those in `block` that compute its operands."""
+    last: ir.Operation | None = None
+    for owner in (v.owner for v in op.operands):
+        if not isinstance(owner, ir.Block) and (last is None or last.is_before_in_block(owner.operation)):
+            last = owner.operation
+    if last is None:
+        op.move_before(block.operations[0])
+    else:
+        op.move_after(last)
+
+
+def _stands_before(a: ir.Operation, b: ir.Operation) -> bool:
+    """Whether an operation stands before one of the same block, or in it."""
+    while b.block != a.block:
+        b = b.parent.operation
+    return a.is_before_in_block(b)
+
+
+def _drop_empty_tensors(function: func.FuncOp) -> None:
+    """Computes nothing for tensors without elements: upstream refuses views of their buffers."""
+    for op in list(function.regions[0].blocks[0].operations)[:-1]:
+        types = [r.type for r in op.operation.results]
+        if types and all(isinstance(t, ir.RankedTensorType) and 0 in t.shape for t in types):
+            with ir.InsertionPoint(op), op.operation.location:
+                for result in op.operation.results:
+                    result.replace_all_uses_with(_empty(result.type))
+            op.operation.erase()
+
+
+def _empty(type_: ir.RankedTensorType) -> ir.Value:
+    """A tensor of a type, of any elements."""
+    result = tensor.EmptyOp([d if isinstance(d, int) else size_value(d) for d in _sizes(type_)], type_.element_type).result
+    result.set_type(type_)  # with its encoding, which says what the sizes are
+    return result
+
+
+def _decompose_concats(function: func.FuncOp) -> None:
+    """tensor.concat, which has no bufferization, as insertions into one tensor."""
+    for op in walk(function.operation, tensor.ConcatOp):
+        axis, type_ = op.attributes["dim"].value, op.operation.results[0].type
+        with ir.InsertionPoint(op), op.operation.location:
+            result = _empty(type_)
+            offset: Size = 0
+            for piece in op.operation.operands:
+                sizes = _sizes(piece.type)
+                (offsets, moving), (extents, dynamic) = map(_mixed, ([offset if i == axis else 0 for i in range(len(sizes))], sizes))
+                result = tensor.insert_slice(piece, result, moving, dynamic, [], offsets, extents, [1] * len(sizes))
+                offset += sizes[axis]
+        op.operation.results[0].replace_all_uses_with(result)
+        op.operation.erase()
+
+
+# ---- loops ------------------------------------------------------------------------------------------------------------------------
+
+
+def copies_to_linalg(root: ir.Operation) -> None:
+    """memref.copy as linalg.copy, which becomes loops; LLVM makes a memcpy of those that are contiguous."""
+    for op in walk(root, memref.CopyOp):
+        source, target = op.operation.operands
+        with ir.InsertionPoint(op), op.operation.location:
+            copy = linalg.CopyOp([], [source], [target])
+            linalg.fill_builtin_region(copy.operation)
+        op.operation.erase()
+
+
+def _constants(values: Iterable[ir.Value]) -> list[int] | None:
+    """The values as integers, or None where one of them is not a constant."""
+    found = []
+    for value in values:
+        producer = _producer(value)
+        if not isinstance(producer, arith.ConstantOp):
+            return None
+        found.append(producer.value.value)
+    return found
+
+
+def _trip_counts(loop: scf.ParallelOp) -> list[int] | None:
+    """Iterations of each dimension, or None where they are not constant."""
+    values = _constants(loop.operation.operands)
+    if values is None:
+        return None
+    rank = len(values) // 3
+    return [-(-(values[rank + i] - values[i]) // values[2 * rank + i]) for i in range(rank)]
+
+
+def _work(loop: scf.ParallelOp, counts: list[int]) -> int:
+    """Iterations of a loop nest, those of inner loops included as far as they are constant."""
+    inner = 1
+    for op in walk(loop.operation, scf.ForOp):
+        bounds = _constants(list(op.operation.operands)[:3])
+        if bounds is not None:
+            inner *= max(1, -(-(bounds[1] - bounds[0]) // bounds[2]))
+    return prod(counts) * inner
+
+
+def _choose_parallel_loops(function: func.FuncOp) -> None:
+    """Keeps as few outer dimensions of each scf.parallel as give enough tasks; the others become scf.for."""
+    for loop in walk(function.operation, scf.ParallelOp):
+        counts = _trip_counts(loop)
+        rank = len(loop.operation.operands) // 3
+        kept = 0
+        if loop.operation.parent.name == "func.func" and (counts is None or _work(loop, counts) >= PARALLEL_WORK):
+            kept, tasks = 1, counts[0] if counts else PARALLEL_TASKS
+            while counts and kept < rank - 1 and tasks < PARALLEL_TASKS:
+                tasks *= counts[kept]
+                kept += 1
+        if kept and counts is None:
+            _parallel_from(loop, PARALLEL_WORK)
+        if kept < rank:
+            split_parallel(loop, kept)
+
+
+def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
+    """Has the running program decide whether a loop is worth threads, by its iterations and those of the loops in it."""
+    operands = list(loop.operation.operands)
+    rank = len(operands) // 3
+    block = loop.operation.parent.regions[0].blocks[0]
+    loops = [operands[i::rank] for i in range(rank)]
+    loops += [list(op.operation.operands)[:3] for op in walk(loop.operation, scf.ForOp)]
+    with ir.InsertionPoint(loop), loop.location:
+        total = _index(1)
+        for bounds in loops:
+            if all(_stands_in(v, block) for v in bounds):
+                low, high, step = bounds
+                total = arith.muli(total, arith.ceildivsi(arith.subi(high, low), step))
+        worth = arith.cmpi(arith.CmpIPredicate.sge, total, _index(work))
+        ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
+
+
+def _share_iterations(function: func.FuncOp) -> None:
+    """Makes loops whose iterations are worth a thread parallel, where all of them together are."""
+    loops = [loop for loop in walk(function.operation, scf.ForOp) if THREADS in loop.operation.attributes]
+    for loop in [loop for loop in loops if loop.operation.parent.name == "func.func" and not loop.operation.results]:
+        low, high, step = loop.operation.operands
+        with function_sizes(function), ir.InsertionPoint(loop), loop.location:
+            work = size_value(read_size_attribute(loop.operation.attributes[THREADS]))
+            worth = arith.cmpi(arith.CmpIPredicate.sge, arith.muli(arith.subi(high, low), work), _index(PARALLEL_WORK))
+            ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
+            shared = scf.ParallelOp([], [low], [high], [step], [])
+            loop.operation.regions[0].blocks[0].append_to(shared.operation.regions[0])
+            block = shared.operation.regions[0].blocks[0]
+            terminator = block.operations[len(block.operations) - 1]
+            with ir.InsertionPoint(terminator):
+                scf.ReduceOp([], 0)
+            terminator.operation.erase()
+        loop.operation.erase()
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def _stands_in(value: ir.Value, block: ir.Block) -> bool:
+    """Whether a value is an argument of a block, or computed right in it."""
+    return (value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) == block
+
+
+def split_parallel(loop: scf.ParallelOp, kept: int) -> None:
+    """Rebuilds an scf.parallel without results as one over its first `kept` dimensions around scf.for loops over the others."""
+    operands = list(loop.operation.operands)
+    rank = len(operands) // 3
+    lower, upper, step = operands[:rank], operands[rank : 2 * rank], operands[2 * rank :]
+    with loop.operation.location, ir.InsertionPoint(loop):
+        point = ir.InsertionPoint(loop)
+        indices: list[ir.Value] = []
+        if kept:
+            outer = scf.ParallelOp([], lower[:kept], upper[:kept], step[:kept], [])
+            body = outer.operation.regions[0].blocks.append(*[ir.IndexType.get()] * kept)
+            indices += body.arguments
+            with ir.InsertionPoint(body):
+                point = ir.InsertionPoint(scf.ReduceOp([], 0))
+        for i in range(kept, rank):
+            with point:
+                inner = scf.ForOp(lower[i], upper[i], step[i])
+                with ir.InsertionPoint(inner.body):
+                    point = ir.InsertionPoint(scf.YieldOp([]))
+            indices.append(inner.induction_variable)
+        source = loop.operation.regions[0].blocks[0]
+        for old, new in zip(source.arguments, indices, strict=True):
+            old.replace_all_uses_with(new)
+        for op in list(source.operations)[:-1]:
+            op.operation.move_before(point.ref_operation)
+    loop.operation.erase()
+
+
+# ---- temporaries ------------------------------------------------------------------------------------------------------------------
+
+
+def _place_temporaries(function: func.FuncOp) -> None:
+    """Moves allocations to the function's entry, or to the start of the iteration of a parallel loop that they are in: on the stack as long
+    as they fit, else freed at the end of it.
+
+    One whose size is computed there moves with what computes it. One whose size only the data says stays where it is, and is freed at the
+    end of its block.
+    """
+    for op in walk(function.operation, memref.DeallocOp):
+        op.operation.erase()
+    stack = STACK_BYTES
+    for op in walk(function.operation, memref.AllocOp):
+        type_, block = op.operation.results[0].type, _room_of(op.operation)
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 64)
+        if not type_.has_static_shape:
+            _free_at_end(op, block, alignment)
+            continue
+        size = prod(type_.shape) * element_bytes(type_.element_type)
+        with op.operation.location, ir.InsertionPoint.at_block_begin(block):
+            if size <= stack:
+                stack -= size
+                buffer = memref.AllocaOp(type_, [], [], alignment=alignment).result
+            else:
+                buffer = memref.AllocOp(type_, [], [], alignment=alignment).result
+                with ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+                    memref.DeallocOp(buffer)
+        op.operation.results[0].replace_all_uses_with(buffer)
+        op.operation.erase()
+
+
+def _room_of(op: ir.Operation) -> ir.Block:
+    """The block at whose start a temporary is allocated: that of the function, or of the iterations of a parallel loop."""
+    while op.parent.name not in ("func.func", "scf.parallel"):
+        op = op.parent.operation
+    return op.block
+
+
+def _free_at_end(op: memref.AllocOp, room: ir.Block, alignment: ir.Attribute) -> None:
+    """Allocates a temporary of a size that is no number, once in `room` where that can be."""
+    operation = op.operation
+    sizes, entry = list(operation.operands), _entry_of(operation)
+    with operation.location:
+        computed = None if operation.block == room else _arithmetic(sizes, entry)
+        if computed is not None:
+            with ir.InsertionPoint.at_block_begin(room):
+                sizes = _cloned(sizes, computed)
+                buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
+            block = room
+        else:
+            with ir.InsertionPoint(op):
+                buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
+            block = operation.block
+        with ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+            memref.DeallocOp(buffer)
+    operation.results[0].replace_all_uses_with(buffer)
+    operation.erase()
+
+
+def _entry_of(op: ir.Operation) -> ir.Block:
+    """The block of the function that an operation is in."""
+    while op.name != "func.func":
+        op = op.parent.operation
+    return op.regions[0].blocks[0]
+
+
+def _arithmetic(values: Sequence[ir.Value], entry: ir.Block) -> list[ir.Operation] | None:
+    """The operations that compute some sizes of arguments of the function, operands first; None where they are no arithmetic on these."""
+    found: dict[ir.Value, ir.Operation] = {}
+    pending = [(value, False) for value in values]
+    while pending:
+        value, are_operands_found = pending.pop()
+        if isinstance(value.owner, ir.Block):
+            if value.owner != entry:
+                return None
+            continue
+        operation = value.owner.operation
+        if are_operands_found:
+            found.setdefault(value, operation)
+        elif value not in found:
+            if not operation.name.startswith(("arith.", "affine.")) or len(operation.regions):
+                return None
+            pending += [(value, True), *((v, False) for v in operation.operands)]
+    return list(found.values())
+
+
+def _cloned(values: Sequence[ir.Value], operations: Sequence[ir.Operation]) -> list[ir.Value]:
+    """Copies of some values, at the ambient insertion point, and of the operations that compute them."""
+    made: dict[ir.Value, ir.Value] = {}
+    for operation in operations:
+        clone = operation.clone()
+        for i, operand in enumerate(operation.operands):
+            clone.operands[i] = made.get(operand, operand)
+        made[operation.results[0]] = clone.results[0]
+    return [made.get(value, value) for value in values]

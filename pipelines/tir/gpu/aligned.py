@@ -1,0 +1,59 @@
+"""Loads and stores that say how they are aligned, without which a device takes the elements of a vector one by one."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import proves
+
+VECTOR_BYTES = 16
+"""What a thread loads or stores at once at most, and what buffers are aligned to."""
+
+
+class AlignedEvaluator(Evaluator):
+    """An evaluator whose vectors say so where they start at a multiple of their size."""
+
+    def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
+        value = super().load_from(buffer, element, offset)
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and owner.operation.name == "vector.load":
+            align(owner.operation, offset.without(self.lane))
+        return value
+
+    def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        super().store(value, buffer, offset)
+        operations = ir.InsertionPoint.current.block.operations
+        last = operations[len(operations) - 1].operation
+        if last.name == "vector.store":
+            align(last, offset.without(self.lane))
+
+
+def align(op: ir.Operation, start: Index) -> None:
+    """Gives a vector.load or vector.store from an element on its alignment, where that is known to be more than an element's."""
+    type_ = next(v.type for v in (*op.results, *op.operands) if isinstance(v.type, ir.VectorType))
+    lanes, element_bytes = type_.shape[0], type_.element_type.width // 8
+    found = lanes
+    while found > 1 and not is_multiple(start, found):
+        found //= 2
+    if found > 1:
+        alignment = min(VECTOR_BYTES, found * element_bytes)
+        op.attributes["alignment"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), alignment)
+
+
+def is_multiple(index: Index, number: int) -> bool:
+    """Whether an index is known to be a multiple of a number, whatever its variables are."""
+    parts = [index.const, *(factor * var.step for var, factor in index.terms.items())]
+    return all(proves(lambda: part % number == 0) for part in parts)  # noqa: B023
+
+
+def load(buffer: ir.Value, start: Index, lanes: int) -> ir.Value:
+    """A vector from an element of a flat buffer on."""
+    value = emit.create("vector.load", [emit.vector_of(lanes, buffer.type.element_type)], [buffer, emit.materialize(start)])
+    align(value.owner.operation, start)
+    return value
+
+
+def store(value: ir.Value, buffer: ir.Value, start: Index) -> None:
+    """A vector to an element of a flat buffer and those that follow."""
+    made = ir.Operation.create("vector.store", operands=[value, buffer, emit.materialize(start)])
+    align(made, start)

@@ -1,0 +1,196 @@
+"""Tensor maps: what the tensor memory accelerator (TMA) has to know of a tensor, made by the host and passed to kernels.
+
+The contract. A function of the tir stage allocates a map, `%m = memref.alloca() : memref<128xi8>`, and has the host fill it by
+`relay.tensor_map(%m, %buffer, %numbers...)` before the launch that uses it. In the launch the address of `%m` is what nvvm operations take
+as a tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` gives these arguments the attribute MAP. From there on:
+
+- device code makes such an argument a `__grid_constant__` of 128 bytes that is passed by value (llvm.byval, aligned to 64);
+- host code fills the 128 bytes by cuTensorMapEncodeTiled, or where there is a window by cuTensorMapEncodeIm2col, of what `TensorMap.of`
+  reads of the operation, and passes them by value;
+- the emulation writes the same numbers there itself (`emulate_tensor_maps`), in the layout of `word`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import gpu, ir
+from relayc.dialects.operations import walk
+from relayc.dialects.relay.later import TensorMap as TensorMapOp
+from relayc.pipelines.emission import emit
+
+MAP = "relay.tensor_map"
+"""Attribute of an argument of a kernel that is a tensor map."""
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+MOST_RANK = 5
+SWIZZLE_BYTES = 128
+_SWIZZLES, _LINE_UNIT = (0, 32, 64, 128), 16
+"""In bytes."""
+_MOST_BOX, _MOST_PIXELS = 256, 1024
+"""Elements of a box along a dimension, and pixels of a copy."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Pixels that copies go over (PTX ISA, "im2col mode"). Numbers are those of the spatial dimensions, innermost first.
+
+    Attributes:
+      lower: the first pixel along each dimension, -128 to 127.
+      upper: the last one, counted from the last pixel of the tensor, -128 to 127.
+      steps: from one pixel to the next, 1 to 8.
+    """
+
+    lower: Sequence[int]
+    upper: Sequence[int]
+    steps: Sequence[int]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [*self.lower, *self.upper, *self.steps]
+
+    @staticmethod
+    def of(numbers: Sequence[int]) -> "Window | None":
+        """The window of its numbers; None for none."""
+        count = len(numbers) // 3
+        return Window(*(list(numbers[i * count :][:count]) for i in range(3))) if numbers else None
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor in memory, and the box of it that a copy brings. Dimensions are innermost first, as the driver has them.
+
+    Attributes:
+      element: type of an element.
+      buffer: where the tensor is, an operand of the host.
+      offset: the element of the buffer that it begins with (index).
+      sizes: of each dimension (index). What a copy reads beyond them is 0.
+      strides: elements from one step to the next of each dimension but the innermost, whose elements are neighbours (index); in bytes
+        multiples of 16, and so is the address of the first element.
+      box: elements of a copy along each dimension, at most 256; those of the innermost one fill `swizzle` bytes. With a window channels,
+        which are the innermost dimension, and pixels of a copy.
+      swizzle: bytes of a line in shared memory: of eight neighbouring lines, chunk c of 16 bytes of line i is at c ^ i.
+      window: makes copies bring pixels that follow each other in it, row by row and image by image; None for boxes.
+    """
+
+    element: ir.Type
+    buffer: ir.Value
+    offset: ir.Value
+    sizes: Sequence[ir.Value]
+    strides: Sequence[ir.Value]
+    box: Sequence[int]
+    swizzle: int = SWIZZLE_BYTES
+    window: Window | None = None
+
+    def emit(self) -> ir.Value:
+        """The map, at the ambient insertion point in the code of the host. Raises ValueError for a map that the driver would refuse."""
+        self._check()
+        attributes = {
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+            "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), MAP_ALIGNMENT),
+        }
+        memory = emit.create("memref.alloca", [ir.MemRefType.get([MAP_BYTES], ir.IntegerType.get_signless(8))], [], attributes)
+        numbers = [self.offset, *self.sizes, *self.strides]
+        facts = {
+            "box": ir.DenseI64ArrayAttr.get(list(self.box)),
+            "swizzle": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.swizzle),
+            "window": ir.DenseI64ArrayAttr.get(self.window.numbers if self.window is not None else []),
+        }
+        emit.create(TensorMapOp.OPERATION_NAME, [], [memory, self.buffer, *numbers], facts)
+        return memory
+
+    def _check(self) -> None:
+        """The limits of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that are known before sizes and strides are."""
+        line = self.box[0] * self.element.width // 8
+        limits = [
+            ("dimensions", len(self.sizes), 1 if self.window is None else 3, MOST_RANK),
+            *(("box", extent, 1, _MOST_BOX) for extent in (self.box if self.window is None else self.box[:1])),
+        ]
+        if self.window is not None:
+            limits.append(("pixels of a copy", self.box[1], 1, _MOST_PIXELS))
+            limits += [("corner", corner, -128, 127) for corner in (*self.window.lower, *self.window.upper)]
+            limits += [("step", step, 1, 8) for step in self.window.steps]
+        for what, found, least, most in limits:
+            if not least <= found <= most:
+                raise ValueError(f"tensor map: {what}: expected {least} to {most}, found {found}")
+        if self.swizzle not in _SWIZZLES or line % _LINE_UNIT or (self.swizzle and line > self.swizzle):
+            expected = f"a swizzle of {', '.join(map(str, _SWIZZLES))} bytes and lines of a multiple of {_LINE_UNIT} bytes that fit"
+            raise ValueError(f"tensor map: expected {expected}, found a swizzle of {self.swizzle} and lines of {line} bytes")
+
+    @staticmethod
+    def of(op: ir.OpView) -> "TensorMap":
+        """What an operation `relay.tensor_map` makes."""
+        rank = len(op.numbers) // 2
+        offset, *numbers = op.numbers
+        element, window = op.buffer.type.element_type, Window.of(op.window)
+        return TensorMap(element, op.buffer, offset, numbers[:rank], numbers[rank:], list(op.box), op.swizzle, window)
+
+
+def tensor_map_of(value: ir.Value) -> ir.OpView | None:
+    """The operation that fills a buffer of the host as a tensor map; None for any other value."""
+    uses = [use.owner for use in value.uses if use.operand_number == 0]
+    return next((op for op in uses if op.operation.name == TensorMapOp.OPERATION_NAME), None)
+
+
+def mark_tensor_maps(module: ir.Module) -> None:
+    """Gives the arguments of outlined kernels that are tensor maps the attribute MAP, in place."""
+    kernels = {}
+    for op in module.body.operations:
+        if isinstance(op, gpu.GPUModuleOp):
+            for kernel in op.operation.regions[0].blocks[0].operations:
+                kernels[ir.StringAttr(kernel.operation.attributes["sym_name"]).value] = kernel
+    for launch in walk(module.operation, gpu.LaunchFuncOp):
+        counts = list(ir.DenseI32ArrayAttr(launch.operation.attributes["operandSegmentSizes"]))
+        operands = list(launch.operation.operands)[sum(counts[:-2]) : sum(counts[:-1])]
+        marked = [i for i, value in enumerate(operands) if tensor_map_of(value) is not None]
+        if not marked:
+            continue
+        kernel = kernels[ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value[-1]]
+        with module.context:
+            # Outlining gives arguments no other attributes.
+            found = [ir.DictAttr.get({MAP: ir.UnitAttr.get()} if i in marked else {}) for i in range(len(operands))]
+            kernel.operation.attributes["arg_attrs"] = ir.ArrayAttr.get(found)
+
+
+def map_arguments(kernel: ir.Operation) -> frozenset[int]:
+    """Which arguments of a gpu.func are tensor maps."""
+    if "arg_attrs" not in kernel.attributes:
+        return frozenset()
+    return frozenset(i for i, named in enumerate(ir.ArrayAttr(kernel.attributes["arg_attrs"])) if MAP in ir.DictAttr(named))
+
+
+# ---- on the CPU -------------------------------------------------------------------------------------------------------------------
+
+
+def word(rank: int, what: str, dimension: int = 0) -> int:
+    """Which word of 8 bytes of an emulated map holds the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension,
+    or the "window", behind a box of two numbers: a byte for each of its numbers."""
+    return {"base": 0, "size": 1, "stride": 1 + rank, "box": 1 + 2 * rank, "window": 3 + 2 * rank}[what] + dimension
+
+
+def emulate_tensor_maps(module: ir.Module) -> None:
+    """Makes stores of the operations that fill tensor maps, in place: words as `word` says, strides of the innermost dimension too."""
+    with module.context:
+        for op in walk(module.operation, TensorMapOp):
+            with ir.InsertionPoint(op), op.operation.location:
+                found = TensorMap.of(op)
+                if found.swizzle != SWIZZLE_BYTES:  # as copies permute on the CPU
+                    raise ValueError(f"tensor map on the CPU: expected a swizzle of {SWIZZLE_BYTES} bytes, found {found.swizzle}")
+                _store_words(op.operation.operands[0], found)
+            op.operation.erase()
+
+
+def _store_words(memory: ir.Value, map_: TensorMap) -> None:
+    i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
+    rank, bytes_ = len(map_.sizes), emit.index_constant(map_.element.width // 8)
+    words = emit.create("memref.view", [ir.MemRefType.get([MAP_BYTES // 8], i64)], [memory, emit.index_constant(0)])
+    base = emit.create("memref.extract_aligned_pointer_as_index", [index], [map_.buffer])
+    found = {word(rank, "base"): emit.arith("addi", base, emit.arith("muli", map_.offset, bytes_))}
+    strides = [emit.index_constant(1), *map_.strides]
+    for i, (size, stride) in enumerate(zip(map_.sizes, strides, strict=True)):
+        found[word(rank, "size", i)] = size
+        found[word(rank, "stride", i)] = emit.arith("muli", stride, bytes_)
+    for i, box in enumerate(map_.box):
+        found[word(rank, "box", i)] = emit.index_constant(box)
+    if map_.window is not None:
+        found[word(rank, "window")] = emit.index_constant(sum((n & 255) << 8 * i for i, n in enumerate(map_.window.numbers)))
+    for place, value in found.items():
+        emit.create("memref.store", [], [emit.create("arith.index_cast", [i64], [value]), words, emit.index_constant(place)])

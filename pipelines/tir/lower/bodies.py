@@ -1,0 +1,515 @@
+"""The body of a block at a point: scalar operations, or vectors where a lane runs along one of the iterators."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
+from relayc.pipelines.tir.editing.intrinsics import Lines
+from relayc.pipelines.tir.lower.registers import Registers, Slot
+from relayc.pipelines.tir.lower.steps import AccessOffset, LoweredStep, placed_steps
+from relayc.pipelines.tir.lower.storage import Use
+from relayc.pipelines.tir.tree.buffers import allocation_name
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, substitute
+from relayc.pipelines.tir.tree.steps import COMMUTATIVE, Constant, combining_step, neutral
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Size, exact, proves
+
+
+@dataclass
+class Memory:
+    """A buffer in memory.
+
+    Attributes:
+      buffer: flat.
+      shape: of what is kept; lows: the index of its first element, over the loops around it.
+      strides: of the dimensions, in elements; by default each holds what lies side by side.
+      offset: the element of `buffer` that is the first one, over what is emitted.
+      version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
+      lines: of one in permuted lines, whose strides are those in a block of lines.
+    """
+
+    buffer: ir.Value
+    shape: Sequence[Size]
+    lows: Sequence[Index]
+    strides: Sequence[Size] = ()
+    offset: Index = field(default_factory=Index)
+    version: int = 0
+    lines: Lines | None = None
+
+    def __post_init__(self) -> None:
+        self.strides = self.strides or strides_of(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """Elements of what is kept, with those between its lines."""
+        if self.lines is not None:
+            return self.lines.size
+        return self.strides[0] * self.shape[0] if self.shape else 1
+
+    def at(self, indices: Sequence[Index]) -> Index:
+        """The element of `buffer` at indices of what is kept."""
+        return weighted(indices, self.strides) + self.offset
+
+
+@dataclass
+class File:
+    """A buffer in registers: see Registers; `shape` and `lows` as of Memory.
+
+    Attributes:
+      around: the loops that it is made anew in.
+      memory: where it lies else, of one that is in registers while a loop runs.
+      along: the vectorized loop of which each iteration has an element of its own; None of any other file.
+    """
+
+    registers: Registers
+    shape: Sequence[Size]
+    lows: Sequence[Index]
+    around: Sequence[str]
+    memory: Memory | None = None
+    along: Var | None = None
+
+    @property
+    def strides(self) -> Sequence[Size]:
+        return strides_of(self.shape) if self.memory is None else self.memory.strides
+
+    def slot(self, start: int, width: int) -> Slot:
+        """The register of a vector of the loop `along`, or of an element: those of fewer lanes are others."""
+        assert self.along is not None
+        return start + width * int(self.along.extent), width
+
+
+Storage = Memory | File
+
+
+@dataclass
+class Lanes:
+    """Lanes along a loop: the first element, how many, and which of them count (None: all)."""
+
+    var: Var
+    width: int
+    mask: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The value of a loop variable of which `unit` times is an index, though it is no number of times that itself."""
+
+    base: Index
+    unit: int
+
+
+Point = Index | Shifted
+
+
+@dataclass
+class State:
+    """Where the emission stands.
+
+    Attributes:
+      point: the index of each loop variable of the source.
+      run: another object wherever a loop has another value that is not unrolled or vectorized.
+      lanes: of the vectorized loop around; None outside of one.
+      facts: guards that hold here: keys of indices with their limits.
+      parts: of loops that are written out, by name, of which there is a part here: (start, lanes) of its values or vectors of them.
+      mask: of the lanes of these vectors that count (None: all).
+    """
+
+    point: dict[Var, Point]
+    run: object = field(default_factory=object)
+    lanes: Lanes | None = None
+    facts: frozenset[tuple[Hashable, Size]] = frozenset()
+    parts: Mapping[str, "Sequence[tuple[int | Index, int]]"] = field(default_factory=dict)
+    mask: ir.Value | None = None
+
+    def at(self, var: Var, value: Point, is_fixed: bool, lanes: Lanes | None = None) -> "State":
+        """Where a loop variable has a value, as `is_fixed` of a loop that is unrolled or vectorized, along lanes."""
+        run = self.run if is_fixed else object()
+        return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.parts, self.mask)
+
+
+class Bodies:
+    """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
+
+    def __init__(self, storage: dict[ir.Value, Storage]) -> None:
+        self.storage = storage
+        self.evaluator = Evaluator({})
+        self._lanes: dict[int, Lanes] = {}
+        self._bases: dict[tuple[AccessOffset, object], Index] = {}
+        self._programs: dict[tuple[str, bool], list[LoweredStep]] = {}
+        self._held: list[Callable[[], None]] | None = None
+
+    def lanes_of(self, width: int) -> Lanes:
+        """The lanes of vectors of a width: the same each time, so that what is computed for one vector serves another."""
+        if width not in self._lanes:
+            self._lanes[width] = Lanes(Var(0, width - 1, name="lane"), width)
+        return self._lanes[width]
+
+    def along(self, lanes: Lanes | None) -> "_Along":
+        """In it the evaluator reads and writes vectors along lanes."""
+        return _Along(self.evaluator, lanes)
+
+    # ---- indices
+
+    def at(self, index: Index, point: Mapping[Var, Point]) -> Index:
+        """An index of the source over what is emitted; quotients and remainders that do not fold are computed."""
+        total = Index(index.const)
+        for var, factor in index.terms.items():
+            total += self._times(var, factor, point)
+        return total
+
+    def over(self, index: Index, point: Mapping[Var, Point]) -> Index:
+        """An index where variables that have a value are replaced, and others stay; nothing is emitted."""
+        plain = {v: i for v, i in point.items() if isinstance(i, Index)}
+        total = Index(index.const)
+        for var, factor in index.terms.items():
+            if isinstance(point.get(var), Shifted):
+                total += self._times(var, factor, point)
+            else:
+                total += substitute(Index(0, {var: factor}), plain)
+        return total
+
+    def _times(self, var: Var, factor: Size, point: Mapping[Var, Point]) -> Index:
+        if isinstance(var, Divided):
+            return self.evaluator.divide(self.at(var.index, point), var.divisor, var.kind) * factor
+        if isinstance(var, Extremal):
+            a, b = self.at(var.a, point), self.at(var.b, point)
+            return self.evaluator.once((var.kind, a.key, b.key), lambda: self._extremal(var, a, b)) * factor
+        value = point[var]
+        if isinstance(value, Index):
+            return value * factor
+        times = exact(factor, value.unit)
+        if times is None:
+            raise ScheduleError(f"loop {var.name}: expected it where it is a number of tiles of {value.unit}, found {factor} times it")
+        return value.base * times
+
+    def _extremal(self, var: Extremal, a: Index, b: Index) -> Index:
+        values = self._alike(self.evaluator.index_value(a), self.evaluator.index_value(b))
+        return self.evaluator.opaque(emit.arith(f"{var.kind}si", *values), var.low, var.high)
+
+    def _alike(self, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+        if emit.is_vector(a) or emit.is_vector(b):
+            return emit.broadcast(a, self.evaluator.width), emit.broadcast(b, self.evaluator.width)
+        return a, b
+
+    # ---- memory
+
+    def _offset(self, place: AccessOffset, state: State) -> tuple[Index, Size, int]:
+        """Where an access goes whose offset is linear: what moves with the loops that run, a number of elements, and elements a lane."""
+        assert place.moving is not None
+        key = place, state.run
+        base = self._bases.get(key)
+        if base is None:
+            base = self._bases[key] = self.at(place.moving - place.moving.const, state.point)
+        number, stride = place.moving.const, 0
+        for var, factor in place.fixed:
+            value = state.point[var]
+            assert isinstance(value, Index)  # of a loop that is unrolled or vectorized
+            number += value.const * factor
+            for v, c in value.terms.items():
+                if state.lanes is not None and v is state.lanes.var:
+                    stride += factor
+                else:  # of vectors that one code computes
+                    base += Index(0, {v: c * factor})
+        return base, number, stride
+
+    def _local(self, indices: Sequence[Index], state: State, storage: Storage) -> list[Index]:
+        """Indices of a buffer in what of it is kept."""
+        return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
+
+    def _elements(self, place: AccessOffset, state: State, storage: File) -> tuple[int, int, int]:
+        """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
+        if storage.along is not None:
+            value = state.point[storage.along]
+            assert isinstance(value, Index) and isinstance(value.const, int)  # of a vectorized loop
+            return *storage.slot(value.const, self.evaluator.width if value.terms else 1), 1
+        number: Size
+        if place.moving is None:
+            local = [self.over(i - low, state.point) for i, low in zip(place.indices, storage.lows, strict=True)]
+            base, number, stride = weighted(local, strides_of(storage.shape)), 0, 0
+        else:
+            base, number, stride = self._offset(place, state)
+        if storage.memory is not None and place.moving is not None:
+            base = Index()  # the same all the time
+        if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
+            name = allocation_name(place.access.buffer.owner.operation)
+            raise ScheduleError(
+                f"buffer {name} in registers: expected elements at numbers where what is unrolled and "
+                f"vectorized has its values, found one at {list(place.indices)}"
+            )
+        return base.const + number, self.evaluator.width if stride else 1, stride
+
+    def combination(self, use: Use) -> tuple[LoweredStep, AccessOffset] | None:
+        """Of a block whose body adds a value to one element by a commutative operation: the operation, and where that element is; None of
+        any other block."""
+        source = use.block.steps(False)
+        stores = [s for s in source or () if s.name == "memref.store"]
+        number = combining_step(source, stores[0]) if source is not None and len(stores) == 1 else None
+        if source is None or number is None:
+            return None
+        steps = self.steps(use, False)
+        place = steps[source.index(stores[0])].access
+        assert place is not None  # it is a store
+        return steps[number], place
+
+    def base_of(self, place: AccessOffset, state: State) -> Index:
+        """What the loops that run add to where an access goes, which is linear."""
+        return self._offset(place, replace(state, point={**dict.fromkeys((var for var, _ in place.fixed), Index()), **state.point}))[0]
+
+    def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
+        """What memory holds in the place of a slot."""
+        with self.along(self.lanes_of(slot[1])):
+            return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base + memory.offset, slot))
+
+    def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
+        """Stores a slot where it belongs in memory."""
+        memory.version += 1
+        with self.along(self.lanes_of(slot[1])):
+            self.evaluator.store(value, memory.buffer, self._placed(base + memory.offset, slot))
+
+    def _placed(self, base: Index, slot: Slot) -> Index:
+        first, width = slot
+        return base + first + (Index.of(self.evaluator.lane) if width > 1 else 0)
+
+    def written_slots(self, use: Use, state: State, is_init: bool) -> list[tuple[ir.Value, Slot]]:
+        """The slots of registers that a block writes.
+
+        Args:
+          state: in which what is unrolled and vectorized has its values.
+          is_init: whether only its init is asked for.
+        """
+        if use.tensor is not None:
+            return use.tensor.written_slots(use, self, state)
+        found = []
+        for which in (True, False) if not is_init else (True,):
+            for step in self.steps(use, which):
+                if step.name != "memref.store" or step.access is None:
+                    continue
+                storage = self.storage[step.access.access.buffer]
+                if isinstance(storage, File):
+                    with self.along(state.lanes):
+                        first, lanes, stride = self._elements(step.access, state, storage)
+                    slots = [(first, lanes)] if stride in (0, 1) else [(first + i * stride, 1) for i in range(lanes)]
+                    found += [(step.access.access.buffer, slot) for slot in slots]
+        return found
+
+    def load(self, place: AccessOffset, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
+        """An element (a vector of them) of a buffer; with `safe` one that may lie outside is any element."""
+        source, evaluator = place.access.buffer, self.evaluator
+        storage = self.storage[source]
+        if isinstance(storage, File):
+            return storage.registers.load(*self._elements(place, state, storage))
+        if place.moving is not None and (not safe or evaluator.mask is not None):
+            base, number, stride = self._offset(place, state)
+            base += storage.offset
+            key = ("load", source, storage.version, base.key, number, stride, evaluator.width if stride else 1, evaluator.mask)
+            offset = lambda: base + number + Index(0, {evaluator.lane: stride}) if stride else base + number  # noqa: E731 (an argument)
+        else:
+            local = self._local(indices(), state, storage)
+            if safe and evaluator.mask is None:
+                local = [self._clipped(i, extent) for i, extent in zip(local, storage.shape, strict=True)]
+            found = storage.at(local)
+            width = evaluator.width if found.coefficient(evaluator.lane) != 0 or found.has_vector() else 1
+            key = ("load", source, storage.version, found.key, 0, 0, width, evaluator.mask)
+            offset = lambda: found  # noqa: E731 (an argument)
+        return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
+
+    def _clipped(self, index: Index, extent: Size) -> Index:
+        """An index that is inside: itself, or the nearest."""
+        if index.is_within(0, extent - 1):
+            return index
+        if index.coefficient(self.evaluator.lane) != 0 or index.has_vector():
+            value = self.evaluator.index_value(index)
+            width = self.evaluator.width
+            value = emit.arith("minsi", value, emit.broadcast(emit.index_constant(extent - 1), width))
+            return self.evaluator.opaque(emit.arith("maxsi", value, emit.broadcast(emit.index_constant(0), width)), 0, extent - 1)
+        low, high = index.bounds()
+        value = emit.materialize(index)
+        if not proves(lambda: high < extent):
+            value = emit.smaller(value, extent - 1)
+        if not proves(lambda: low >= 0):
+            value = emit.larger(value, 0)
+        return self.evaluator.opaque(value, 0, extent - 1)
+
+    def store(self, value: ir.Value, place: AccessOffset, state: State, indices: Callable[[], list[Index]]) -> None:
+        storage, evaluator = self.storage[place.access.buffer], self.evaluator
+        if isinstance(storage, File):
+            first, lanes, stride = self._elements(place, state, storage)
+            if lanes > 1 and evaluator.mask is not None:
+                value = emit.select(evaluator.mask, emit.broadcast(value, lanes), storage.registers.load(first, lanes, stride))
+            storage.registers.store(value, first, lanes, stride)
+            return
+        if place.moving is None:
+            offset = storage.at(self._local(indices(), state, storage))
+        else:
+            base, number, stride = self._offset(place, state)
+            base += storage.offset
+            offset = base + number + Index(0, {evaluator.lane: stride}) if stride else base + number
+        stored = partial(self._stored, value, storage, offset, Lanes(evaluator.lane, evaluator.width, evaluator.mask))
+        if self._held is None:
+            stored()
+        else:
+            self._held.append(stored)
+
+    def _stored(self, value: ir.Value, storage: Memory, offset: Index, lanes: Lanes) -> None:
+        storage.version += 1
+        with self.along(lanes):
+            if offset.has_vector() or (lanes.mask is not None and offset.coefficient(lanes.var) != 1):
+                self._scatter(value, storage.buffer, offset)
+            else:
+                self.evaluator.store(value, storage.buffer, offset)
+
+    @contextmanager
+    def stores_last(self) -> Iterator[None]:
+        """In it stores to memory wait until all else is emitted: what follows a store is not moved before it by the compiler, as it does
+        not know that they are of different elements."""
+        outer, self._held = self._held, []
+        yield
+        held, self._held = self._held, None
+        for stored in held:
+            stored()
+        self._held = outer
+
+    @contextmanager
+    def stores_at_once(self) -> Iterator[None]:
+        """In it, a branch, stores stand where they are."""
+        outer, self._held = self._held, None
+        yield
+        self._held = outer
+
+    def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
+        """Stores the lanes that count, one by one."""
+        evaluator, width = self.evaluator, self.evaluator.width
+        value, places = emit.broadcast(value, width), emit.broadcast(evaluator.index_value(offset), width)
+        for i in range(width):
+            stored = lambda i=i: emit.create("memref.store", [], [vectors.extract(value, i), buffer, vectors.extract(places, i)])  # noqa: E731
+            if evaluator.mask is None:
+                stored()
+            else:
+                nest.when(vectors.extract(evaluator.mask, i), evaluator, stored)
+
+    # ---- bodies
+
+    def run(self, use: Use, state: State, is_init: bool, safe: bool) -> None:
+        """Emits the init or the body of a block.
+
+        Args:
+          safe: whether it may run at points that a guard excludes: loads there give anything, and it stores to registers only.
+        """
+        _Body(self, state, safe).run(self.steps(use, is_init))
+
+    def steps(self, use: Use, is_init: bool) -> list[LoweredStep]:
+        """The operations of the init or the body of a block, in order; none of an init that it has not."""
+        key = use.block.name, is_init
+        if key not in self._programs:
+            if use.tensor is not None or (not use.block.has_init if is_init else use.is_start):
+                return []
+            self._programs[key] = placed_steps(use, is_init, lambda buffer: (self.storage[buffer].strides, self.storage[buffer].lows))
+        return self._programs[key]
+
+
+class _Along:
+    """See Bodies.along."""
+
+    def __init__(self, evaluator: Evaluator, lanes: Lanes | None) -> None:
+        self.evaluator, self.lanes = evaluator, lanes
+
+    def __enter__(self) -> None:
+        e, lanes = self.evaluator, self.lanes
+        self.saved = e.lane, e.width, e.mask
+        if lanes is not None:
+            e.lane, e.width, e.mask = lanes.var, lanes.width, lanes.mask
+
+    def __exit__(self, *error: object) -> None:
+        self.evaluator.lane, self.evaluator.width, self.evaluator.mask = self.saved
+
+
+class _Body:
+    """One body at one point."""
+
+    def __init__(self, bodies: Bodies, state: State, safe: bool) -> None:
+        self.bodies, self.state, self.safe = bodies, state, safe
+        self.values: list[ir.Value] = []
+        self.point: Mapping[Var, Point] = state.point
+        """Of the loops, and of what steps computed."""
+        self.evaluator = bodies.evaluator
+
+    def run(self, steps: Sequence[LoweredStep]) -> None:
+        self.steps = steps
+        for step in steps:
+            value = self._step(step)
+            self.values.append(value)
+            if step.var is not None:
+                self.point = {**self.point, step.var: self.evaluator.opaque(value, -(1 << 40))}
+
+    def _step(self, step: LoweredStep) -> ir.Value:
+        if step.name == "memref.load":
+            assert step.access is not None
+            return self.bodies.load(step.access, self.state, self.safe, lambda: self._indices(step))
+        if step.name == "memref.store":
+            self._store(step)
+            return None
+        return self._made(step.name, step.type, [self.value(v) for v in step.operands], step.attributes, step.key)
+
+    def _store(self, step: LoweredStep) -> None:
+        place = step.access
+        assert place is not None
+        value = self.value(step.operands[0])
+        if self.evaluator.width > 1 and emit.is_vector(value) and not self._moves(step, place):
+            value = self._across(step, place)
+        self.bodies.store(value, place, self.state, lambda: self._indices(step))
+
+    def _indices(self, step: LoweredStep) -> list[Index]:
+        """The indices of an access."""
+        assert step.access is not None
+        return [self.bodies.at(index, self.point) for index in step.access.indices]
+
+    def _moves(self, step: LoweredStep, place: AccessOffset) -> bool:
+        """Whether an access goes elsewhere for each lane."""
+        storage = self.bodies.storage[place.access.buffer]
+        if isinstance(storage, File) and storage.along is not None:
+            return True
+        if place.moving is not None:
+            values = [self.state.point[var] for var, _ in place.fixed]
+            return any(isinstance(v, Index) and v.terms for v in values)
+        return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in self._indices(step))
+
+    def _across(self, step: LoweredStep, place: AccessOffset) -> ir.Value:
+        """What is stored to one element by all lanes: they are combined, where the body adds something to what the element was."""
+        combine = self.steps[step.operands[0]]
+        held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
+        if len(combine.operands) != 2 or len(held) != 1 or combine.name not in COMMUTATIVE:
+            raise ScheduleError(f"vectorize: expected one operation that combines an element with another one, found {combine.name}")
+        make = lambda a, b: emit.create(combine.name, [a.type], [a, b], combine.attributes)  # noqa: E731 (an argument)
+        added = emit.broadcast(self.value(combine.operands[1 - held[0]]), self.evaluator.width)
+        if self.evaluator.mask is not None:
+            added = emit.select(self.evaluator.mask, added, emit.number(neutral(combine.name, combine.type), added.type))
+        return make(self.value(combine.operands[held[0]]), vectors.across_halves(added, make))
+
+    def _is_load_of(self, operand: Any, place: AccessOffset) -> bool:
+        found = self.steps[operand].access if isinstance(operand, int) else None
+        return found is not None and same_place(found, place)
+
+    def value(self, operand: Any) -> ir.Value:
+        """What an operand is (see tir.tree.steps)."""
+        if isinstance(operand, int):
+            return self.values[operand]
+        if isinstance(operand, Constant):
+            return emit.constant(operand.attribute, operand.type)
+        return self.evaluator.index_value(self.bodies.at(operand, self.point))
+
+    def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
+        """An operation on values, once for the same values."""
+        make = lambda: self.evaluator.operation(name, result, operands, attributes)  # noqa: E731 (an argument)
+        return self.evaluator.once((name, key, self.evaluator.width, *operands), make)
+
+
+def same_place(a: AccessOffset, b: AccessOffset) -> bool:
+    """Whether two accesses are of the same element."""
+    return a.access.buffer == b.access.buffer and all(equal(i, j) for i, j in zip(a.indices, b.indices, strict=True))

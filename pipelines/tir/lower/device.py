@@ -1,0 +1,277 @@
+"""A scheduled function as a kernel of a GPU: a launch for each of its nests, buffers by their scopes.
+
+"global" buffers lie in the workspace, which all launches of the kernel share, "shared" ones in the memory of a block of threads, "local"
+ones in registers of a thread, or in memory of its own where indices are not numbers, "warp" and "warpgroup" ones in registers of the
+threads of a warp, or of a group of four.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.editing.intrinsics import Lines
+from relayc.pipelines.tir.gpu import bulk_copies as bulk
+from relayc.pipelines.tir.gpu.launch import WARP, launch, shuffle
+from relayc.pipelines.tir.lower.barriers import Barriers, check_private
+from relayc.pipelines.tir.lower.bodies import File, Memory, State
+from relayc.pipelines.tir.lower.box_rings import BoxRing
+from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, boxes_in, buffers_in_lines, lines_of
+from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, check_region, placements
+from relayc.pipelines.tir.lower.function import Function, bytes_of
+from relayc.pipelines.tir.lower.guards import Guards
+from relayc.pipelines.tir.lower.launches import LaunchEmission
+from relayc.pipelines.tir.lower.pipelines import Pipelined, check_pipelines, pipelines_in
+from relayc.pipelines.tir.lower.registers import Registers
+from relayc.pipelines.tir.lower.shared_memory import Arena
+from relayc.pipelines.tir.lower.shared_steps import ThreadGroup, add_shared
+from relayc.pipelines.tir.lower.storage import KeptRegion, Use, region_of
+from relayc.pipelines.tir.lower.threads import NestLaunch, launches_of
+from relayc.pipelines.tir.primitives.storage_align import alignments
+from relayc.pipelines.tir.tree.buffers import SCOPES
+from relayc.pipelines.tir.tree.indices import variables
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Guard, Loop, ScheduleError
+from relayc.pipelines.tir.values import nest
+from relayc.pipelines.tir.values.buffers import local_buffer, view
+from relayc.symbolic import Size, proves, substitute, symbols_of
+
+WARPS = ("threadIdx.y", "threadIdx.z")
+"""Axes along which there are warps, where those along LANES are whole ones."""
+PRIVATE = (*GROUPS, "local")
+"""Scopes of buffers in registers, which no other thread, or no other warp or group of warps, sees."""
+
+
+class DeviceFunction(Function):
+    """Lowers a function for a GPU (see function.lower_function)."""
+
+    def __init__(self, nest: Nest, target: Target, source: ir.OpView | None) -> None:
+        for name, buffer in nest.buffers().items():
+            if nest.scope(buffer) not in SCOPES:
+                raise ScheduleError(f"buffer {name}: expected a scope out of {', '.join(SCOPES)}, found {nest.scope(buffer)!r}")
+        super().__init__(nest, target, source)
+        labels = {buffer: name for name, buffer in nest.buffers().items()}
+        for found in self.launches:
+            check_private(found, nest.scope, labels)
+            check_pipelines(found.nodes, found.uses, labels)
+            self._check_asynchronous(found)
+        self.placements = placements(self.uses, nest.scope, labels)
+        for buffer, placement in self.placements.items():
+            check_region(labels[buffer], self.regions[buffer], placement)
+        self._find_boxes(labels)
+        self._check_homes(labels)
+
+    def _find_uses(self) -> list[Use]:
+        self.launches = launches_of(self.tree, self.nest.scope)
+        return [use for found in self.launches for use in found.uses]
+
+    def _check_homes(self, labels: dict[ir.Value, str]) -> None:
+        """Raises ScheduleError for a buffer of threads that several launches use, and for shared memory beyond what a block has."""
+        for buffer in self.regions:
+            scope = self.nest.scope(buffer)
+            users = [found for found in self.launches if any(a.buffer == buffer for use in found.uses for a in use.accesses)]
+            if scope != "global" and len(users) > 1:
+                names = ", ".join(str(use.block) for found in users for use in found.uses if any(a.buffer == buffer for a in use.accesses))
+                raise ScheduleError(f"buffer {labels[buffer]}: expected a {scope} buffer in one nest, found it in several: {names}")
+        for found in self.launches:
+            own, arena = self._shared_in(found)
+            total = sum((self._shared_size(b) * bytes_of(b) for b in own if b not in arena.tensors), arena.size)
+            if not proves(lambda: total <= self.target.l1_bytes):  # noqa: B023
+                names = ", ".join(labels[b] for b in own)
+                raise ScheduleError(
+                    f"shared buffers {names}: expected at most {self.target.l1_bytes} bytes for a block of threads, found {total}"
+                )
+
+    def _check_asynchronous(self, found: NestLaunch) -> None:
+        for node in pipelines_in(found.nodes):
+            if node.is_asynchronous and not self.target.has("cp-async"):
+                raise ScheduleError(f"loop {node.loop.name}: expected a target with cp-async for asynchronous stages, found {self.target}")
+
+    def _find_boxes(self, labels: Mapping[ir.Value, str]) -> None:
+        """The copies of boxes, and how the buffers lie that these write."""
+        nodes = [node for found in self.launches for node in boxes_in(found.nodes)]
+        self.lines: dict[ir.Value, Lines] = {}
+        self.boxes: dict[BoxCopy, Box] = {}
+        for buffer in buffers_in_lines(self.uses, nodes, labels):
+            if alignments(self.nest, buffer):
+                raise ScheduleError(f"buffer {labels[buffer]}: expected no storage_align, as copies of boxes place its lines, found one")
+            self.lines[buffer] = lines_of(labels[buffer], self.regions[buffer].extents, buffer.type.element_type)
+        for node in nodes:
+            where = f"loop {node.loop.name}: annotation {TENSOR_COPY}"
+            if not self.target.has("tma"):
+                raise ScheduleError(f"{where}: expected a target with tma, found {self.target}")
+            if self.guards[node.use.block.name]:
+                raise ScheduleError(f"{where}: expected whole boxes, as pad_einsum makes them, found guards of {node.use.block}")
+            sources = [a.buffer for a in node.use.accesses if not a.is_store]
+            if any(self.nest.scope(b) != "global" or b in self.regions for b in sources):
+                names = ", ".join(labels[b] for b in sources)
+                raise ScheduleError(f"{where}: expected a copy of an argument of the kernel, found one of {names}")
+            shape = self.nest.shape(sources[0]) if sources else []
+            self.boxes[node] = box_of(node, self.regions[node.target], self.lines[node.target], shape)
+
+    def _shared_in(self, found: NestLaunch) -> tuple[list[ir.Value], Arena]:
+        """The shared buffers of a launch, and what some of them share."""
+        own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
+        begin = bulk.EIGHT_BYTES if any(b in self.lines for b in own) else 1
+        return own, Arena(found.nodes, {b: self._shared_size(b) * bytes_of(b) for b in own}, begin)
+
+    def _shared_size(self, buffer: ir.Value) -> Size:
+        """Elements of a shared buffer, of all that are in a ring."""
+        rings = [node.ahead + 1 for found in self.launches for node in pipelines_in(found.nodes) if buffer in node.buffers]
+        strides, extents = self._strides(buffer), self.regions[buffer].extents
+        if buffer in self.lines:
+            return self.lines[buffer].size * prod(rings)
+        return (strides[0] * extents[0] if extents else 1) * prod(rings)
+
+    def _strides(self, buffer: ir.Value) -> list[Size]:
+        """Of a shared buffer, in elements, as storage_align has them; of one in permuted lines those in a block of lines."""
+        wanted, found = alignments(self.nest, buffer), list[Size]()
+        extents = [*self.regions[buffer].extents]
+        if buffer in self.lines:
+            extents[-1] = self.lines[buffer].elements
+        natural: Size = 1
+        for d, extent in reversed(list(enumerate(extents))):
+            if d in wanted:
+                factor, offset = wanted[d]
+                natural += (offset - natural) % factor
+            found.append(natural)
+            natural *= extent
+        return found[::-1]
+
+    def _made_in(self, found: NestLaunch) -> list[ir.Value]:
+        """The buffers of a launch that are not global, in order."""
+        used = {a.buffer for use in found.uses for a in use.accesses}
+        return [b for b in self.regions if b in used and self.nest.scope(b) != "global"]
+
+    # ---- where buffers lie
+
+    def _region(self, buffer: ir.Value) -> KeptRegion:
+        scope = self.nest.scope(buffer)
+        shares: dict[str, Callable[[NestLaunch], Sequence[Loop]]] = {
+            "global": lambda found: [*found.threads, *found.blocks],
+            "shared": lambda found: found.threads,
+            **dict.fromkeys(GROUPS, lambda found: [loop for axis, loop in found.axes.items() if axis == LANES]),
+            "local": lambda found: [],
+        }
+        together = {loop.name for found in self.launches for loop in shares[scope](found)}
+        return region_of(buffer, self.nest.shape(buffer), self.uses, together)
+
+    def _in_results(self) -> dict[ir.Value, ir.Value]:
+        return {}
+
+    def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
+        offsets: dict[ir.Value, Size] = {}
+        total: Size = 0
+        for buffer, region in self.regions.items():
+            if self.nest.scope(buffer) == "global":
+                offsets[buffer] = total
+                total += self._pitch(buffer, region)
+        return offsets, total
+
+    # ---- launches
+
+    def _emit(self) -> None:
+        for buffer, region in self.regions.items():
+            if buffer in self.offsets:
+                made = view(self.workspace, self.offsets[buffer], region.size, buffer.type.element_type)
+                self.storage[buffer] = Memory(made, region.extents, region.lows)
+        for found in self.launches:
+            if not any(proves(lambda: loop.extent <= 0) for use in found.uses[:1] for loop in found.blocks):  # noqa: B023
+                self._launch(found)
+
+    def _launch(self, found: NestLaunch) -> None:
+        """A launch. Where there are tensor maps it is in a branch of the host, if there may be no blocks: what is empty has no map."""
+        blocks = prod(loop.extent for loop in found.blocks)
+        for box in boxes_in(found.nodes):
+            for extent in self.nest.shape(self.boxes[box].copied.source):
+                if not proves(lambda: extent >= 1) and substitute(blocks, dict.fromkeys(symbols_of(extent), 0)) != 0:  # noqa: B023
+                    raise ScheduleError(f"{box.use.block}: expected a tensor that is not empty to copy boxes of, found {extent} elements")
+        if not self._boxes_of(found) or proves(lambda: blocks >= 1):
+            self._launch_blocks(found)
+            return
+        some = emit.compare("ne", emit.index_constant(blocks), emit.index_constant(0))
+        nest.when(some, self.bodies.evaluator, lambda: self._launch_blocks(found))
+
+    def _boxes_of(self, found: NestLaunch) -> list[Pipelined]:
+        """The loops of a launch of which copies of boxes run ahead."""
+        return [node for node in pipelines_in(found.nodes) if node.boxes]
+
+    def _launch_blocks(self, found: NestLaunch) -> None:
+        maps = {box: self.boxes[box].tensor_map(self.bodies) for node in self._boxes_of(found) for box in node.boxes}
+        shared, arena = self._shared_in(found)
+        wanted = {b: (int(self._shared_size(b)), b.type.element_type) for b in shared}
+        apart = [b for b in shared if b not in arena.tensors]
+        attributions = [*map(wanted.__getitem__, apart), *([(arena.size, ir.IntegerType.get_signless(8))] if arena.size else [])]
+        sizes = {axis: loop.extent for axis, loop in found.axes.items()}
+        grid, threads = ([sizes.get(f"{what}Idx.{axis}", 1) for axis in "xyz"] for what in ("block", "thread"))
+        with self.bodies.evaluator.scope(), launch(grid, [int(n) for n in threads], attributions) as made:
+            memories = dict(zip(apart, made.shared, strict=False))
+            memories |= {b: arena.view(made.shared[-1], b, *wanted[b]) for b in arena.tensors}
+            for buffer, memory in memories.items():
+                region = self.regions[buffer]
+                lines = self.lines.get(buffer)
+                self.storage[buffer] = Memory(memory, region.extents, region.lows, self._strides(buffer), lines=lines)
+            self._make_local(found)
+            variables: dict[str, Var] = {}
+            for what, given in (("blockIdx", made.block), ("threadIdx", made.threads)):
+                variables |= {f"{what}.{axis}": var for axis, var in zip("xyz", given, strict=True)}
+            if maps and int(sizes.get(LANES, 1)) % WARP == 0:
+                variables |= {axis: _of_warp(variables[axis]) for axis in WARPS if axis in sizes}
+            state = State({loop.var: Index.of(variables[axis]) for axis, loop in found.axes.items()})
+            written = {a.buffer for use in found.uses for a in use.accesses if a.is_store and self.nest.scope(a.buffer) not in PRIVATE}
+            guards = Guards(self.bodies, {use.block.name: self._needed_guards(use) for use in found.uses})
+            group = ThreadGroup(found.axes, variables, self.bodies.evaluator)
+            private = [b for b in self._made_in(found) if self.nest.scope(b) in PRIVATE]
+            rings = {node: self._ring(node, maps, group) for node in self._boxes_of(found)}
+            barriers = Barriers(found, written, arena)
+            LaunchEmission(self.bodies, guards, self.target, barriers, group, private, rings).emit(found.nodes, state)
+
+    def _ring(self, node: Pipelined, maps: Mapping[BoxCopy, ir.Value], group: ThreadGroup) -> BoxRing:
+        """The ring of a loop of which copies of boxes run ahead, where the launch begins."""
+        barriers = add_shared(group.launch, node.ahead + 1, ir.IntegerType.get_signless(64))
+        return BoxRing.begin(node, self.boxes, maps, barriers, group.linear(), self.bodies)
+
+    def _make_local(self, found: NestLaunch) -> None:
+        for buffer in self._made_in(found):
+            region = self.regions[buffer]
+            if self.nest.scope(buffer) not in PRIVATE:
+                continue
+            if buffer in self.placements:
+                register = ir.Type.parse(self.placements[buffer].register)
+                self.storage[buffer] = File(Registers(register), region.extents, region.lows, region.around)
+            elif self._in_registers(buffer):
+                self.storage[buffer] = File(Registers(buffer.type.element_type), region.extents, region.lows, region.around)
+            elif not isinstance(region.size, int):
+                label = self.nest.buffer_name(buffer)
+                raise ScheduleError(f"buffer {label}: expected a size that is a number in memory of a thread, found {region.size}")
+            else:
+                self.storage[buffer] = Memory(local_buffer(region.size, buffer.type.element_type), region.extents, region.lows)
+
+    def _needed_guards(self, use: Use) -> list[Guard]:
+        """The guards of a block without those that keep nothing from harm: of what is computed for registers of memory that is there."""
+        guards = self.guards[use.block.name]
+        if use.tensor is not None or any(not isinstance(self.storage[a.buffer], File) for a in use.accesses if a.is_store):
+            return guards
+        if any(op.operation.name in _DIVISIONS for op in use.block.body.operations):
+            return guards
+        for access in use.accesses:
+            storage = self.storage[access.buffer]
+            if isinstance(storage, Memory):
+                local = [i - low for i, low in zip(use.indices(access), storage.lows, strict=True)]
+                if not all(i.is_within(0, extent - 1) for i, extent in zip(local, storage.shape, strict=True)):
+                    return guards
+        steps = set[Var]().union(*(variables(use.points[i]) for i in use.block.reduction))
+        return [g for g in guards if not variables(g.index).isdisjoint(steps)]
+
+
+def _of_warp(number: Var) -> Var:
+    """A number that is the same for all threads of a warp, which ptxas cannot know of a thread's, as one that it keeps once for all."""
+    i32 = ir.IntegerType.get_signless(32)
+    value = shuffle("idx", emit.create("arith.index_cast", [i32], [number.value]), 0)
+    return Var(number.low, number.high, emit.create("arith.index_cast", [ir.IndexType.get()], [value]), name=number.name)
+
+
+_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
+"""Operations that may not be computed of any numbers."""

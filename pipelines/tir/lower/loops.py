@@ -1,0 +1,608 @@
+"""The loops of a scheduled function in tir: serial and parallel ones, and what vectorized and unrolled ones become.
+
+Guards: a serial loop ends where all that is in it ends; where only some iterations of what is unrolled or vectorized inside are excluded,
+the iterations without a guard are a loop by themselves. What is left of a guard is a mask along lanes, a branch around stores to memory,
+and nothing at all where only buffers of this thread are written: what is computed there is not used.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from itertools import groupby
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, Point, Shifted, State
+from relayc.pipelines.tir.lower.guards import Guards, Strip, holding
+from relayc.pipelines.tir.lower.lane_sums import LaneSums, lanes_of_reduction
+from relayc.pipelines.tir.lower.registers import Registers, Slot
+from relayc.pipelines.tir.lower.steps import AccessOffset
+from relayc.pipelines.tir.lower.storage import Use
+from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node, number_of
+from relayc.pipelines.tir.tree.indices import equal, variables
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.lanes import LaneCover, cover
+from relayc.symbolic import Dim, Size, proves
+
+GRAIN = "grain"
+"""Hint of a parallel loop of symbolic extents: the points of blocks in it, in all its iterations, from which it runs on several threads."""
+MOST_SUMS = 32
+"""Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
+
+
+class LoopEmitter:
+    """Emits the loops of a function.
+
+    Args:
+      bodies: emits blocks.
+      guards: of each block.
+      target: whose vectors there are.
+      begin: emits the buffers of a thread at the start of the body of a parallel loop, which it is given by name.
+    """
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        guards: Guards,
+        target: Target,
+        begin: Callable[[str, State], None],
+    ) -> None:
+        self.bodies, self.guards, self.target, self.begin = bodies, guards, target, begin
+        self._cut: dict[LoopNode, list[tuple[int, int]]] = {}
+        self._sums: LaneSums | None = None
+        """The reduction in lanes that is being emitted."""
+
+    def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
+        for node in nodes:
+            if not isinstance(node, LoopNode):
+                self._block(node, state, init)
+            elif init is None or any(use is init.use for use in node.uses):
+                self._loop(node, state, init)
+
+    # ---- loops
+
+    def _loop(self, node: LoopNode, state: State, init: Init | None) -> None:
+        loop = node.loop
+        if init is not None and loop.name in init.skipped:
+            self.emit(node.children, self._at(state, node, Index()), init)
+            return
+        if init is None:
+            for use in node.begins:
+                self._loop(node, state, Init(use, frozenset(use.reduction_loops)))
+            may_be_lanes = node.reduces and loop.extent != 1 and state.lanes is None and not self._adds_to_lanes(node)
+            lanes = lanes_of_reduction(node, self.bodies) if may_be_lanes else None
+            if lanes is not None:
+                self._guarded_sums(node, state, *lanes)
+                return
+        self._as_it_runs(node, state, init)
+
+    @staticmethod
+    def _is_elementwise(node: LoopNode) -> bool:
+        """Whether a loop is a vectorized one of a block that stores what it computes."""
+        if node.kind != Kind.VECTORIZED or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
+            return False
+        return use.tensor is None and not use.block.has_init
+
+    def _adds_to_lanes(self, node: LoopNode) -> bool:
+        """Whether what is in a loop adds to lanes already."""
+        files = (self.bodies.storage.get(a.buffer) for use in node.uses for a in use.accesses if a.is_store)
+        return any(isinstance(f, File) and f.along is not None for f in files)
+
+    def _guarded_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
+        """Sums in lanes, where the guards of the element hold: all lanes together are added to it in memory."""
+        bodies = self.bodies
+        combination = bodies.combination(use)
+        assert combination is not None  # it adds to lanes
+        inner = {loop.var for loop in use.loops[[loop.name for loop in use.loops].index(node.loop.name) :]}
+        outside = [g for g in self.guards.of(use) if variables(g.index).isdisjoint(inner) and not self.guards.is_fact(g, state)]
+        found = [(g, bodies.at(g.index, state.point)) for g in outside]
+        if not found or isinstance(bodies.storage[combination[1].access.buffer], File):
+            self._lane_sums(node, state, use, var)
+            return
+        conditions = [emit.compare("slt", bodies.evaluator.index_value(i), emit.index_constant(g.limit)) for g, i in found]
+        inside = replace(state, facts=state.facts | {holding(g) for g, _ in found})
+        self._when(conditions, use, lambda: self._lane_sums(node, inside, use, var))
+
+    def _lane_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
+        """A reduction in lanes of vectors, which are combined behind it."""
+        sums = self._sums = LaneSums(use, var, self.bodies, state)
+        self._as_it_runs(node, state, None)
+        self._sums = None
+        sums.finish()
+
+    def _as_it_runs(self, node: LoopNode, state: State, init: Init | None) -> None:
+        loop = node.loop
+        if loop.extent == 1:
+            self.emit(node.children, self._at(state, node, Index()), init)
+        elif (strip := self._strip_of(node, state, init)) is not None:
+            self._strip(node, state, *strip)
+        elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
+            self._each(node, state, init)
+        elif node.kind == Kind.PARALLEL:
+            self._parallel(node, state, init)
+        elif node.kind == Kind.SERIAL:
+            self._serial(node, state, init)
+        else:
+            raise ScheduleError(f"loop {loop.name}: expected a loop of the CPU, found one that is bound to {node.kind}")
+
+    def _each(self, node: LoopNode, state: State, init: Init | None) -> None:
+        """A loop that is written out."""
+        if node.kind == Kind.VECTORIZED and state.lanes is not None:
+            raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
+        # Iterations of a vectorized loop run together: what one of them stores, no other one loads.
+        for _, alike in groupby(self._written_out(node, state), key=lambda inner: inner.lanes and inner.lanes.width):
+            with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
+                for inner in alike:
+                    self.emit(node.children, inner, init)
+
+    @staticmethod
+    def _at(state: State, node: LoopNode, value: Index) -> State:
+        """Where a loop has a value."""
+        return state.at(node.loop.var, value, node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED))
+
+    def _written_out(self, node: LoopNode, state: State) -> Iterator[State]:
+        """Where a loop that is unrolled or vectorized has each of its values; a vector of them at a time."""
+        parts = state.parts.get(node.loop.name)
+        for start, width in self._pieces(node) if parts is None else parts:
+            if width == 1:
+                yield self._at(state, node, Index.of(start))
+            else:
+                lanes = self.bodies.lanes_of(width)
+                masked = lanes if state.mask is None else replace(lanes, mask=state.mask)
+                yield state.at(node.loop.var, Index.of(lanes.var) + start, True, masked)
+
+    def _pieces(self, node: LoopNode) -> list[tuple[int, int]]:
+        """(start, lanes) of the values of an unrolled loop, or of the vectors of a vectorized one."""
+        if node not in self._cut:
+            self._cut[node] = vectors.pieces(number_of(node.loop), 1 if node.kind == Kind.UNROLLED else self._width(node))
+        return self._cut[node]
+
+    def _width(self, node: LoopNode) -> int:
+        """Lanes of the vectors in a loop: as many as the widest element allows."""
+        return min((self.target.lanes(a.buffer.type.element_type.width) for use in node.uses for a in use.accesses), default=1)
+
+    def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
+        chain = [node]
+        while len(chain[-1].children) == 1 and isinstance(child := chain[-1].children[0], LoopNode):
+            if child.kind != Kind.PARALLEL and child.loop.extent != 1:
+                break
+            chain.append(child)
+        made: dict[Var, Var] = {n.loop.var: Var(0, n.loop.extent - 1, name=n.loop.name) for n in chain if n.loop.extent != 1}
+        point: dict[Var, Point] = {n.loop.var: Index.of(made[n.loop.var]) if n.loop.var in made else Index() for n in chain}
+        inside = replace(state, point={**state.point, **point}, run=object())
+
+        def body() -> None:
+            with self.bodies.evaluator.scope(), self._isolated():
+                self.begin([n.loop.name for n in chain if n.loop.extent != 1][-1], inside)
+                self._iteration(chain, inside, init)
+
+        with self._versions(node):
+            emit.parallel_loop(list(made.values()), body, *self._work(node))
+
+    @staticmethod
+    def _work(node: LoopNode) -> tuple[Size, int]:
+        """Operations of all iterations of a parallel loop, and from how many on it is one, of a loop with such a hint."""
+        if GRAIN not in node.loop.annotations:
+            return 0, 0
+        total: Size = 0
+        for use in node.uses:
+            position = [loop.name for loop in use.loops].index(node.loop.name)
+            is_outermost = all(loop.extent == 1 for loop in use.loops[:position])
+            total += prod(use.block.extents if is_outermost else [loop.extent for loop in use.loops[position:]])
+        return total, ir.IntegerAttr(node.loop.annotations[GRAIN]).value
+
+    def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:
+        """An iteration of parallel loops, one inside the other: by a branch, where the last ones have guards that the others have not."""
+        node, *inner = chain
+        value, full = state.point[node.loop.var], self.guards.full_iterations(node, state, init)
+
+        def inside(state: State) -> None:
+            if inner:
+                self._iteration(inner, state, init)
+            else:
+                self.emit(node.children, state, init)
+
+        if full is None or not isinstance(value, Index) or value.is_constant or (isinstance(full, Dim) and self._ends_inside(node)):
+            inside(state)
+            return
+        var = next(iter(value.terms))
+        first, last = Var(0, full - 1, var.value, name=var.name), Var(full, var.high, var.value, name=var.name)
+
+        def last_iterations() -> None:
+            tail = self._tail(node, state, init)
+            if tail is not None:
+                self._versions_of_tail(tail, node, state, inside)
+            else:
+                inside(self._at(state, node, self._last(last)))
+
+        condition = emit.compare("slt", emit.materialize(value), emit.index_constant(full))
+        branches = [lambda: inside(self._at(state, node, Index.of(first))), last_iterations]
+        nest.when(condition, self.bodies.evaluator, *[self._alone(branch) for branch in branches])
+
+    def _ends_inside(self, node: LoopNode) -> bool:
+        """Whether a loop with a guard of a parallel one is inside of it, which then ends where the guard says; what a tensor intrinsic
+        computes has no such loop."""
+        if any(guard.index.coefficient(node.loop.var) != 0 for use in node.uses if use.tensor is not None for guard in use.tensor.guards):
+            return False
+        guards = [guard for use in node.uses for guard in self.guards.of(use) if guard.index.coefficient(node.loop.var) != 0]
+        serial = {loop.var for use in node.uses for loop in use.loops if loop.kind == Kind.SERIAL and loop.extent != 1}
+        return all(not serial.isdisjoint(guard.index.terms) for guard in guards)
+
+    def _alone(self, code: Callable[[], None]) -> Callable[[], None]:
+        """Code in a branch, which only stores to memory."""
+
+        def branch() -> None:
+            with self.bodies.evaluator.scope(), self._isolated(), self.bodies.stores_at_once():
+                code()
+
+        return branch
+
+    @staticmethod
+    def _last(var: Var) -> Index:
+        """A variable as an index: a number where it has one value."""
+        return Index(var.low) if isinstance(var.low, int) and var.low == var.high else Index.of(var)
+
+    def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
+        loop, extent = node.loop, node.loop.extent
+        if not self.guards.has_any(node):
+            self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
+            return
+        end = self.guards.end(node, state, init)
+        if end is not None:
+            index, fact = end
+            self._run(node, replace(state, facts=state.facts | {fact}), init, 0, index, Var(0, extent - 1, name=loop.name))
+            return
+        full = self.guards.full_iterations(node, state, init)
+        if full is None:
+            self._run(node, state, init, 0, Index(extent), Var(0, extent - 1, name=loop.name))
+            return
+        if not proves(lambda: full <= 0):
+            self._run(node, state, init, 0, Index(full), Var(0, full - 1, name=loop.name))
+        tail = self._tail(node, state, init)
+        if isinstance(full, int) and isinstance(extent, int) and extent - full == 1:
+            self.emit(node.children, self._at(state, node, Index(full)), init)
+        elif tail is not None:
+            self._versions_of_tail(tail, node, state, lambda state: self.emit(node.children, state, init))
+        else:
+            self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
+
+    # ---- vectors up to where the running program says
+
+    def _strip_of(self, node: LoopNode, state: State, init: Init | None) -> tuple[Strip, LaneCover] | None:
+        """The elements of vectorized loops where a guard ends them, and how vectors cover them; None where there is no such guard, or where
+        a loop carries registers of certain elements."""
+        if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED) or not self.guards.has_any(node):
+            return None
+        strip, width = self.guards.strip(node, state, Kind.VECTORIZED), self._width(node)
+        if strip is None or width == 1 or strip.tile % width:
+            return None
+        if self._carried_files(node) and (self._sums is None or self.guards.strip(node, self._sums.state, Kind.VECTORIZED) is None):
+            return None
+        bits = self.target.mask_bits if self._may_be_masked(node) else 0
+        return strip, LaneCover(width, strip.tile // width, bits > 0, bits == 8)
+
+    def _carried_files(self, node: LoopNode) -> list[File]:
+        """The buffers in registers that are written in a loop, and are not others in each of its iterations."""
+        stored = dict.fromkeys(a.buffer for use in node.uses for a in use.accesses if a.is_store)
+        files = [f for f in map(self.bodies.storage.get, stored) if isinstance(f, File)]
+        return [f for f in files if f.along is not None or node.kind == Kind.VECTORIZED or node.loop.name not in f.around]
+
+    def _may_be_masked(self, node: LoopNode) -> bool:
+        """Whether vectors of all elements in a loop can be masked: where they are stored side by side, and of what reductions read at
+        computed indices a mask, which leaves lanes unused, would gain nothing."""
+        for use in node.uses:
+            for step in (s for which in (True, False) for s in self.bodies.steps(use, which)):
+                place = step.access
+                if place is None:
+                    continue
+                storage = self.bodies.storage[place.access.buffer]
+                if place.access.buffer.type.element_type.width < self.target.mask_bits:
+                    return False
+                if step.type is None and isinstance(storage, Memory) and (place.moving is None or any(c != 1 for _, c in place.fixed)):
+                    return False
+                if step.type is not None and place.moving is None and use.block.is_reduction and self._sums is None:
+                    return False
+        return True
+
+    @staticmethod
+    def _parts(strip: Strip, lanes: LaneCover) -> list[list[tuple[int, int]]]:
+        """What vectors are emitted, and elements: a whole tile, and what is left over."""
+        whole = vectors.pieces(strip.tile, lanes.width)
+        if strip.left.is_constant and isinstance(strip.left.const, int):
+            return [whole, vectors.pieces(strip.left.const % strip.tile, lanes.width)]
+        return [whole, [(0, lanes.width)], [] if lanes.masked else [(0, 1)]]
+
+    def _strip(self, node: LoopNode, state: State, strip: Strip, lanes: LaneCover) -> None:
+        """Tiles of vectors, single ones, and what is left over."""
+        tile, left, over_tiles = strip.tile, strip.left, node.kind == Kind.SERIAL
+        state = replace(state, facts=state.facts | strip.known)
+        inside: Callable[[State], None] = lambda state: self.emit(node.children, state) if over_tiles else self._each(node, state, None)  # noqa: E731
+        if left.is_constant and isinstance(left.const, int):
+            full = min(left.const // tile, int(node.loop.extent)) if over_tiles else 0
+            self._run(node, state, None, 0, Index(full), Var(0, full - 1, name=node.loop.name))
+            if rest := self._parts(strip, lanes)[1]:
+                inside(self._part(strip, rest, self._at(state, node, Index(full)) if over_tiles else state))
+            return
+        sums = self._sums if self._carried_files(node) else None
+
+        def block(first: Index, width: int, unroll: int, mask: ir.Value | None, values: list[ir.Value]) -> list[ir.Value]:
+            at = Index() if over_tiles else first
+            inner = replace(state, run=object(), mask=mask)
+            if over_tiles:
+                inner.point = {**state.point, node.loop.var: Shifted(first, tile)}
+            slots = [(sums.file, sums.file.slot(k * width, width)) for k in range(unroll)] if sums else []
+            self._set(slots, values)
+            with self.bodies.evaluator.scope(), self._anew(node):
+                inside(self._part(strip, [(at + k * width, width) for k in range(unroll)], inner))
+            return [file.registers.value(slot) for file, slot in slots]
+
+        left = emit.at_most(left, tile * (node.loop.extent if over_tiles else 1))
+        with self._versions(node):
+            if sums:
+                sums.add(left, lanes, block)
+            else:
+                cover(Index(), left, lanes, self.bodies.evaluator, block)
+
+    @staticmethod
+    def _part(strip: Strip, parts: Sequence[tuple[int | Index, int]], state: State) -> State:
+        """Where the vectorized loops of a strip have only these vectors."""
+        return replace(state, parts={**state.parts, **dict.fromkeys(strip.loops, parts)})
+
+    # ---- what is left behind the last whole tile of a symbolic extent
+
+    def _tail(self, node: LoopNode, state: State, init: Init | None) -> Strip | None:
+        """What of a loop over tiles of unrolled ones can be cut in smaller tiles behind the last whole one, each in a branch, which nothing
+        in registers leaves."""
+        found = self.guards.strip(node, state, Kind.UNROLLED, init)
+        has_symbols = found is not None and found.left.is_constant and isinstance(found.left.const, Dim)
+        return found if has_symbols and not self._carried(node, state, init) else None
+
+    def _versions_of_tail(self, tail: Strip, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
+        """Tiles of half the height, a quarter, down to one, each where what is left has that bit."""
+        limit, full = tail.left.const, tail.left.const // tail.tile * tail.tile
+        left, start = emit.index_constant(limit - full), emit.index_constant(full)
+        rows = 1 << ((tail.tile - 1).bit_length() - 1)
+        while rows:
+            bit = emit.arith("andi", left, emit.index_constant(rows))
+            first = Index.of(Var(0, limit - rows, start, name="row"))
+            point: dict[Var, Point] = {**state.point, node.loop.var: Shifted(first, tail.tile)}
+            inner = self._part(tail, vectors.pieces(rows, 1), replace(state, point=point, run=object()))
+            nest.when(emit.compare("ne", bit, emit.index_constant(0)), self.bodies.evaluator, self._alone(lambda: inside(inner)))  # noqa: B023
+            start = emit.arith("addi", start, bit)
+            rows //= 2
+
+    def _run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
+        """A loop from one number to another; what it writes to registers it carries."""
+        if high.is_constant and isinstance(low, int) and isinstance(high.const, int) and high.const - low <= 1:
+            if high.const > low:
+                self.emit(node.children, self._at(state, node, Index(low)), init)
+            return
+        with self._accumulators(node, state, init):
+            self._emit_run(node, state, init, low, high, var)
+
+    def _emit_run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
+        carried = self._carried(node, state, init)
+        inits = [file.registers.value(slot) for file, slot in carried]
+        with self._versions(node):
+            start = low if isinstance(low, ir.Value) else emit.index_constant(low)
+            loop = emit.for_loop(start, emit.materialize(high), 1, var, inits)
+            with self._anew(node), loop as made, self.bodies.evaluator.scope():
+                self._set(carried, made.inner_iter_args if inits else [])
+                inside = self._at(state, node, Index.of(var))
+                if node.prefetch is not None and init is None:
+                    node.prefetch.emit(node.loop, node.uses, self.bodies, inside)
+                self._contents(node, inside, init)
+                if inits:
+                    emit.yield_values([file.registers.value(slot) for file, slot in carried])
+            self._set(carried, made.results)
+
+    def _contents(self, node: LoopNode, state: State, init: Init | None) -> None:
+        """What is in a loop that runs, in an iteration."""
+        self.emit(node.children, state, init)
+
+    @contextmanager
+    def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
+        """Sums that lie in memory are in registers while the loop of their steps runs, where it adds to a few of them, the same in each
+        iteration."""
+        bodies = self.bodies
+        held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
+        files: list[tuple[ir.Value, File, Index]] = []
+        for buffer, place in held:
+            memory = bodies.storage[buffer]
+            assert isinstance(memory, Memory)
+            file = File(Registers(buffer.type.element_type), memory.shape, memory.lows, (), memory)
+            bodies.storage[buffer] = file
+            found: dict[ir.Value, dict[Slot, None]] = {}
+            self._slots([node], state, init, found)
+            if not 0 < len(found[buffer]) <= MOST_SUMS:
+                bodies.storage[buffer] = memory
+                continue
+            base = bodies.base_of(place, state)
+            for slot in found[buffer]:
+                file.registers.values[slot] = bodies.read_slot(memory, base, slot)
+            files.append((buffer, file, base))
+        yield
+        for buffer, file, base in files:
+            assert file.memory is not None
+            bodies.storage[buffer] = file.memory
+            for slot, value in file.registers.values.items():
+                bodies.write_slot(value, file.memory, base, slot)
+
+    def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, AccessOffset] | None:
+        """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
+        not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        if not use.block.is_reduction:
+            return None
+        inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
+        if any(loop.extent != 1 and loop.kind not in (Kind.UNROLLED, Kind.VECTORIZED) for loop in inner):
+            return None
+        stores = [s.access for s in self.bodies.steps(use, False) if s.name == "memref.store" and s.access is not None]
+        if len(stores) != 1 or not isinstance(self.bodies.storage[stores[0].access.buffer], Memory):
+            return None
+        place, buffer = stores[0], stores[0].access.buffer
+        others = [s.access for s in self.bodies.steps(use, False) if s.access is not None and s.access.access.buffer == buffer]
+        if any(not equal(a, b) for other in others for a, b in zip(other.indices, place.indices, strict=True)):
+            return None
+        if any(a.buffer == buffer for other in node.uses if other is not use for a in other.accesses):
+            return None
+        if place.moving is None or place.moving.coefficient(node.loop.var) != 0 or any(v == node.loop.var for v, _ in place.fixed):
+            return None
+        for guard in self.guards.of(use):
+            _, high = self.bodies.over(guard.index, {v: i for v, i in state.point.items() if v != node.loop.var}).bounds()
+            if not proves(lambda: high < guard.limit):  # noqa: B023
+                return None
+        return buffer, place
+
+    @staticmethod
+    def _set(carried: Sequence[tuple[File, Slot]], values: Sequence[ir.Value]) -> None:
+        for (file, slot), value in zip(carried, values, strict=True):
+            file.registers.values[slot] = value
+
+    def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
+        """What is written to registers in a loop; each slot is prepared."""
+        found: dict[ir.Value, dict[Slot, None]] = {}
+        self._slots([node], state, init, found)
+        carried = []
+        for buffer, slots in found.items():
+            file = self.bodies.storage[buffer]
+            assert isinstance(file, File)
+            if node.loop.name in file.around:
+                continue  # another one in each iteration
+            file.registers.prepare(slots)
+            carried += [(file, slot) for slot in slots]
+        return carried
+
+    def _slots(self, nodes: Sequence[Node], state: State, init: Init | None, found: dict[ir.Value, dict[Slot, None]]) -> None:
+        """The slots that stores write, in order, at all values of what is unrolled and vectorized: other loops change nothing there."""
+        for node in nodes:
+            if isinstance(node, LoopNode):
+                if not any(self._writes_registers(use, init) for use in node.uses):
+                    continue
+                strip = self._strip_of(node, state, init)
+                if node.loop.extent == 1 or (init is not None and node.loop.name in init.skipped):
+                    self._slots(node.children, self._at(state, node, Index()), init, found)
+                elif strip is not None:
+                    inside = replace(state, facts=state.facts | strip[0].known)
+                    for parts in self._parts(*strip):
+                        self._slots([node], self._part(strip[0], parts, inside), init, found)
+                elif node.kind in (Kind.UNROLLED, Kind.VECTORIZED):
+                    for inner in self._written_out(node, state):
+                        self._slots(node.children, inner, init, found)
+                else:
+                    self._slots(node.children, state, init, found)
+            elif self._writes_registers(node, init):
+                for buffer, slot in self.bodies.written_slots(node, state, init is not None or node.is_start):
+                    found.setdefault(buffer, {})[slot] = None
+
+    def _writes_registers(self, use: Use, init: Init | None) -> bool:
+        return (init is None or use is init.use) and any(
+            isinstance(self.bodies.storage.get(a.buffer), File) for a in use.accesses if a.is_store
+        )
+
+    @contextmanager
+    def _anew(self, node: LoopNode) -> Iterator[None]:
+        """What is in registers in an iteration of a loop and not before or after it."""
+        files = [s for s in self.bodies.storage.values() if isinstance(s, File) and node.loop.name in s.around]
+        for file in files:
+            file.registers.values = {}
+        yield
+        for file in files:
+            file.registers.values = {}
+
+    @contextmanager
+    def _isolated(self) -> Iterator[None]:
+        """What is in registers inside is not so outside: of the body of a parallel loop, or of a branch that only stores to memory."""
+        files = [s for s in self.bodies.storage.values() if isinstance(s, File)]
+        before = [file.registers.snapshot() for file in files]
+        yield
+        for file, values in zip(files, before, strict=True):
+            file.registers.values = values
+
+    @contextmanager
+    def _versions(self, node: LoopNode) -> Iterator[None]:
+        """What is loaded from buffers that a loop stores to is another value in each iteration, and after it."""
+        stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
+        memories = [m for m in map(self.bodies.storage.get, stored) if isinstance(m, Memory)]
+        for memory in memories:
+            memory.version += 1
+        yield
+        for memory in memories:
+            memory.version += 1
+
+    # ---- blocks
+
+    def _block(self, use: Use, state: State, init: Init | None) -> None:
+        if init is not None and use is not init.use:
+            return
+        bodies = self.bodies
+        with bodies.along(state.lanes):
+            open_: list[tuple[Index, Size]] = []
+            mask: ir.Value | None = None
+            for guard in self.guards.at_start(use, init):
+                index = bodies.at(guard.index, state.point)
+                low, high = index.bounds()
+                if proves(lambda: high < guard.limit) or self.guards.is_fact(guard, state):  # noqa: B023
+                    continue
+                if proves(lambda: low >= guard.limit):  # noqa: B023
+                    return
+                if state.lanes is not None and (index.coefficient(state.lanes.var) != 0 or index.has_vector()):
+                    mask = self.guards.mask(index, guard.limit, state.lanes, mask)
+                else:
+                    open_.append((index, guard.limit))
+            if mask is not None:
+                assert state.lanes is not None
+                with bodies.along(replace(state.lanes, mask=mask)):
+                    self._open(use, state, open_, init)
+            else:
+                self._open(use, state, open_, init)
+
+    def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
+        """A block at a point that guards may exclude."""
+        safe = bool(guards) and self._is_local(use)
+        if not guards or safe:
+            self._run_block(use, state, init, safe)
+            return
+        conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
+        self._when(conditions, use, lambda: self._run_block(use, state, init, False))
+
+    def _when(self, conditions: Sequence[ir.Value], use: Use, code: Callable[[], None]) -> None:
+        """What is emitted of a block, where conditions hold. What it stores to is another value before and after the branch."""
+        self._changed(use)
+        nest.when(emit.all_of(conditions), self.bodies.evaluator, self._alone(code))
+        self._changed(use)
+
+    def _is_local(self, use: Use) -> bool:
+        """Whether a block writes registers only: nobody sees what it computes where it should not."""
+        return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
+
+    def _init_at_start(self, use: Use, state: State, safe: bool) -> None:
+        """The init of a block where the step of its reduction is the first one: loops cannot tell."""
+        if state.lanes is not None:
+            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
+        at, zero = [self.bodies.at(use.points[i], state.point) for i in use.block.reduction], emit.index_constant(0)
+        conditions = [emit.compare("eq", emit.materialize(index), zero) for index in at]
+        self._when(conditions, use, lambda: self.bodies.run(use, state, True, safe))
+
+    def _changed(self, use: Use) -> None:
+        """What a block stores to is another value from here on."""
+        for access in use.accesses:
+            storage = self.bodies.storage[access.buffer]
+            if access.is_store and isinstance(storage, Memory):
+                storage.version += 1
+
+    def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
+        if use.tensor is not None:
+            use.tensor.run(use, self.bodies, state)
+            self._changed(use)
+            return
+        if use.has_init and init is None and use.is_mixed:
+            self._init_at_start(use, state, safe)
+        elif use.has_init and (init is not None or not use.reduction_loops):
+            self.bodies.run(use, state, True, safe)
+        if init is None and not use.is_start:
+            self.bodies.run(use, state, False, safe)

@@ -1,0 +1,180 @@
+"""The loops and blocks of a function as they are emitted: what stands in a block stands in its place."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.editing.intrinsics import ANNOTATION, TensorIntrin
+from relayc.pipelines.tir.lower.intrinsics import Tensorized
+from relayc.pipelines.tir.lower.prefetch import prefetch_of
+from relayc.pipelines.tir.lower.storage import Use
+from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.primitives.blockize import nest_in
+from relayc.pipelines.tir.primitives.matching import match_block
+from relayc.pipelines.tir.tree.indices import substitute, variables
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Guard, Loop, Member, ScheduleError, ValueVar, walk
+
+
+def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
+    """The loops and blocks of a function.
+
+    The points of what stands in a block are those of its outer iterators, and it ends where the outer block does. The init of such a block
+    stands before the loops that its reduction runs along; where these decide on the element too, it ends behind the first step.
+    """
+    return tuple(_Trees(nest, target).build(nest.inside(), _Around()))
+
+
+def uses_in(nodes: Sequence[Node]) -> list[Use]:
+    """The blocks of a tree, in order."""
+    return [use for node in nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What is around loops and blocks.
+
+    Attributes:
+      loops: the outermost first.
+      point: the iterators of blocks around, over the loops.
+      guards: of blocks around.
+      first: loops that are at their start.
+    """
+
+    loops: tuple[Loop, ...] = ()
+    point: Mapping[Var, Index] = field(default_factory=dict)
+    guards: tuple[Guard, ...] = ()
+    first: frozenset[str] = frozenset()
+
+    @cached_property
+    def _once(self) -> Mapping[Var, Index]:
+        """Loops that have one value."""
+        return {loop.var: Index() for loop in self.loops if loop.extent == 1 or loop.name in self.first}
+
+    def at(self, index: Index) -> Index:
+        """An index over the loops, of which some have one value."""
+        found = substitute(index, self.point) if self.point else index
+        return substitute(found, self._once) if self._once else found
+
+
+class _Trees:
+    def __init__(self, nest: Nest, target: Target) -> None:
+        self.nest, self.target = nest, target
+        self.starts: dict[str, list[Node]] = {}
+        """What stands before a loop, by its name: inits of blocks that hold loops."""
+
+    def build(self, members: Sequence[Member], around: _Around) -> list[Node]:
+        found: list[Node] = []
+        for member in members:
+            if isinstance(member, Loop):
+                children = tuple(self.build(member.inside, replace(around, loops=(*around.loops, member))))
+                found += [*self.starts.pop(member.name, []), LoopNode(member, children, prefetch_of(self.nest, member))]
+            elif isinstance(member, Block):
+                found += self._block(member, around)
+        return found
+
+    def _block(self, block: Block, around: _Around) -> list[Node]:
+        use = self._use(block, around)
+        if ANNOTATION in block.annotations:
+            return self._tensorized(use, around)
+        if not block.inside:
+            return [use]
+        return [*self._init(use, around), *self.build(block.inside, self._inside(use, around, block.body))]
+
+    def _use(self, block: Block, around: _Around) -> Use:
+        points = tuple(map(around.at, block.points(block.around)))
+        guards = tuple(Guard(around.at(g.index), g.limit) for g in (*around.guards, *block.guards(block.around)))
+        return Use(block, around.loops, points, tuple(block.accesses()), guards)
+
+    @staticmethod
+    def _inside(use: Use, around: _Around, region: ir.Block) -> _Around:
+        """What is around the contents of a block."""
+        iterators = [ValueVar(a, v.extent, v.name) for a, v in zip(region.arguments, use.block.vars, strict=True)]
+        return replace(around, point={**around.point, **dict(zip(iterators, use.points, strict=True))}, guards=use.guards)
+
+    def _init(self, use: Use, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
+        """The init of a block that holds loops, where that stands right before it; else it is remembered for the loop that it precedes.
+
+        Args:
+          tensor: what is emitted of it where its sums are in registers of a warp.
+        """
+        region = use.block.init
+        if region is None:
+            return []
+        if use.is_mixed:
+            first = tuple(Guard(use.points[i], 1) for i in use.block.reduction)
+            use = replace(use, guards=(*use.guards, *first))
+        skipped = frozenset(use.reduction_loops)
+        inside = self._use(use.block, replace(around, first=around.first | skipped)) if skipped else use
+        names = [loop.name for loop in around.loops]
+        kept = tuple(loop for loop in around.loops if loop.name not in skipped)
+        found = self._start(inside, region, replace(around, loops=kept), tensor)
+        if not skipped:
+            return found
+        outermost = min(names.index(name) for name in skipped)
+        for loop in reversed(around.loops[outermost:]):
+            if loop.name not in skipped:
+                found = [LoopNode(loop, tuple(found))]
+        self.starts.setdefault(names[outermost], []).extend(found)
+        return []
+
+    def _start(self, use: Use, region: ir.Block, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
+        if tensor is not None:
+            check_zero(use.block, region)
+            accesses = tuple(a for a in use.accesses if a.is_init)
+            return [replace(use, loops=around.loops, accesses=accesses, is_start=True, tensor=tensor)]
+        if use.block.starts:
+            return self.build(use.block.starts, self._inside(use, around, region))
+        accesses = tuple(a for a in use.accesses if a.is_init)
+        return [replace(use, loops=around.loops, accesses=accesses, is_start=True)]
+
+    def _tensorized(self, use: Use, around: _Around) -> list[Node]:
+        """A block that a tensor intrinsic computes, with what is to be stored before."""
+        block = use.block
+        intrin = TensorIntrin.get(ir.StringAttr(block.annotations[ANNOTATION]).value)
+        match = match_block(self.nest, block, intrin)
+        accumulates, start = match.accumulates, list[Node]()
+        if block.init is not None:
+            if intrin.starts and not use.reduction_loops and not use.is_mixed:
+                accumulates = False
+            else:
+                zero = Tensorized(intrin, match, True, self.target, {}, is_start=True) if intrin.fragments else None
+                start = self._init(use, around, zero)
+        elif not accumulates and not intrin.starts:
+            inner, loops = nest_in(self.nest, block)
+            if inner.init is not None:
+                accumulates, start = True, self._inner_init(use, inner, loops, around)
+        point: dict[Var, Index] = dict(zip(block.vars, use.points, strict=True))
+        partial = {name: replace(p, outer=substitute(p.outer, point)) for name, p in match.partial.items()}
+        return [*start, replace(use, tensor=Tensorized(intrin, match, accumulates, self.target, partial))]
+
+    def _inner_init(self, use: Use, inner: Block, loops: Sequence[Loop], around: _Around) -> list[Node]:
+        """The init of the block that a tensorized one holds, in the loops of its elements."""
+        points = inner.points(loops)
+        of_elements = set[Var]().union(*(variables(points[i]) for i in inner.parallel))
+        kept = tuple(loop for loop in loops if loop.var in of_elements)
+        inside = self._inside(use, around, use.block.body)
+        first = around.first | {loop.name for loop in loops if loop not in kept}
+        known = replace(inside, loops=(*around.loops, *loops), first=frozenset(first))
+        found = self._start(self._use(inner, known), _init_of(inner), replace(inside, loops=(*around.loops, *kept)))
+        for loop in reversed(kept):
+            found = [LoopNode(loop, tuple(found))]
+        return found
+
+
+def check_zero(block: Block, init: ir.Block) -> None:
+    """That a reduction starts at zero. Raises ScheduleError."""
+    for op in walk(init):
+        if op.name == "memref.store":
+            owner = op.operands[0].owner
+            value = None if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant" else owner.operation.attributes["value"]
+            if value is None or value.value != 0:
+                raise ScheduleError(f"{block}: expected sums in registers of a warp that start at 0, found {value}")
+
+
+def _init_of(block: Block) -> ir.Block:
+    assert block.init is not None
+    return block.init

@@ -1,0 +1,173 @@
+"""Loops of which some parts run ahead, for later iterations: copies to shared memory, of which there is a ring of buffers then.
+
+The annotations are TVM's: "software_pipeline_stage" says by how many iterations each part of a loop follows the iteration that is begun,
+"software_pipeline_async_stages" which stages are copies that threads do not wait for. In iteration `i` what is in stage 0 is done for
+iteration i + n, and what is in stage n for iteration i: one barrier in each iteration says that a copy is there for all threads, and that
+the buffer of the next one is free.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.emission.index import Var
+from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy, boxes_in
+from relayc.pipelines.tir.lower.storage import Use, outer_and_bounds
+from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.tree.arguments import decode
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.views import Loop, Member, ScheduleError
+from relayc.symbolic import proves
+
+STAGES, ASYNCHRONOUS = "software_pipeline_stage", "software_pipeline_async_stages"
+"""Annotations of a loop."""
+
+
+class Pipelined(LoopNode):
+    """A loop of which some parts run ahead.
+
+    Attributes:
+      ahead: by how many iterations.
+      copies: these parts; rest: the others.
+      buffers: what the copies write, of which there are `ahead` and one more.
+      is_asynchronous: whether threads wait for copies at the barrier only.
+      boxes: the copies, where they are of boxes.
+    """
+
+    def __init__(
+        self, loop: Loop, copies: Sequence[Node], rest: Sequence[Node], ahead: int, buffers: frozenset[ir.Value], is_asynchronous: bool
+    ) -> None:
+        super().__init__(loop, (*copies, *rest))
+        self.copies, self.rest, self.ahead, self.buffers, self.is_asynchronous = copies, rest, ahead, buffers, is_asynchronous
+        self.boxes = tuple(node for node in copies if isinstance(node, BoxCopy))
+
+
+def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], str]) -> Pipelined | None:
+    """A loop with what is in it as one of which parts run ahead; None where its annotations say nothing of that. Raises ScheduleError."""
+    stages = _numbers(loop, STAGES)
+    if stages is None or (loop.extent == 1 and not any(True for _ in boxes_in(inside))):
+        return None
+    where = f"loop {loop.name}: annotation {STAGES}"
+    if loop.kind != Kind.SERIAL:
+        raise ScheduleError(f"{where}: expected a serial loop, found one that is {loop.kind}")
+    if len(stages) != len(loop.inside):
+        raise ScheduleError(f"{where}: expected a number for each of the {len(loop.inside)} parts of the loop, found {stages}")
+    ahead = max(stages)
+    if ahead < 1 or set(stages) != {0, ahead}:
+        raise ScheduleError(f"{where}: expected 0 for copies that run ahead and one number, 1 or more, for all else, found {stages}")
+    asynchronous = _numbers(loop, ASYNCHRONOUS) or []
+    if asynchronous not in ([], [0]):
+        raise ScheduleError(f"loop {loop.name}: annotation {ASYNCHRONOUS}: expected [0], the stage of copies, found {asynchronous}")
+    stage_of = {name: stage for part, stage in zip(loop.inside, stages, strict=True) for name in _blocks(part)}
+    copies = [node for node in inside if stage_of[_first(node).block.name] == 0]
+    rest = [node for node in inside if stage_of[_first(node).block.name] != 0]
+    are_boxes = [isinstance(node, BoxCopy) for node in copies]
+    if any(are_boxes) and not all(are_boxes):
+        raise ScheduleError(f"{where}: expected copies all of which are of boxes ({TENSOR_COPY}), or none, found both")
+    read, written = ({a.buffer for use in _uses(rest) for a in use.accesses if a.is_store == stores} for stores in (False, True))
+    buffers: dict[ir.Value, None] = {}
+    for use in _uses(copies):
+        for a in use.accesses:
+            reason = _obstacle(a, scope(a.buffer), a.buffer in read, a.buffer in written)
+            if reason is not None:
+                raise ScheduleError(
+                    f"{where}: expected copies to shared buffers that the rest only reads, found {use.block}, which {reason}"
+                )
+            if a.is_store:
+                buffers[a.buffer] = None
+    return Pipelined(loop, copies, rest, ahead, frozenset(buffers), bool(asynchronous) and not any(are_boxes))
+
+
+def _obstacle(access: Access, scope: str, is_read: bool, is_written: bool) -> str | None:
+    """What an access does that copies which run ahead may not, of a buffer that the rest of the loop reads and writes or not."""
+    if not access.is_store:
+        return "reads what that writes" if is_written else None
+    if scope != "shared":
+        return f"writes a {scope} one"
+    return "writes one that is written there too" if is_written else None if is_read else "writes one that is not read there"
+
+
+def unfinished_in(node: Pipelined) -> list[Use]:
+    """The tensor intrinsics in a loop whose results are not there when they have run, and which nothing else in the loop uses: for these it
+    is enough to wait in the next iteration, and behind the loop."""
+    found, others = list[Use](), list[Use]()
+    for use in _uses(node.rest):
+        begins = use.tensor is not None and use.tensor.intrin.asynchronous is not None and not use.is_start
+        (found if begins else others).append(use)
+    used = {a.buffer for use in others for a in use.accesses}
+    return found if used.isdisjoint(a.buffer for use in found for a in use.accesses if a.is_store) else []
+
+
+def pipelines_in(nodes: Sequence[Node]) -> Iterator[Pipelined]:
+    """The loops of some nests of which parts run ahead."""
+    for node in nodes:
+        if isinstance(node, Pipelined):
+            yield node
+        if isinstance(node, LoopNode):
+            yield from pipelines_in(node.children)
+
+
+def check_pipelines(nodes: Sequence[Node], uses: Sequence[Use], labels: Mapping[ir.Value, str]) -> None:
+    """That what copies write ahead is read in the iteration for which it is written, and nowhere else, and that copies of boxes run ahead.
+
+    Args:
+      uses: of the whole launch.
+
+    Raises ScheduleError, which names the loop and the buffer.
+    """
+    ahead = {box for node in pipelines_in(nodes) for box in node.boxes}
+    for box in boxes_in(nodes):
+        if box not in ahead:
+            raise ScheduleError(
+                f"loop {box.loop.name}: annotation {TENSOR_COPY}: expected it in stage 0 of a loop with the annotation {STAGES}, found "
+                f"{box.use.block} in none"
+            )
+    for node in pipelines_in(nodes):
+        for buffer in node.buffers:
+            accesses = [(use, a) for use in uses for a in use.accesses if a.buffer == buffer]
+            where = f"loop {node.loop.name}: annotation {STAGES}: buffer {labels[buffer]}"
+            outside = next((use for use, _ in accesses if use not in node.uses), None)
+            if outside is not None:
+                raise ScheduleError(f"{where}: expected it in the loop alone, found {outside.block} outside")
+            for use, load in accesses:
+                if not load.is_store and not any(_covers(node, other, a, use, load) for other, a in accesses if a.is_store):
+                    raise ScheduleError(
+                        f"{where}: expected that {use.block} reads what is copied in the same iteration, found other elements"
+                    )
+
+
+def _covers(node: Pipelined, writer: Use, store: Access, reader: Use, load: Access) -> bool:
+    """Whether an iteration of a loop stores all elements that it loads."""
+    names = [loop.name for loop in writer.loops]
+    outside: set[Var] = {loop.var for loop in writer.loops[: names.index(node.loop.name) + 1] if not loop.kind.startswith("threadIdx.")}
+    for stored, loaded in zip(writer.indices(store), reader.indices(load), strict=True):
+        (one, (low, high)), (other, (first, last)) = outer_and_bounds(stored, outside), outer_and_bounds(loaded, outside)
+        if one.key != other.key or not proves(lambda: low <= first and last <= high):  # noqa: B023
+            return False
+    return True
+
+
+def _numbers(loop: Loop, key: str) -> list[int] | None:
+    """The numbers of an annotation."""
+    if key not in loop.annotations:
+        return None
+    found = decode(loop.annotations[key], lambda name: name)
+    if not isinstance(found, list) or any(type(v) is not int or v < 0 for v in found):
+        raise ScheduleError(f"loop {loop.name}: annotation {key}: expected a list of numbers from 0 on, found {found}")
+    return found
+
+
+def _blocks(member: Member) -> Iterator[str]:
+    """The names of the blocks in a part of a loop."""
+    if not isinstance(member, Loop):
+        yield member.name
+    for inner in member.inside:
+        yield from _blocks(inner)
+
+
+def _first(node: Node) -> Use:
+    return node.uses[0] if isinstance(node, LoopNode) else node
+
+
+def _uses(nodes: Sequence[Node]) -> list[Use]:
+    return [use for node in nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]

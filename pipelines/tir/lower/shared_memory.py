@@ -1,0 +1,56 @@
+"""Shared buffers of a launch that lie in one place, as one of them is no longer used where the other one begins."""
+
+from collections.abc import Mapping, Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.tir.gpu.launch import shared_type
+from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.memory import Tensor, plan
+from relayc.symbolic import Size
+
+LEAST_BYTES = 4 << 10
+"""Of a buffer that lies with others: before it is used threads wait for each other, which less memory is not worth."""
+
+
+class Arena:
+    """Shared memory that several buffers of a launch share. What is used in one loop is used all the time that this runs.
+
+    Args:
+      nodes: of the launch.
+      sizes: bytes of each shared buffer.
+      begin: bytes that each of them begins at a multiple of.
+
+    Attributes:
+      tensors: where buffers lie in it; none where each has memory of its own.
+      size: in bytes.
+    """
+
+    def __init__(self, nodes: Sequence[Node], sizes: Mapping[ir.Value, Size], begin: int = 1) -> None:
+        whole = {b: -(-s // begin) * begin for b, s in sizes.items() if isinstance(s, int) and s >= LEAST_BYTES}
+        large = {b: Tensor(s, *_span(nodes, b)) for b, s in whole.items()}
+        self.size = int(plan(list(large.values())))
+        self.tensors = large if self.size < sum(int(t.size) for t in large.values()) else {}
+        if not self.tensors:
+            self.size = 0
+
+    def overlap(self, a: ir.Value, b: ir.Value) -> bool:
+        """Whether two buffers have memory in common."""
+        if a not in self.tensors or b not in self.tensors:
+            return bool(a == b)
+        one, other = self.tensors[a], self.tensors[b]
+        return int(one.offset) < int(other.offset) + int(other.size) and int(other.offset) < int(one.offset) + int(one.size)
+
+    def view(self, memory: ir.Value, buffer: ir.Value, count: int, element: ir.Type) -> ir.Value:
+        """A buffer of some elements in the memory, of bytes, at the ambient insertion point."""
+        return emit.create("memref.view", [shared_type(count, element)], [memory, emit.index_constant(self.tensors[buffer].offset)])
+
+
+def _span(nodes: Sequence[Node], buffer: ir.Value) -> tuple[int, int]:
+    """The first and the last of some loops and blocks that use a buffer."""
+    found = []
+    for number, node in enumerate(nodes):
+        uses = node.uses if isinstance(node, LoopNode) else (node,)
+        if any(a.buffer == buffer for use in uses for a in use.accesses):
+            found.append(number)
+    return found[0], found[-1]

@@ -1,0 +1,111 @@
+"""The steps of a block at its points: of each access what changes from point to point and what does not."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var, weighted
+from relayc.pipelines.tir.lower.storage import Use
+from relayc.pipelines.tir.tree.indices import folded, substitute
+from relayc.pipelines.tir.tree.steps import Access, Computed, Constant
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.symbolic import Size
+
+
+@dataclass(eq=False)
+class LoweredStep:
+    """A step of a block.
+
+    Attributes:
+      operands: as of the step (see tir.tree.steps), indices over the loops around the block.
+      access: the load or store that it is.
+      attributes: of the operation to make; `key` tells them from others.
+      var: its result in indices, where that is of type index.
+    """
+
+    name: str
+    operands: tuple[Any, ...]
+    type: ir.Type | None = None
+    access: "AccessOffset | None" = None
+    attributes: dict[str, ir.Attribute] = field(default_factory=dict)
+    key: Hashable = ()
+    var: Computed | None = None
+
+
+@dataclass(eq=False)
+class AccessOffset:
+    """Where an access goes.
+
+    Attributes:
+      access: the load or store.
+      indices: over the loops around the block.
+      moving: the part of its flat offset, within what of the buffer is kept, that loops decide which run: over their variables; None where
+        the offset is not linear in them.
+      fixed: what the loops that are unrolled or vectorized add: (variable, elements) each.
+    """
+
+    access: Access
+    indices: tuple[Index, ...]
+    moving: Index | None = None
+    fixed: tuple[tuple[Var, int], ...] = ()
+
+
+Kept = Callable[[ir.Value], tuple[Sequence[Size], Sequence[Index]]]
+"""What of a buffer is kept: how that lies in memory, in elements, and the indices of its first element over the loops around."""
+
+
+def placed_steps(use: Use, is_init: bool, kept: Kept) -> list[LoweredStep]:
+    """The init or the body of a block at its points.
+
+    Raises ScheduleError for what is no operation on elements.
+    """
+    contract = use.block.is_reduction and not is_init
+    made: list[LoweredStep] = []
+    for step in use.block.steps(is_init) or _no_steps(use, is_init):
+        name, attributes, place = step.name, step.attributes, None
+        if step.access is not None:
+            place = _place(use, step.access, *kept(step.access.buffer))
+        elif step.type is None:
+            raise _error(use, name)
+        if contract and name in ("arith.mulf", "arith.addf"):
+            attributes = {**attributes, "fastmath": emit.parsed("#arith.fastmath<contract>")}
+        operands = tuple(substitute(v, use.point) if isinstance(v, Index) else v for v in step.operands)
+        if any(not isinstance(v, (int, Index, Constant)) for v in operands):
+            raise ScheduleError(f"block {use.block.name}: expected a body that uses its iterators, buffers and constants, found others")
+        made.append(LoweredStep(name, operands, step.type, place, attributes, tuple(attributes.items()), step.var))
+    return made
+
+
+def _no_steps(use: Use, is_init: bool) -> list[Any]:
+    """Raises ScheduleError where a block holds what is no operation on elements; there may be none at all."""
+    region = use.block.init if is_init else use.block.body
+    for view in () if region is None else region.operations:
+        if len(view.operation.regions):
+            raise _error(use, view.operation.name)
+    return []
+
+
+def _error(use: Use, name: str) -> ScheduleError:
+    return ScheduleError(f"block {use.block.name}: expected operations on elements, found {name}")
+
+
+def _place(use: Use, access: Access, strides: Sequence[Size], lows: Sequence[Index]) -> AccessOffset:
+    indices = tuple(use.indices(access))
+    local = [i - low if low.terms or low.const != 0 else i for i, low in zip(indices, lows, strict=True)]
+    offset = folded(weighted(local, strides))
+    kinds = use.loop_of
+    if any(v not in kinds for v in offset.terms):
+        return AccessOffset(access, indices)
+    moving: dict[Var, Size] = {}
+    fixed: list[tuple[Var, int]] = []
+    for var, factor in offset.terms.items():
+        if kinds[var].kind in (Kind.UNROLLED, Kind.VECTORIZED) and kinds[var].extent != 1:
+            if not isinstance(factor, int):
+                return AccessOffset(access, indices)
+            fixed.append((var, factor))
+        else:
+            moving[var] = factor
+    return AccessOffset(access, indices, Index(offset.const, moving), tuple(fixed))

@@ -1,0 +1,245 @@
+"""Where the buffers of a function lie: its arguments in memory of the caller, others in a workspace, on the stack, or in registers.
+
+A buffer holds only what is alive at once: what the loops inside of the innermost loop around all of its uses touch.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from math import prod
+from typing import TYPE_CHECKING
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.emission.index import Index, Var, strides_of, weighted
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, folded, substitute, variables
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.views import Block, Guard, Loop
+from relayc.symbolic import Size, proves
+
+if TYPE_CHECKING:
+    from relayc.pipelines.tir.lower.intrinsics import Tensorized
+
+MOST_REGISTERS = 1 << 10
+"""Elements of a buffer beyond which it is not kept in registers, whatever its scope says, in vectors of 16."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A block that is emitted.
+
+    Attributes:
+      loops: around it, those around the blocks that it stands in among them.
+      points: of its iterators, over these loops.
+      accesses: what it loads and stores.
+      guards: where it ends, over the loops.
+      is_start: whether only its init is emitted.
+      tensor: what is emitted instead of its body: a tensor intrinsic.
+    """
+
+    block: Block
+    loops: tuple[Loop, ...]
+    points: tuple[Index, ...]
+    accesses: tuple[Access, ...]
+    guards: tuple[Guard, ...] = ()
+    is_start: bool = False
+    tensor: "Tensorized | None" = None
+
+    @cached_property
+    def has_init(self) -> bool:
+        """Whether its init is to be emitted with it."""
+        return self.block.has_init and self.tensor is None
+
+    @cached_property
+    def loop_of(self) -> dict[Var, Loop]:
+        """The loop of each variable."""
+        return {loop.var: loop for loop in self.loops}
+
+    @cached_property
+    def is_mixed(self) -> bool:
+        """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+        return not self._variables(self.block.reduction).isdisjoint(self._variables(self.block.parallel))
+
+    @cached_property
+    def reduction_loops(self) -> tuple[str, ...]:
+        """Names of the loops that the reduction runs along, and nothing else of it, outermost first."""
+        found = set() if self.is_mixed else self._variables(self.block.reduction)
+        return tuple(loop.name for loop in self.loops if loop.var in found)
+
+    @cached_property
+    def carried_along(self) -> set[Var]:
+        """Variables of the loops that steps follow each other along: those of its reduction and of iterators in an order."""
+        return self._variables([i for i in range(len(self.points)) if i not in self.block.parallel])
+
+    def _variables(self, iterators: Sequence[int]) -> set[Var]:
+        return set[Var]().union(*(variables(self.points[i]) for i in iterators))
+
+    @cached_property
+    def point(self) -> dict[Var, Index]:
+        """The iterators over the loops."""
+        return dict(zip(self.block.vars, self.points, strict=True))
+
+    @cached_property
+    def _indices(self) -> dict[int, tuple[Access, list[Index]]]:
+        return {}
+
+    def indices(self, access: Access) -> list[Index]:
+        """The indices of one of its accesses over the loops."""
+        found = self._indices.get(id(access))
+        if found is None:
+            found = self._indices[id(access)] = access, [substitute(i, self.point) for i in access.indices]
+        return found[1]
+
+
+@dataclass(frozen=True)
+class KeptRegion:
+    """What of a buffer is kept.
+
+    Attributes:
+      around: names of the loops around all uses, outermost first.
+      lows: index of the first element kept in each dimension, over these loops.
+      extents: how many are.
+      in_registers: whether every index is a number once what is unrolled and vectorized has its values.
+    """
+
+    around: tuple[str, ...]
+    lows: tuple[Index, ...]
+    extents: tuple[Size, ...]
+    in_registers: bool
+
+    @property
+    def size(self) -> Size:
+        return prod(self.extents)
+
+
+def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], together: Collection[str] = ()) -> KeptRegion:
+    """What of a buffer that is no argument is to be kept.
+
+    Args:
+      together: loops whose iterations have one buffer: threads that share it.
+    """
+    own = [(use, [a for a in use.accesses if a.buffer == buffer]) for use in uses]
+    own = [(use, accesses) for use, accesses in own if accesses]
+    # The iterations of a vectorized loop run together, and what a block goes on from is that of the iteration before.
+    going_on = [use.carried_along if _goes_on(accesses) else set[Var]() for use, accesses in own]
+    paths = [
+        [loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED and loop.var not in along, use.loops)]  # noqa: B023
+        for (use, _), along in zip(own, going_on, strict=True)
+    ]
+    around = _common([[name for name in path if name not in together] for path in paths])
+    lows: list[Index] = []
+    extents: list[Size] = []
+    indices = [(use, use.indices(access)) for use, accesses in own for access in accesses]
+    outside: dict[int, set[Var]] = {id(use): {loop.var for loop in use.loops if loop.name in around} for use, _ in own}
+    for dimension, extent in enumerate(shape):
+        outers, ends = [], []
+        for use, at in indices:
+            outer, (low, high) = outer_and_bounds(at[dimension], outside[id(use)])
+            outers.append(outer)
+            ends.append((low, high))
+        first, last = _smallest([e[0] for e in ends]), _largest([e[1] for e in ends])
+        kept = extent if first is None or last is None else last - first + 1
+        whole = proves(lambda: kept >= extent) and not proves(lambda: kept <= 1)  # noqa: B023
+        if first is None or any(not equal(outers[0], o) for o in outers) or whole:
+            lows.append(Index())
+            extents.append(extent)
+        else:
+            lows.append(outers[0] + first)
+            extents.append(kept)
+    local = [(use, [i - low for i, low in zip(at, lows, strict=True)]) for use, at in indices]
+    most = 16 * MOST_REGISTERS
+    in_registers = all(_is_fixed(use, i) for use, at in local for i in at) and proves(lambda: prod(extents) <= most)
+    if in_registers:
+        strides = strides_of(extents)
+        in_registers = all(_is_along_lanes(use, folded(weighted(at, strides))) for use, at in local)
+    return KeptRegion(tuple(around), tuple(lows), tuple(extents), in_registers)
+
+
+def _goes_on(accesses: Sequence[Access]) -> bool:
+    """Whether a block goes on from what it stored to a buffer before."""
+    return any(a.is_store for a in accesses) and any(not a.is_store for a in accesses)
+
+
+def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.Value]) -> ir.Value | None:
+    """A result in whose memory a buffer may lie: of its type and shape, written by the block that uses the buffer last, at each point the
+    element at the indices at which that loads the buffer, and by no other."""
+    own = [use for use in uses if any(a.buffer == buffer for a in use.accesses)]
+    last = own[-1]
+    if last.has_init or last.tensor is not None or any(a.is_store and a.buffer == buffer for a in last.accesses):
+        return None
+    stores = [a for a in last.accesses if a.is_store]
+    if len(stores) != 1 or stores[0].buffer not in results or stores[0].buffer.type != buffer.type:
+        return None
+    result, at = stores[0].buffer, last.indices(stores[0])
+    if any(a.buffer == result and a is not stores[0] for use in uses for a in use.accesses):
+        return None
+    loads = [last.indices(a) for a in last.accesses if a.buffer == buffer]
+    if any(not equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True)):
+        return None
+    # What is written in an iteration of the loops around all uses becomes the result in the same iteration.
+    around = set(_common([[loop.name for loop in use.loops] for use in own]))
+    kept = {
+        _part(use, index, around) for use in own for a in use.accesses if a.buffer == buffer and a.is_store for index in [use.indices(a)]
+    }
+    return result if kept == {_part(last, at, around)} and None not in kept else None
+
+
+def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:
+    """Which elements a block accesses in an iteration of loops around; None where that is no box."""
+    outside: set[Var] = {loop.var for loop in use.loops if loop.name in around}
+    found = []
+    for index in indices:
+        outer, bounds = outer_and_bounds(index, outside)
+        if any(isinstance(v, (Divided, Extremal)) and not variables(Index.of(v)) <= outside for v in index.terms):
+            return None
+        found.append((outer.key, bounds))
+    return tuple(found)
+
+
+def _common(paths: Sequence[Sequence[str]]) -> list[str]:
+    """What several lists begin with."""
+    found: list[str] = []
+    for names in zip(*paths, strict=False):
+        if len(set(names)) > 1:
+            break
+        found.append(names[0])
+    return found
+
+
+def outer_and_bounds(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size, Size]]:
+    """An index as the part over variables outside, and the bounds of the rest."""
+    inner: dict[Var, Size] = {}
+    outer: dict[Var, Size] = {}
+    for var, factor in index.terms.items():
+        is_outside = variables(Index.of(var)) <= outside if isinstance(var, (Divided, Extremal)) else var in outside
+        (outer if is_outside else inner)[var] = factor
+    return Index(0, outer), Index(index.const, inner).bounds()
+
+
+def _smallest(sizes: Sequence[Size]) -> Size | None:
+    for one in sizes:
+        if all(proves(lambda: one <= other) for other in sizes):  # noqa: B023
+            return one
+    return None
+
+
+def _largest(sizes: Sequence[Size]) -> Size | None:
+    for one in sizes:
+        if all(proves(lambda: one >= other) for other in sizes):  # noqa: B023
+            return one
+    return None
+
+
+def _is_along_lanes(use: Use, offset: Index) -> bool:
+    """Whether the elements at a flat offset are equally far apart in a vector."""
+    inside = set[Var]().union(*(variables(Index.of(v)) for v in offset.terms if v not in use.loop_of))
+    return not any(use.loop_of[v].kind == Kind.VECTORIZED for v in inside)
+
+
+def _is_fixed(use: Use, index: Index) -> bool:
+    """Whether an index is a number where loops that are unrolled and vectorized have their values."""
+    if not index.terms:
+        return True
+    loops = [use.loop_of.get(v) for v in variables(index)]
+    return all(loop is not None and loop.kind in (Kind.UNROLLED, Kind.VECTORIZED) for loop in loops)

@@ -1,0 +1,35 @@
+"""annotate and unannotate: hints by name on loops and blocks, which lowerings read."""
+
+from typing import Any
+
+from relayc.pipelines.tir.primitives.registry import find_block, find_loop, loop_primitive
+from relayc.pipelines.tir.tree.arguments import encode
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
+
+
+@loop_primitive
+def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: str | None = None) -> None:
+    """Gives a loop or a block a hint, in place of the one of this name that it has."""
+    found = _found(nest, loop, block)
+    try:
+        attribute = encode(value)
+    except TypeError as error:
+        raise ScheduleError(f"value of {key}: {error}") from None
+    found.set_annotations({**found.annotations, key: attribute})
+
+
+@loop_primitive
+def unannotate(nest: Nest, key: str, loop: str | None = None, block: str | None = None) -> None:
+    """Takes a hint from a loop or a block."""
+    found = _found(nest, loop, block)
+    known = found.annotations
+    if key not in known:
+        raise ScheduleError(f"expected one of its annotations, {', '.join(known) or 'none'}, found {key!r}")
+    found.set_annotations({k: v for k, v in known.items() if k != key})
+
+
+def _found(nest: Nest, loop: str | None, block: str | None) -> Loop | Block:
+    if (loop is None) == (block is None):
+        raise ScheduleError(f"expected a loop or a block, found {loop} and {block}")
+    return find_loop(nest, loop) if loop is not None else find_block(nest, str(block))

@@ -1,0 +1,66 @@
+"""cache_read: what blocks read of a buffer is copied into another one first."""
+
+from collections.abc import Sequence
+
+from relayc.pipelines.tir.analysis.regions import Span, clip, region_of_blocks, still_in
+from relayc.pipelines.tir.editing import bodies, copies, moving
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import ScheduleError, enclosing_block
+
+
+@primitive
+def cache_read(
+    nest: Nest, block: str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[str] | None = None
+) -> list[str]:
+    """Copies a buffer that a block reads into a new one, called BUFFER_SCOPE, which all its readers read in its place.
+
+    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around one that writes the
+    buffer and around its readers, in the innermost such loop, of what is read there.
+
+    Args:
+      consumer_blocks: the readers that read the copy.
+    """
+    moving.check_scope(storage_scope)
+    reader = find_block(nest, block)
+    buffer = bodies.find_buffer(nest, reader, "read", read_buffer_index)
+    beside = moving.blocks_beside(nest, reader)
+    readers = moving.readers_of(beside, buffer)
+    if consumer_blocks is not None:
+        unknown = [name for name in consumer_blocks if name not in {b.name for b in readers}]
+        if unknown:
+            raise ScheduleError(
+                f"consumer_blocks: expected readers of {nest.buffer_name(buffer)}, out of {moving.names_of(readers)}, found {unknown[0]!r}"
+            )
+        readers = [b for b in readers if b.name in consumer_blocks]
+    writers = moving.writers_of(beside, buffer)
+    loop = copies.loop_between(nest, writers, readers)
+    scope = enclosing_block(reader.operation)
+    still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
+    region = region_of_blocks(nest, buffer, readers, still, writes=False)
+    assert region is not None  # they read it
+    shape = nest.shape(buffer)
+    before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
+    inside = [b for b in writers if moving.contains(before, b.operation)]
+    if inside:
+        raise ScheduleError(
+            f"buffer {nest.buffer_name(buffer)}: expected readers that stand all behind {moving.names_of(inside)} in the same loops, or "
+            f"all behind its loops, found {moving.names_of(readers)} (consumer_blocks says which)"
+        )
+    order = list(nest.blocks())
+    places = [order.index(b.name) for b in readers]
+    between = [b for b in writers if min(places) < order.index(b.name) < max(places)]
+    if between:
+        raise ScheduleError(
+            f"buffer {nest.buffer_name(buffer)}: expected readers between which nothing writes it, found {moving.names_of(readers)} "
+            f"before and behind {moving.names_of(between)} (consumer_blocks says which)"
+        )
+    label = f"{nest.buffer_name(buffer)}_{storage_scope}"
+    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if not a.is_store and copies.outermost(nest, b, readers) is not None]
+    with nest.editing(bodies={b.name for b, _ in found}):
+        made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, before)
+        for _, access in found:
+            bodies.set_buffer(access, made)
+        domain: list[Span] = [clip(s, d) for s, d in zip(region, shape, strict=True)]
+        name = copies.add_copy(nest, label, (buffer, None), (made, None), domain, shape, moving.ahead_of(before))
+    return [name]

@@ -1,0 +1,42 @@
+"""cache_write: a block writes another buffer, from which its result is copied."""
+
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.analysis.regions import Span, region_of_blocks, still_in
+from relayc.pipelines.tir.editing import bodies, copies, moving
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import ScheduleError, enclosing_block
+
+
+@primitive
+def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_scope: str) -> list[str]:
+    """Lets a block write a new buffer, called BUFFER_SCOPE, and copies that into the old one in a block of that name.
+
+    The copy stands behind the block: at the top level, or where a loop is around the block and a reader of the buffer, in the innermost
+    such loop, of what is written there.
+    """
+    moving.check_scope(storage_scope)
+    writer = find_block(nest, block)
+    buffer = bodies.find_buffer(nest, writer, "write", write_buffer_index)
+    moving.check_alone(nest, writer, buffer)
+    beside = moving.blocks_beside(nest, writer)
+    loop = copies.loop_between(nest, moving.readers_of(beside, buffer), [writer])
+    scope = enclosing_block(writer.operation)
+    still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
+    region = region_of_blocks(nest, buffer, [writer], still, reads=False)
+    assert region is not None  # it writes it
+    label, shape = f"{nest.buffer_name(buffer)}_{storage_scope}", nest.shape(buffer)
+    if loop is not None and not all(s.exact for s in region):
+        raise ScheduleError(
+            f"block {block}: expected that an iteration of loop {loop.name} writes a box of {nest.buffer_name(buffer)}, "
+            "found elements with gaps"
+        )
+    domain = region if loop is not None or scope is not None else [Span(Index(), d) for d in shape]
+    member = copies.member_with(nest, scope or nest.function.operation, loop, writer)
+    found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if copies.outermost(nest, b, [writer]) is not None]
+    with nest.editing(bodies={b.name for b, _ in found}):
+        made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, member)
+        for _, access in found:
+            bodies.set_buffer(access, made)
+        name = copies.add_copy(nest, label, (made, None), (buffer, None), domain, shape, moving.behind(member))
+    return [name]

@@ -1,0 +1,102 @@
+"""decompose_reduction: the start of a reduction becomes a block of its own."""
+
+from collections.abc import Mapping
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import REDUCTION, make_block
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
+from relayc.pipelines.tir.analysis.elements import check_elements
+from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
+from relayc.pipelines.tir.tree.indices import Writer, substitute
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Guard, ScheduleError, body_point, holds
+
+
+@primitive
+def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
+    """Moves the init of a block into a block NAME_init, right before a loop around it.
+
+    It gets loops of its own, NAME_init, for those at and inside of `loop` that elements depend on. The block goes on under its name.
+    """
+    found, top = find_block(nest, block), find_loop(nest, loop)
+    described = dependence(nest, found)
+    if found.init is None:
+        raise ScheduleError(f"expected a reduction that has not been decomposed, found {found} without an init")
+    depth = next((i for i, around in enumerate(described.loops) if around.name == loop), None)
+    if depth is None:
+        raise ScheduleError(f"expected one of the loops around {found}, {', '.join(a.name for a in described.loops)}, found {loop}")
+    check_elements(found)
+    check_once(described, described.loops[depth:])
+    _check(nest, described, depth)
+    kept = [a for a in described.loops[depth:] if described.kinds(a) - {REDUCTION}]
+    points, guards = found.points(described.loops), found.guards(described.loops)
+    name, loop_names = nest.free_block(f"{block}_init"), [(f"{a.name}_init", a.extent) for a in kept]
+    with nest.editing(bodies=[block]):
+        place = ir.InsertionPoint(top.operation)
+        with place, found.operation.location:
+            made = nest.make_loops(loop_names)
+        # Along the other loops the init happens at their start.
+        point: dict[Var, Index] = {a.var: Index() for a in described.loops[depth:]}
+        point |= {a.var: Index.of(b.var) for a, b in zip(kept, made, strict=True)}
+        with body_point(made[-1]) if made else place, found.operation.location:
+            _make_init(found, name, points, guards, point)
+    return [name]
+
+
+def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard], point: Mapping[Var, Index]) -> None:
+    parallel = [i for i, kind in enumerate(block.iterators) if kind != REDUCTION]
+    left = [g for g in (Guard(substitute(g.index, point), g.limit) for g in guards) if not holds(g)]
+    written = Writer()
+    values = [written(substitute(points[i], point)) for i in parallel]
+    pairs = [(written(g.index), emit.index_constant(g.limit)) for g in left]
+    made = make_block(name, [block.iterators[i] for i in parallel], [block.extents[i] for i in parallel], values, pairs)
+    init = block.init
+    assert init is not None  # it has been checked
+    target = made.regions[1].blocks[0]
+    for position, i in enumerate(parallel):
+        init.arguments[i].replace_all_uses_with(target.arguments[position])
+    for view in list(init.operations):
+        target.append(view.operation)
+    _remove(init)
+
+
+def _remove(block: ir.Block) -> None:
+    """Erases a block that holds nothing: it goes with an operation."""
+    with ir.InsertionPoint(block.owner), ir.Location.unknown():
+        gone = ir.Operation.create("tir.block", regions=1)
+    block.append_to(gone.regions[0])
+    gone.erase()
+
+
+def _check(nest: Nest, described: Dependence, depth: int) -> None:
+    """That the init may happen before the loop at this depth, for all that it starts there."""
+    block, loops = described.block, described.loops
+    for around in loops[:depth]:
+        if described.has(REDUCTION, around):
+            raise ScheduleError(
+                f"expected a loop around all steps, found {loops[depth].name} inside of {around.name}, along which they run"
+            )
+    for inside in loops[depth:]:
+        kinds = described.kinds(inside)
+        if REDUCTION in kinds and len(kinds) > 1:
+            raise ScheduleError(f"expected loops of elements or of steps, found {inside.name}, which is both")
+        if not kinds and inside.extent != 1:
+            raise ScheduleError(f"expected each loop to move {block}, found {inside.name}, which repeats it")
+    if block.init is not None and (missing := [i for i in block.reduction if _is_used(block.init.arguments[i])]):
+        raise ScheduleError(f"expected an init that is the same at all steps, found one that depends on iterator {missing[0]}")
+    reads = {a.buffer for a in block.accesses() if a.is_init and not a.is_store}
+    for other in nest.blocks_in(loops[depth].operation):
+        if other.name != block.name and (shared := reads & set(other.outputs())):
+            where = nest.buffer_name(next(iter(shared)))
+            raise ScheduleError(f"expected an init that {loops[depth].name} changes nothing of, found one of {where}, which {other} writes")
+    for other in nest.blocks_in(loops[depth].operation):
+        if other.name == block.name:
+            break
+        if set(block.outputs()) & {*other.inputs(), *other.outputs()}:
+            raise ScheduleError(f"expected {block} to be the first that uses what it writes in {loops[depth].name}, found {other}")
+
+
+def _is_used(value: ir.Value) -> bool:
+    return next(iter(value.uses), None) is not None

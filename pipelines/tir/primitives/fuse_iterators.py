@@ -1,0 +1,74 @@
+"""fuse_iterators: several iterators of a block become one, and stand in another order."""
+
+from collections.abc import Sequence
+from math import prod
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import make_block
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
+from relayc.pipelines.tir.editing.bodies import check_changeable, check_plain
+from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.tree.indices import Writer, divide
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar, operations_in
+from relayc.symbolic import Size
+
+
+@loop_primitive
+def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> list[str]:
+    """Gives a block one iterator for each group of those that it has, told by position, the outermost of a group first.
+
+    A group may be empty: an iterator of one value. The loops around are one for each group, named after those of its iterators.
+    """
+    found = find_block(nest, block)
+    check_plain(found)
+    check_changeable([found])
+    loops = loops_of_iterators(nest, found)
+    if sorted(i for group in groups for i in group) != list(range(len(found.iterators))):
+        raise ScheduleError(f"groups: expected each of the {len(found.iterators)} iterators of {found} once, found {list(groups)}")
+    kinds = [_kind(found, group) for group in groups]
+    extents: list[Size] = [prod(found.extents[i] for i in group) for group in groups]
+    names = [_name([loop.name for i in group if (loop := loops[i]) is not None]) for group in groups]
+    with nest.editing(bodies=[block]), found.operation.location:
+        with ir.InsertionPoint(found.operation):
+            new = make_block(block, kinds, extents, [])
+        for source, target in zip(found.operation.regions, new.regions, strict=True):
+            for region in source.blocks:
+                empty = target.blocks[0] if len(target.blocks) else target.blocks.append(*[ir.IndexType.get()] * len(groups))
+                _move(region, empty, groups, found.extents, extents)
+        made = nest.rebuilt(found, new, list(zip(names, extents, strict=True)), kinds, extents)
+        found.operation.erase()
+    if found.scope is not None:
+        nest.write()
+    return [loop.name for loop in made]
+
+
+def _name(loops: Sequence[str]) -> str:
+    """What a loop in place of some is called."""
+    return "_".join([*loops, "fused"]) if len(loops) > 1 else loops[0] if loops else "unit"
+
+
+def _kind(block: Block, group: Sequence[int]) -> str:
+    kinds = {block.iterators[i] for i in group} or {"parallel"}
+    if len(kinds) > 1:
+        raise ScheduleError(f"groups: expected iterators of one kind in each, found {', '.join(sorted(kinds))} of {block} in {list(group)}")
+    return kinds.pop()
+
+
+def _move(source: ir.Block, target: ir.Block, groups: Sequence[Sequence[int]], old: Sequence[Size], new: Sequence[Size]) -> None:
+    """Moves what a region holds into an empty one, over the new iterators."""
+    found: dict[int, Index] = {}
+    for group, argument, extent in zip(groups, target.arguments, new, strict=True):
+        rest = Index.of(ValueVar(argument, extent, "v"))
+        for i in list(group)[:0:-1]:
+            rest, found[i] = divide(rest, old[i])
+        found |= {i: rest for i in group[:1]}
+    with ir.InsertionPoint(target):
+        written = Writer()
+        for i, argument in enumerate(source.arguments):
+            if next(iter(argument.uses), None) is not None:
+                argument.replace_all_uses_with(written(found[i]) if not found[i].is_constant else emit.index_constant(found[i].const))
+    for op in operations_in(source):
+        target.append(op)

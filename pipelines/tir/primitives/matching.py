@@ -1,0 +1,397 @@
+"""Whether a block in loops computes what a tensor intrinsic says, and which part of which buffer each of its tensors is then."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
+from relayc.pipelines.tir.tree.indices import Reader, equal, substitute, variables
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, holds
+from relayc.symbolic import Size, name_of, proves, symbols_of
+from relayc.symbolic import substitute as substitute_sizes
+
+COMMUTATIVE = frozenset(
+    [f"arith.{name}" for name in ("addf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf")]
+    + [f"arith.{name}" for name in ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")]
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The part of a buffer that a tensor of an intrinsic's description is.
+
+    Attributes:
+      name: of the tensor in the description.
+      buffer: the memref in which it lies.
+      shape: of the tensor, with the sizes of this use.
+      low: indices in the buffer of its first element.
+      steps: for each dimension of the tensor, by how much each index in the buffer grows from one element to the next.
+      is_output: whether the description computes it.
+      loops: the same for each loop of the description, by its name.
+    """
+
+    name: str
+    buffer: ir.Value
+    shape: tuple[Size, ...]
+    low: tuple[Index, ...]
+    steps: tuple[tuple[Size, ...], ...]
+    is_output: bool
+    loops: Mapping[str, tuple[Size, ...]]
+
+    def strides(self, strides: Sequence[Size]) -> tuple[Size, ...]:
+        """Strides of the tensor, in elements, of those of the buffer."""
+        return tuple(sum((a * b for a, b in zip(steps, strides, strict=True)), start=0) for steps in self.steps)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Where a tile may end early: `outer` plus `inner` is below a limit.
+
+    Attributes:
+      outer: over what is around the tile; inner: over the loops of the tile.
+    """
+
+    outer: Index
+    inner: Index
+    limit: Size
+
+
+@dataclass(frozen=True)
+class Match:
+    """How a block computes what an intrinsic says.
+
+    Attributes:
+      operands: one for each tensor of the description, in order.
+      sizes: of its symbols.
+      accumulates: whether the block adds to what its outputs hold, as the description, a reduction, does after its start.
+      extents: of the loops of the description, by name.
+      counts: how much there is at most of what may be partial, by the names that the intrinsic has for it.
+      partial: where tiles may end early, by these names.
+    """
+
+    operands: tuple[Binding, ...]
+    sizes: Mapping[str, Size]
+    accumulates: bool
+    extents: Mapping[str, Size]
+    counts: Mapping[str, Size]
+    partial: Mapping[str, Partial]
+
+
+class Mismatch(Exception):
+    """Where a block and a description differ."""
+
+
+def match_block(nest: Nest, block: Block, intrin: TensorIntrin) -> Match:
+    """How the block that a block holds in loops (see blockize) computes what an intrinsic says, over the iterators of the outer one.
+
+    Raises ScheduleError, which says where they differ.
+    """
+    from relayc.pipelines.tir.primitives.blockize import nest_in
+
+    inner, loops = nest_in(nest, block)
+    return match(nest, inner, loops, [], intrin)
+
+
+def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], intrin: TensorIntrin) -> Match:
+    """How a block in loops computes what an intrinsic says.
+
+    Args:
+      loops: those around the block that are the tile, the outermost first.
+      around: the loops around these.
+
+    Raises ScheduleError, which says where they differ.
+    """
+    description = intrin.description(nest.function.context)
+    try:
+        return _Matcher(nest, block, loops, around, description.nest, intrin).run()
+    except Mismatch as error:
+        raise ScheduleError(f"block {block.name}: expected what tensor intrinsic {intrin.name} computes: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Where a tensor of the description lies."""
+
+    buffer: ir.Value
+    low: tuple[Index, ...]
+    steps: tuple[tuple[Size, ...], ...]
+    loops: Mapping[str, tuple[Size, ...]]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.buffer, tuple(i.key for i in self.low), self.steps
+
+
+_Bindings = dict[str, _Bound]
+
+
+class _Matcher:
+    def __init__(self, nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], wanted: Nest, intrin: TensorIntrin) -> None:
+        self.nest, self.block, self.loops, self.around, self.wanted, self.intrin = nest, block, loops, around, wanted, intrin
+        (self.wanted_block,) = wanted.outer_blocks()
+        self.sizes: dict[str, Size] = {}
+        self.partial: dict[str, Partial] = {}
+        self.shorter: dict[str, Size] = {}
+        """Extents of loops that have fewer iterations than those of the description, by the names of these."""
+        self.tile: dict[Var, Var] = {}
+        """The iterator of the description that a loop is."""
+
+    def run(self) -> Match:
+        wanted = self.wanted_block
+        self._pair_loops()
+        self._read_guards()
+        every = [*self.around, *self.loops]
+        self.point: dict[Var, Index] = dict(zip(self.block.vars, self.block.points(every), strict=True))
+        self._check_kinds()
+        bound: _Bindings = {}
+        starts = self.block.init is not None
+        if starts and wanted.init is None:
+            raise Mismatch("expected no reduction, found one")
+        if starts:
+            bound = self._bodies(is_init=True, bound=bound)
+        bound = self._bodies(is_init=False, bound=bound)
+        outputs = [wanted_name for wanted_name, value in self.wanted.buffers().items() if self.wanted.is_output(value)]
+        operands = []
+        for name, value in self.wanted.buffers().items():
+            if name not in bound:
+                raise Mismatch(f"expected that {name} is used, found that it is not")
+            found = bound[name]
+            shape = tuple(self._size(d) for d in self.wanted.shape(value))
+            operands.append(Binding(name, found.buffer, shape, found.low, found.steps, name in outputs, found.loops))
+        self._check_outputs(operands)
+        splits = any(self._goes_on(i) for i in self.block.reduction)
+        accumulates = wanted.init is not None and (splits or not starts)
+        return Match(tuple(operands), dict(self.sizes), accumulates, self._extents(), self._counts(), self.partial)
+
+    # ---- loops
+
+    def _pair_loops(self) -> None:
+        """Loops and iterators one by one, in their order; those of one value may be missing on either side."""
+        wanted = self._wanted_order()
+        loops = list(self.loops)
+        if len(loops) != len(wanted):
+            loops = [loop for loop in loops if loop.extent != 1]
+            wanted = [v for v in wanted if v.extent != 1]
+        if len(loops) != len(wanted):
+            expected = ", ".join(f"{v.name} of {v.extent}" for v in wanted)
+            found = ", ".join(f"{loop.name} of {loop.extent}" for loop in loops) or "none"
+            raise Mismatch(f"expected {len(wanted)} loops ({expected}), found {found}")
+        for var, loop in zip(wanted, loops, strict=True):
+            name = name_of(var.extent)
+            if name is not None and name not in self.sizes:
+                self.sizes[name] = loop.extent
+            self.tile[loop.var] = var
+        for var, loop in zip(wanted, loops, strict=True):
+            if self._size(var.extent) != loop.extent:
+                self._check_shorter(var, loop)
+                self.shorter[var.name] = loop.extent
+
+    def _check_shorter(self, var: Var, loop: Loop) -> None:
+        """Whether a loop may have fewer iterations than the description says."""
+        forms = self.intrin.partial.values()
+        outermost = any(var.name in form and form[var.name] == max(form.values()) for form in forms)
+        if not outermost or not proves(lambda: loop.extent <= var.extent):
+            raise Mismatch(f"loop {loop.name}: expected an extent of {self._size(var.extent)}, found {loop.extent}")
+
+    def _wanted_order(self) -> list[Var]:
+        """The iterators of the description in the order of its loops."""
+        loops = self.wanted.loops_around(self.wanted_block.operation)
+        points = self.wanted_block.points(loops)
+        found: list[Var] = []
+        for loop in loops:
+            var = next((v for v, p in zip(self.wanted_block.vars, points, strict=True) if equal(p, Index.of(loop.var))), None)
+            if var is None:
+                raise Mismatch(f"expected a description with an iterator for each loop, found none of {loop.name}")
+            var.name = loop.name
+            found.append(var)
+        return found
+
+    def _size(self, size: Size) -> Size:
+        """A size of the description with what its symbols are."""
+        if isinstance(size, int):
+            return size
+        unknown = [s for s in symbols_of(size) if s not in self.sizes]
+        if unknown:
+            raise Mismatch(f"expected the extent of a loop that is {unknown[0]}, found none")
+        return substitute_sizes(size, self.sizes)
+
+    def _extents(self) -> dict[str, Size]:
+        """Of the loops of the description."""
+        return {v.name: self._size(v.extent) for v in self.wanted_block.vars}
+
+    def _counts(self) -> dict[str, Size]:
+        """How much there is at most of what may be partial."""
+        extents = {**self._extents(), **self.shorter}
+        return {name: sum((c * (extents[loop] - 1) for loop, c in form.items()), start=1) for name, form in self.intrin.partial.items()}
+
+    def _read_guards(self) -> None:
+        """Where tiles end early: only in what the intrinsic takes less of."""
+        for guard in self.block.guards([*self.around, *self.loops]):
+            inside = {v for v in variables(guard.index) if v in self.tile or v in {loop.var for loop in self.loops if loop.extent != 1}}
+            if not inside or holds(guard):
+                continue
+            inner = Index(0, {v: c for v, c in guard.index.terms.items() if v in inside})
+            name = self._partial_name(inner)
+            if name is None or name in self.partial or variables(guard.index - inner) & inside:
+                raise Mismatch(
+                    f"expected a tile that is always full, found one that ends at {guard.limit}: "
+                    "split by what divides the extent, or peel the rest"
+                )
+            self.partial[name] = Partial(guard.index - inner, inner, guard.limit)
+
+    def _partial_name(self, inner: Index) -> str | None:
+        """What of the intrinsic a guard over loops of the tile ends; None where it must be full."""
+        found = {self.tile[v].name: c for v, c in inner.terms.items() if v in self.tile}
+        paired = {v.name for v in self.tile.values()}
+        for name, form in self.intrin.partial.items():
+            if len(found) == len(inner.terms) and found == {loop: c for loop, c in form.items() if loop in paired}:
+                return name
+        return None
+
+    def _check_kinds(self) -> None:
+        """Whether the loops are parallel or of a reduction as the description says."""
+        kinds: dict[Var, str] = dict(zip(self.wanted_block.vars, self.wanted_block.iterators, strict=True))
+        for var, kind in zip(self.block.vars, self.block.iterators, strict=True):
+            for of in variables(self.point[var]):
+                if of in self.tile and kinds[self.tile[of]] != kind:
+                    raise Mismatch(f"loop {of.name}: expected a {kinds[self.tile[of]]} one, found that it is {kind}")
+
+    def _goes_on(self, position: int) -> bool:
+        """Whether a reduction goes on outside of the tile."""
+        return bool(variables(self.point[self.block.vars[position]]) - set(self.tile) - {loop.var for loop in self.loops})
+
+    def _check_outputs(self, operands: Sequence[Binding]) -> None:
+        written = [o for o in operands if o.is_output]
+        for output in written:
+            for other in operands:
+                if other is not output and other.buffer == output.buffer:
+                    raise Mismatch(f"expected {output.name} and {other.name} in different buffers, found one for both")
+
+    # ---- accesses
+
+    def _local(self, access: Access) -> list[tuple[dict[Var, Size], Index]]:
+        """The indices of an access of the block: how much each iterator of the description adds, and the rest."""
+        found = []
+        for index in access.indices:
+            full = substitute(index, self.point)
+            inner = {v: c for v, c in full.terms.items() if v in self.tile}
+            rest = Index(full.const, {v: c for v, c in full.terms.items() if v not in self.tile})
+            if variables(rest) & {loop.var for loop in self.loops if loop.extent != 1}:
+                raise Mismatch(f"expected linear indices of {self.nest.buffer_name(access.buffer)}, found {full}")
+            found.append(({self.tile[v]: c for v, c in inner.items()}, rest))
+        return found
+
+    def _bind(self, wanted: Access, found: Access, bound: _Bindings) -> _Bindings:
+        """Where the tensor of an access of the description lies, if that of the block is the same."""
+        name, label = self.wanted.buffer_name(wanted.buffer), self.nest.buffer_name(found.buffer)
+        if str(wanted.buffer.type.element_type) != str(found.buffer.type.element_type):
+            raise Mismatch(f"{name}: expected {wanted.buffer.type.element_type}, found {found.buffer.type.element_type} of {label}")
+        local = self._local(found)
+        columns: dict[Var, tuple[Size, ...]] = {v: tuple(terms.get(v, 0) for terms, _ in local) for v in self.wanted_block.vars}
+        shape = self.wanted.shape(wanted.buffer)
+        rank = len(local)
+        steps: list[tuple[Size, ...]] = []
+        for dim, index in enumerate(wanted.indices):
+            others = {v for i, other in enumerate(wanted.indices) if i != dim for v in other.terms}
+            alone = next((v for v, c in index.terms.items() if c == 1 and v not in others), None)
+            if alone is None and index.terms:
+                raise Mismatch(f"{name}: expected a description with an iterator of its own for dimension {dim}, found {index}")
+            steps.append(columns[alone] if alone is not None else (0,) * rank)
+        for var in self.wanted_block.vars:
+            total = [sum((i.terms.get(var, 0) * s[t] for i, s in zip(wanted.indices, steps, strict=True)), start=0) for t in range(rank)]
+            if tuple(total) != columns[var]:
+                raise Mismatch(
+                    f"{name}: expected indices {list(wanted.indices)}, found {label}{[substitute(i, self.point) for i in found.indices]}"
+                )
+        moves = shape[-1] != 1 and bool(wanted.indices[-1].terms) if steps else False
+        apart = name in self.intrin.strided or name in self.intrin.fragments
+        if moves and not apart and steps[-1] != (*(0,) * (rank - 1), 1):
+            raise Mismatch(
+                f"{name}: expected that its last dimension is contiguous in {label}, found steps {list(steps[-1])} of its indices"
+            )
+        low = [rest for _, rest in local]
+        for index, step in zip(wanted.indices, steps, strict=True):
+            low = [i - self._size(index.const) * s for i, s in zip(low, step, strict=True)]
+        made = _Bound(found.buffer, tuple(low), tuple(steps), {v.name: steps for v, steps in columns.items()})
+        if name in bound and bound[name].key != made.key:
+            raise Mismatch(f"{name}: expected one place for all its uses, found {label}{list(low)} and {list(bound[name].low)}")
+        return {**bound, name: made}
+
+    # ---- bodies
+
+    def _bodies(self, is_init: bool, bound: _Bindings) -> _Bindings:
+        wanted = _Code(self.wanted_block, self.wanted, is_init)
+        found = _Code(self.block, self.nest, is_init)
+        if len(wanted.stores) != len(found.stores):
+            raise Mismatch(f"expected {len(wanted.stores)} stores, found {len(found.stores)}")
+        for a, b in zip(wanted.stores, found.stores, strict=True):
+            bound = self._bind(a, b, bound)
+            bound = self._value(a.operation.operands[0], b.operation.operands[0], wanted, found, bound)
+        return bound
+
+    def _value(self, a: ir.Value, b: ir.Value, wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
+        """Compares two expressions."""
+        if a.type != b.type:
+            raise Mismatch(f"expected a value of {a.type}, found one of {b.type}")
+        loads = wanted.loads.get(a), found.loads.get(b)
+        if loads[0] is not None and loads[1] is not None:
+            return self._bind(loads[0], loads[1], bound)
+        if isinstance(a.type, ir.IndexType):
+            return self._index(wanted.reader.read(a), found.reader.read(b), bound)
+        one, other = _operation(a), _operation(b)
+        if one is None or other is None or one.name != other.name or _details(one) != _details(other):
+            raise Mismatch(f"expected {_text(one)}, found {_text(other)}")
+        try:
+            return self._operands(list(one.operands), list(other.operands), wanted, found, bound)
+        except Mismatch:
+            if one.name not in COMMUTATIVE:
+                raise
+            swapped = list(other.operands)[::-1]
+            try:
+                return self._operands(list(one.operands), swapped, wanted, found, bound)
+            except Mismatch:
+                pass
+            raise
+
+    def _operands(self, a: Sequence[ir.Value], b: Sequence[ir.Value], wanted: "_Code", found: "_Code", bound: _Bindings) -> _Bindings:
+        for one, other in zip(a, b, strict=True):
+            bound = self._value(one, other, wanted, found, bound)
+        return bound
+
+    def _index(self, a: Index, b: Index, bound: _Bindings) -> _Bindings:
+        """Compares two indices that are numbers in the body."""
+        full = substitute(b, self.point)
+        names = {v: Index.of(self.tile[v]) for v in variables(full) if v in self.tile}
+        sized = Index(self._size(a.const), {v: self._size(c) for v, c in a.terms.items()})
+        if not equal(sized, substitute(full, names)):
+            raise Mismatch(f"expected the number {a}, found {full}")
+        return bound
+
+
+class _Code:
+    """The init or the body of a block: its loads by their values, its stores, and what reads its indices."""
+
+    def __init__(self, block: Block, nest: Nest, is_init: bool) -> None:
+        accesses = [a for a in block.accesses() if a.is_init == is_init]
+        self.stores = [a for a in accesses if a.is_store]
+        self.loads = {a.operation.results[0]: a for a in accesses if not a.is_store}
+        region = block.init if is_init and block.init is not None else block.body
+        self.reader = Reader({v: Index.of(p) for v, p in zip(region.arguments, block.vars, strict=True)}, nest.sizes)
+
+
+def _operation(value: ir.Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _details(op: ir.Operation) -> dict[str, str]:
+    """The attributes that say what an operation computes, rather than how exactly."""
+    return {name: str(value) for name, value in op.attributes.items() if name != "fastmath"}
+
+
+def _text(op: ir.Operation | None) -> str:
+    if op is None:
+        return "an iterator"
+    return str(op.attributes["value"]) if op.name == "arith.constant" else op.name

@@ -1,0 +1,132 @@
+"""pad_einsum: the extents of a sum of products become multiples of numbers, and its buffers padded copies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.pipelines.emission import emit
+from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
+from relayc.pipelines.tir.analysis.reducers import find_reducer
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.buffers import make_buffer
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, body_point
+from relayc.symbolic import Size, ceil_div
+
+
+@dataclass(frozen=True)
+class _Padded:
+    """A buffer that gets a padded copy: which iterator each of its dimensions is, its name, and that of the copy."""
+
+    buffer: ir.Value
+    iterators: Sequence[int]
+    name: str
+    is_written: bool
+
+
+@primitive
+def pad_einsum(nest: Nest, block: str, padding: Sequence[int]) -> list[str]:
+    """Rounds the extents of a block and its loops up to multiples of numbers, one for each iterator; gives the blocks that it makes.
+
+    What it reads is copied to BUFFER_pad, with zeros behind, and what it writes copied from BUFFER_pad, by blocks of these names.
+    """
+    found = find_block(nest, block)
+    loops = _checked(nest, found, padding)
+    extents = [ceil_div(e, p) * p for e, p in zip(found.extents, padding, strict=True)]
+    moved = {i for i, (new, old) in enumerate(zip(extents, found.extents, strict=True)) if new != old}
+    _check_sum(found, moved)
+    padded = _padded(nest, found, moved)
+    names = [nest.free_block(p.name) for p in padded]
+    with nest.editing(), found.operation.location:
+        with ir.InsertionPoint(nest.at_root()[0]):
+            copies = [make_buffer(p.name, [extents[i] for i in p.iterators], p.buffer.type.element_type) for p in padded]
+        for p, copy, name in zip(padded, copies, names, strict=True):
+            for access in found.accesses():
+                if access.buffer == p.buffer:
+                    access.operation.operands[int(access.is_store)] = copy
+            inner, outer = [found.extents[i] for i in p.iterators], [extents[i] for i in p.iterators]
+            axes = [loops[i].name for i in p.iterators]
+            if p.is_written:
+                with ir.InsertionPoint.after(loops[0].operation):
+                    _copy(nest, name, axes, inner, inner, copy, p.buffer)
+            else:
+                with ir.InsertionPoint(loops[0].operation):
+                    _copy(nest, name, axes, outer, inner, p.buffer, copy)
+        found.operation.attributes["extents"] = ir.ArrayAttr.get([size_attribute(e) for e in extents])
+        for loop, extent in zip(loops, extents, strict=True):
+            loop.operation.operands[1] = emit.index_constant(extent)
+    return names
+
+
+def _checked(nest: Nest, block: Block, padding: Sequence[int]) -> list[Loop]:
+    """The loops around a block, one for each iterator, in the order of the iterators."""
+    if len(padding) != len(block.iterators) or any(not isinstance(p, int) or p < 1 for p in padding):
+        raise ScheduleError(f"padding: expected {len(block.iterators)} numbers of 1 or more, one for each iterator, found {list(padding)}")
+    loops = [loop for loop in loops_of_iterators(nest, block) if loop is not None]
+    if not loops or len(loops) < len(block.iterators):
+        raise ScheduleError(f"expected a loop for each iterator of {block}, found others")
+    return loops
+
+
+def _check_sum(block: Block, moved: set[int]) -> None:
+    """That zeros add nothing, where a reduction gets more steps."""
+    if not moved & set(block.reduction):
+        return
+    for part in find_reducer(block).parts:
+        product = part.value.owner.operation.name if part.value is not None and not isinstance(part.value.owner, ir.Block) else "none"
+        is_sum = part.combiner in ("arith.addf", "arith.addi")
+        if not is_sum or (part.operation.name != "math.fma" and product not in ("arith.mulf", "arith.muli")):
+            raise ScheduleError(f"expected a sum of products, found {part.operation.name} of {product} in {block}")
+
+
+def _padded(nest: Nest, block: Block, moved: set[int]) -> list[_Padded]:
+    """The buffers whose extents are no multiples: those it reads, then those it writes."""
+    found: dict[ir.Value, _Padded] = {}
+    written = set(block.outputs())
+    init = block.init.arguments if block.init is not None else []
+    position_of = {**{a: i for i, a in enumerate(block.arguments)}, **{a: i for i, a in enumerate(init)}}
+    for access in block.accesses():
+        iterators = [_iterator(nest, block, access, v, position_of) for v in list(access.operation.operands)[1 + access.is_store :]]
+        shape = nest.shape(access.buffer)
+        if any(extent != block.extents[i] for i, extent in zip(iterators, shape, strict=True)):
+            raise ScheduleError(f"expected {block} to go over all of {nest.buffer_name(access.buffer)}, found another extent")
+        known = found.get(access.buffer)
+        if known is not None and list(known.iterators) != iterators:
+            raise ScheduleError(f"expected {block} to access {nest.buffer_name(access.buffer)} at one index, found several")
+        if set(iterators) & moved:
+            name = nest.free_buffer(f"{nest.buffer_name(access.buffer)}_pad")
+            found[access.buffer] = _Padded(access.buffer, iterators, name, access.buffer in written)
+    return sorted(found.values(), key=lambda p: p.is_written)
+
+
+def _iterator(nest: Nest, block: Block, access: Access, value: ir.Value, position: dict[ir.Value, int]) -> int:
+    if value not in position:
+        raise ScheduleError(f"expected {block} to access {nest.buffer_name(access.buffer)} by one iterator for each dimension")
+    return position[value]
+
+
+def _copy(
+    nest: Nest, name: str, axes: Sequence[str], extents: Sequence[Size], inner: Sequence[Size], source: ir.Value, target: ir.Value
+) -> None:
+    """A block that copies what is inside of some extents, and writes zeros elsewhere, at the ambient insertion point."""
+    made = nest.make_loops(list(zip(axes, extents, strict=True)))
+    with body_point(made[-1]):
+        block = make_block(name, [PARALLEL] * len(extents), extents, [loop.var.value for loop in made])
+    body = block.regions[1].blocks[0]
+    element = source.type.element_type
+    with ir.InsertionPoint(body):
+        at, inside = list(body.arguments), []
+        for i, (value, limit, extent) in enumerate(zip(body.arguments, inner, extents, strict=True)):
+            if limit != extent:
+                inside.append(emit.compare("ult", value, emit.index_constant(limit)))
+                at[i] = emit.smaller(value, limit - 1)
+        found = emit.create("memref.load", [element], [source, *at])
+        if inside:
+            condition = inside[0]
+            for other in inside[1:]:
+                condition = emit.arith("andi", condition, other)
+            found = emit.select(condition, found, emit.zero(element))
+        emit.create("memref.store", [], [found, target, *body.arguments])

@@ -1,0 +1,53 @@
+"""The primitives of schedules by name."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
+
+Primitive = TypeVar("Primitive", bound=Callable[..., Any])
+
+PRIMITIVES: dict[str, Callable[..., Any]] = {}
+"""Each primitive by its name: that of the method of Schedule, and that of its operation in a script."""
+
+
+def primitive(function: Primitive) -> Primitive:
+    """Registers a function, which changes operations, as the primitive of its name: what was done to loops before is written then."""
+
+    @functools.wraps(function)
+    def on_operations(nest: Nest, *args: Any, **kwargs: Any) -> Any:
+        nest.write()
+        return function(nest, *args, **kwargs)
+
+    PRIMITIVES[function.__name__] = on_operations
+    return function
+
+
+def loop_primitive(function: Primitive) -> Primitive:
+    """Registers a function, which leaves loops to be written (see Nest), as the primitive of its name."""
+    PRIMITIVES[function.__name__] = function
+    return function
+
+
+def parameters_of(name: str) -> list[str]:
+    """Names of the parameters of a primitive, after the Nest."""
+    return list(inspect.signature(PRIMITIVES[name]).parameters)[1:]
+
+
+def find_loop(nest: Nest, name: str) -> Loop:
+    """A loop by its name. Raises ScheduleError."""
+    loops = nest.loops()
+    if name not in loops:
+        raise ScheduleError(f"expected a loop of @{nest.name}, out of {', '.join(loops) or 'none'}, found {name!r}")
+    return loops[name]
+
+
+def find_block(nest: Nest, name: str) -> Block:
+    """A block by its name. Raises ScheduleError."""
+    blocks = nest.blocks()
+    if name not in blocks:
+        raise ScheduleError(f"expected a block of @{nest.name}, out of {', '.join(blocks) or 'none'}, found {name!r}")
+    return blocks[name]

@@ -1,0 +1,76 @@
+"""reindex: a block reads or writes a buffer by its iterators, and another block does the index arithmetic."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.analysis.regions import Span
+from relayc.pipelines.tir.editing import bodies, copies, moving
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.indices import equal, substitute, variables
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, enclosing_block
+
+
+@primitive
+def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
+    """Puts a buffer BUFFER_reindex between a block and a buffer: its dimensions are those iterators by which the block accesses that.
+
+    A new block of that name copies: for a read from the buffer, before the loops of the block; for a write to it, behind them.
+
+    Args:
+      buffer: ["read", position or name] or ["write", position or name].
+    """
+    user = find_block(nest, block)
+    kind, which = copies.kind_of(buffer)
+    found = bodies.find_buffer(nest, user, kind, which)
+    bodies.check_plain(user)
+    bodies.check_changeable([user])
+    if enclosing_block(user.operation) is not None:
+        raise ScheduleError(f"block {block}: expected a block of the function, found one in another block")
+    accesses = [a for a in user.accesses() if a.buffer == found]
+    label = nest.buffer_name(found)
+    if any(not equal(i, j) for a in accesses[1:] for i, j in zip(a.indices, accesses[0].indices, strict=True)):
+        raise ScheduleError(f"block {block}: expected one element of {label} at each point, found accesses of several")
+    used = _used(user, accesses[0])
+    if kind == "write":
+        moving.check_alone(nest, user, found)
+        if sorted(used) != user.parallel:
+            raise ScheduleError(f"block {block}: expected that {label} is written by its parallel iterators, found those at {used}")
+    beside = nest.outer_blocks()
+    others = (moving.writers_of if kind == "read" else moving.readers_of)(beside, found)
+    shared = [(o, loop) for o in others for loop in copies.common_loops(nest, [o, user])]
+    if shared:
+        other, loop = shared[0]
+        raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
+    extents = [user.extents[i] for i in used]
+    member = copies.member_with(nest, nest.function.operation, None, user)
+    local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block]
+
+    def element(iterators: Sequence[Index]) -> list[Index]:
+        point: dict[Var, Index] = {user.vars[i]: at for i, at in zip(used, iterators, strict=True)}
+        return [substitute(i, point) for i in accesses[0].indices]
+
+    with nest.editing(bodies=[block]):
+        made = copies.add_buffer(nest, f"{label}_reindex", extents, found.type.element_type, "global", member)
+        for b, access in local:
+            region = b.init if access.is_init and b.init is not None else b.body
+            bodies.reindex_access(access, made, [Index.of(bodies.iterator_in(b, region, i)) for i in used])
+        domain = [Span(Index(), e) for e in extents]
+        ends: tuple[tuple[ir.Value, copies.Place | None], tuple[ir.Value, copies.Place | None]] = ((found, element), (made, None))
+        source, target = ends if kind == "read" else ends[::-1]
+        spot = moving.ahead_of(member) if kind == "read" else moving.behind(member)
+        name = copies.add_copy(nest, f"{label}_reindex", source, target, domain, extents, spot)
+    return [name]
+
+
+def _used(block: Block, access: Access) -> list[int]:
+    """The iterators that indices are of."""
+    found: set[Var] = set()
+    for index in access.indices:
+        found |= variables(index)
+    inner = [v for v in found if v not in block.vars]
+    if inner:
+        raise ScheduleError(f"block {block.name}: expected indices of its iterators, found {list(access.indices)}")
+    return [i for i, v in enumerate(block.vars) if v in found]

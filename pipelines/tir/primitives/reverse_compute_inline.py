@@ -1,0 +1,66 @@
+"""reverse_compute_inline: a block is computed inside of the one that makes its input."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.tir.editing import bodies, moving
+from relayc.pipelines.tir.primitives.compute_inline import check_inlinable
+from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.indices import equal, write
+from relayc.pipelines.tir.tree.steps import Access
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, drop
+
+
+@primitive
+def reverse_compute_inline(nest: Nest, block: str) -> None:
+    """Puts what a block computes of an element into its producer, at the store of that element; block and buffer are gone then."""
+    inlined = find_block(nest, block)
+    check_inlinable(nest, inlined)
+    moving.check_only_writer(nest, inlined)
+    producer, loads = _producer(nest, inlined)
+    buffer = loads[0].buffer
+    (store,) = producer.stores()
+    inverse = bodies.inverse_of(nest, inlined, loads[0])
+    (made,) = [a for b, a in bodies.accesses_of(nest, buffer) if a.is_store]
+    code = [op.operation for op in inlined.body.operations]
+    with nest.editing(bodies=[producer.name]):
+        top = next(op for op in nest.at_root() if moving.contains(op, producer.operation))
+        for output in inlined.outputs():
+            moving.hoist(nest, output, top)
+        with ir.InsertionPoint(made.operation), made.operation.location:
+            at = [write(i) for i in inverse(made.indices)]
+            values: dict[ir.Value, ir.Value] = dict(zip(inlined.arguments, at, strict=True))
+            values |= {load.operation.results[0]: store.operation.operands[0] for load in loads}
+            bodies.copy_operations(code, values)
+        region = made.operation.block
+        drop(made.operation)
+        bodies.sweep(region)
+        moving.remove(nest, inlined)
+        moving.remove_buffer(buffer)
+
+
+def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:
+    """The block that makes what another one reads, and the loads of that."""
+    beside = moving.blocks_beside(nest, inlined)
+    order = list(nest.blocks())
+    producers = [w for b in inlined.inputs() for w in moving.writers_of(beside, b)]
+    if not producers:
+        raise ScheduleError(f"block {inlined.name}: expected a block that makes its input, found none")
+    producer = max(producers, key=lambda b: order.index(b.name))
+    where = f"block {inlined.name}: producer {producer.name}"
+    if producer.is_reduction or producer.has_init:
+        raise ScheduleError(f"{where}: expected a complete block, found a reduction (reverse_compute_at moves a block behind one)")
+    check_inlinable(nest, producer)
+    moving.check_intermediate(nest, producer)
+    moving.check_only_writer(nest, producer)
+    buffer = producer.outputs()[0]
+    others = [b for b in moving.readers_of(beside, buffer) if b.name != inlined.name]
+    if others:
+        raise ScheduleError(f"{where}: expected {inlined.name} to be its only consumer, found also {moving.names_of(others)}")
+    around = {loop.name for loop in nest.loops_around(producer.operation)}
+    for other in producers:
+        if other.name != producer.name and any(loop.name in around for loop in nest.loops_around(other.operation)):
+            raise ScheduleError(f"block {inlined.name}: expected its other inputs to be done before {producer.name}, found {other.name}")
+    loads = [a for a in inlined.loads() if a.buffer == buffer]
+    if any(not equal(i, j) for a in loads[1:] for i, j in zip(a.indices, loads[0].indices, strict=True)):
+        raise ScheduleError(f"{where}: expected one element of {nest.buffer_name(buffer)} at each point, found loads of several")
+    return producer, loads

@@ -1,0 +1,215 @@
+"""rfactor: a reduction in two blocks, one of partial results, which a loop runs along, and one that combines them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir.block import OPAQUE, PARALLEL, REDUCTION, make_block
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
+from relayc.pipelines.tir.analysis.elements import check_elements
+from relayc.pipelines.tir.analysis.reducers import ReducedElement, Reducer, find_reducer
+from relayc.pipelines.tir.editing.bodies import copy_operations
+from relayc.pipelines.tir.primitives.registry import find_loop, primitive
+from relayc.pipelines.tir.tree.buffers import make_buffer
+from relayc.pipelines.tir.tree.indices import Writer, substitute, variables, write
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError, ValueVar, body_point, drop, holds
+from relayc.symbolic import Size
+
+
+@primitive
+def rfactor(nest: Nest, loop: str, factor_axis: int) -> list[str]:
+    """Splits the one reduction that runs along a loop: each of its iterations gets partial results, which the loop then adds nothing to.
+
+    A block NAME_rf, where the block was, stores them to buffers BUFFER_rf, of one more axis; the block NAME combines them behind it, in
+    loops of its own.
+    """
+    return _Factoring(nest, find_loop(nest, loop), factor_axis).run()
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """The partial results of an element: its buffer, and those of all iterations, with the indices of the element over the iterators."""
+
+    part: ReducedElement
+    whole: ir.Value
+    indices: Sequence[Index]
+    name: str
+    shape: Sequence[Size]
+
+
+class _Factoring:
+    def __init__(self, nest: Nest, loop: Loop, axis: int) -> None:
+        self.nest, self.loop = nest, loop
+        blocks = nest.blocks_in(loop.operation)
+        if len(blocks) != 1:
+            raise ScheduleError(f"expected a loop around one block, found {' and '.join(map(str, blocks)) or 'none'}")
+        self.block: Block = blocks[0]
+        self.found: Dependence = dependence(nest, self.block)
+        self.loops = list(self.found.loops)
+        self.points, self.guards = self.block.points(self.loops), self.block.guards(self.loops)
+        self.top = self._check()
+        self.reducer: Reducer = find_reducer(self.block)
+        self.partials = [self._partial(part, axis) for part in self.reducer.parts]
+
+    def _check(self) -> int:
+        """The depth of the outermost loop that the reduction runs along."""
+        block, loop = self.block, self.loop
+        check_elements(block)
+        if OPAQUE in block.iterators or block.init is None:
+            raise ScheduleError(f"expected a reduction with an init, and no opaque iterators, found {block}")
+        if self.found.kinds(loop) != {REDUCTION}:
+            raise ScheduleError(f"expected a loop that a reduction runs along, and nothing else, found {loop.name}")
+        top = next(i for i, a in enumerate(self.loops) if self.found.has(REDUCTION, a))
+        for inside in self.loops[top:]:
+            if len(self.found.kinds(inside)) > 1:
+                raise ScheduleError(f"expected loops of elements or of steps, found {inside.name}, which is both")
+            if not self.found.kinds(inside) and inside.extent != 1:
+                raise ScheduleError(f"expected each loop to move {block}, found {inside.name}, which repeats it")
+        check_once(self.found, self.loops[top:])
+        others = [b for b in self.nest.blocks_in(self.loops[top].operation) if b.name != block.name]
+        if others:
+            raise ScheduleError(f"expected {block} alone in {self.loops[top].name}, found {others[0]}")
+        return top
+
+    def _partial(self, part: ReducedElement, axis: int) -> _Partial:
+        shape = list(self.nest.shape(part.store.buffer))
+        if not -len(shape) - 1 <= axis <= len(shape):
+            raise ScheduleError(f"factor_axis: expected a number from {-len(shape) - 1} to {len(shape)}, found {axis}")
+        self.axis = axis if axis >= 0 else axis + len(shape) + 1
+        shape.insert(self.axis, self.loop.extent)
+        name = self.nest.free_buffer(f"{self.nest.buffer_name(part.store.buffer)}_rf")
+        return _Partial(part, part.store.buffer, part.store.indices, name, shape)
+
+    def run(self) -> list[str]:
+        nest, block = self.nest, self.block
+        inner = [a for a in self.loops[self.top :] if self.found.has(PARALLEL, a)]
+        name = nest.free_block(f"{block.name}_rf")
+        with nest.editing(bodies=[block.name]), block.operation.location:
+            with ir.InsertionPoint(nest.at_root()[0]):
+                buffers = [make_buffer(p.name, p.shape, p.whole.type.element_type) for p in self.partials]
+            top = self.loops[self.top].operation
+            with ir.InsertionPoint.after(top):
+                made = nest.make_loops([(a.name, a.extent) for a in (*inner, self.loop)])
+            with body_point(made[-1]):
+                self._combine(inner, made, buffers)
+            self._factor(name, buffers)
+        return [name]
+
+    # ---- the block that combines
+
+    def _combine(self, inner: Sequence[Loop], made: Sequence[Loop], buffers: Sequence[ir.Value]) -> None:
+        """The block that combines partial results, in the innermost of the loops `made`."""
+        block = self.block
+        parallel = block.parallel
+        # Where the block has no step, there is no partial result: its first one is where all other loops are at their start.
+        point: dict[Var, Index] = {a.var: Index() for a in self.loops[self.top :]}
+        point |= {a.var: Index.of(b.var) for a, b in zip((*inner, self.loop), made, strict=True)}
+        guards = [g for g in (Guard(substitute(g.index, point), g.limit) for g in self.guards) if not holds(g)]
+        written = Writer()
+        pairs = [(written(g.index), emit.index_constant(g.limit)) for g in guards]
+        values = [*(written(substitute(self.points[i], point)) for i in parallel), made[-1].var.value]
+        kinds, extents = [PARALLEL] * len(parallel) + [REDUCTION], [*(block.extents[i] for i in parallel), self.loop.extent]
+        operation = make_block(block.name, kinds, extents, values, pairs)
+        operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
+        self._start(operation.regions[0].blocks[0])
+        body = operation.regions[1].blocks[0]
+        with ir.InsertionPoint(body):
+            arguments: dict[Var, Index] = dict(
+                zip((block.vars[i] for i in parallel), map(_as_index, body.arguments, extents), strict=False)
+            )
+            places = [[write(substitute(i, arguments)) for i in p.indices] for p in self.partials]
+            elements = [_load(p.whole, at) for p, at in zip(self.partials, places, strict=True)]
+            values = [_load(b, self._inserted(at, body.arguments[len(parallel)])) for b, at in zip(buffers, places, strict=True)]
+            for p, at, value in zip(self.partials, places, self.reducer.combine(elements, values), strict=True):
+                emit.create("memref.store", [], [value, p.whole, *at])
+
+    def _start(self, target: ir.Block) -> None:
+        """The init of the block that combines: what the block had."""
+        init = self.block.init
+        assert init is not None  # it has been checked
+        values: dict[ir.Value, ir.Value] = dict(zip((init.arguments[i] for i in self.block.parallel), target.arguments, strict=False))
+        with ir.InsertionPoint(target):
+            values |= {init.arguments[i]: emit.index_constant(0) for i in self.block.reduction}
+            copy_operations([view.operation for view in init.operations], values)
+
+    # ---- the block of partial results
+
+    def _factor(self, name: str, buffers: Sequence[ir.Value]) -> None:
+        """Puts the block of partial results where the block is."""
+        old = self.block
+        # Iterators: the elements' ones, the loop, and a step of its own for each other loop that decides on the same steps as it.
+        mixed = [i for i in old.reduction if self.loop.var in variables(self.points[i])]
+        kept = [i for i in range(len(old.iterators)) if i not in mixed]
+        decided = {v for i in mixed for v in variables(self.points[i])}
+        steps = [a for a in self.loops if a.var in decided and a.name != self.loop.name]
+        kinds = [*(old.iterators[i] for i in kept), PARALLEL, *[REDUCTION] * len(steps)]
+        extents = [*(old.extents[i] for i in kept), self.loop.extent, *(a.extent for a in steps)]
+        operation = old.operation
+        with ir.InsertionPoint(operation):
+            values = [operation.operands[i] for i in kept] + [self.loop.var.value, *(a.var.value for a in steps)]
+            pairs = list(operation.operands)[len(old.iterators) :]
+            made = make_block(name, kinds, extents, values, list(zip(pairs[::2], pairs[1::2], strict=True)))
+        made.regions[0].blocks.append(*[ir.IndexType.get()] * len(extents))
+        init, body = made.regions[0].blocks[0], made.regions[1].blocks[0]
+        factor = len(kept)
+        with ir.InsertionPoint(body):
+            point: dict[Var, Index] = {
+                a.var: _as_index(v, a.extent) for a, v in zip((self.loop, *steps), list(body.arguments)[factor:], strict=True)
+            }
+            new = dict(zip(kept, body.arguments, strict=False)) | {i: write(substitute(self.points[i], point)) for i in mixed}
+        for i, argument in enumerate(old.body.arguments):
+            argument.replace_all_uses_with(new[i])
+        source = old.body
+        for view in list(source.operations):
+            body.append(view.operation)
+        for p, buffer in zip(self.partials, buffers, strict=True):
+            for access, offset in ((p.part.load, 1), (p.part.store.operation, 2)):
+                self._redirect(access, offset, buffer, body.arguments[factor])
+        with ir.InsertionPoint(init):
+            arguments: dict[Var, Index] = {old.vars[i]: _as_index(v, old.extents[i]) for i, v in zip(kept, init.arguments, strict=False)}
+            begins = self._begins(dict(zip(kept, init.arguments, strict=False)))
+            for p, buffer in zip(self.partials, buffers, strict=True):
+                at = [write(substitute(i, arguments)) for i in p.indices]
+                start = p.part.identity() or begins[p.whole]
+                emit.create("memref.store", [], [start, buffer, *self._inserted(at, init.arguments[factor])])
+        drop(operation)
+
+    def _redirect(self, access: ir.Operation, offset: int, buffer: ir.Value, factor: ir.Value) -> None:
+        """An access to the partial result of an element in place of that to the element."""
+        operands = list(access.operands)
+        indices = self._inserted(operands[offset:], factor)
+        with ir.InsertionPoint(access):
+            if access.name == "memref.load":
+                access.results[0].replace_all_uses_with(_load(buffer, indices))
+            else:
+                emit.create("memref.store", [], [operands[0], buffer, *indices])
+        access.erase()
+
+    def _inserted(self, indices: Sequence[ir.Value], factor: ir.Value) -> list[ir.Value]:
+        return [*indices[: self.axis], factor, *indices[self.axis :]]
+
+    def _begins(self, iterators: dict[int, ir.Value]) -> dict[ir.Value, ir.Value]:
+        """What choices start from, by their buffers, at the ambient insertion point: it may be chosen several times.
+
+        Args:
+          iterators: those that the new block has too, by their positions in the old one.
+        """
+        init = self.block.init
+        assert init is not None  # it has been checked
+        if all(p.part.combiner is not None for p in self.partials):
+            return {}
+        known = {a: iterators[i] if i in iterators else emit.index_constant(0) for i, a in enumerate(init.arguments)}
+        copy_operations([view.operation for view in init.operations if view.operation.name != "memref.store"], known)
+        stores = [view.operation for view in init.operations if view.operation.name == "memref.store"]
+        return {op.operands[1]: known.get(op.operands[0], op.operands[0]) for op in stores}
+
+
+def _as_index(value: ir.Value, extent: Size) -> Index:
+    return Index.of(ValueVar(value, extent, "v"))
+
+
+def _load(buffer: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    return emit.create("memref.load", [buffer.type.element_type], [buffer, *indices])

@@ -1,0 +1,22 @@
+"""set_scope: where a buffer lies."""
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.tir import names
+from relayc.pipelines.tir.editing import bodies, moving
+from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import ScheduleError
+
+
+@loop_primitive
+def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: str) -> None:
+    """Says where a buffer lies that a block writes; arguments of the function stay where they are."""
+    moving.check_scope(storage_scope)
+    buffer = bodies.find_buffer(nest, find_block(nest, block), "write", buffer_index)
+    if isinstance(buffer.owner, ir.Block):
+        raise ScheduleError(f"block {block}: expected a buffer inside of @{nest.name}, found its argument {nest.buffer_name(buffer)}")
+    attributes = buffer.owner.operation.attributes
+    if storage_scope != "global":
+        attributes[names.SCOPE] = ir.StringAttr.get(storage_scope, nest.head.context)
+    elif names.SCOPE in attributes:
+        del attributes[names.SCOPE]

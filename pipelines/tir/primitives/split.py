@@ -1,0 +1,43 @@
+"""split: one loop becomes several, one inside the other."""
+
+from collections.abc import Sequence
+from math import prod
+
+from relayc.pipelines.emission.index import Index, linearize
+from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Guard, ScheduleError
+from relayc.symbolic import Size, ceil_div
+
+
+@loop_primitive
+def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
+    """Replaces a loop by nested ones of these extents, the outermost first; one may be None, and gets what the others leave.
+
+    Where the factors do not divide the extent the blocks inside get a guard. The new loops are called NAME_0, NAME_1, ...; they are serial.
+    """
+    old = find_loop(nest, loop)
+    extents = _extents(old.name, old.extent, factors)
+    made = nest.new_loops([(f"{loop}_{i}", extent) for i, extent in enumerate(extents)], old.location)
+    value = linearize([Index.of(m.var) for m in made], extents)
+    nest.replace_loops([old], made, {old.var: value}, [Guard(value, old.extent)])
+    return [m.name for m in made]
+
+
+def _extents(loop: str, extent: Size, factors: Sequence[int | None]) -> list[Size]:
+    """The extents of the new loops."""
+    if any(f is not None and (not isinstance(f, int) or isinstance(f, bool)) for f in factors):
+        raise ScheduleError(f"factors of {loop}: expected numbers and None, found {list(factors)}")
+    given = [f for f in factors if f is not None]
+    if len(factors) < 1 or len(factors) - len(given) > 1:
+        raise ScheduleError(f"factors of {loop}: expected one or more, of which one at most is None, found {list(factors)}")
+    if any(f < 1 for f in given):
+        raise ScheduleError(f"factors of {loop}: expected numbers of 1 or more, found {list(factors)}")
+    total = prod(given)
+    if len(given) < len(factors):
+        return [ceil_div(extent, total) if f is None else f for f in factors]
+    if not isinstance(extent, int):
+        raise ScheduleError(f"factors of {loop}: expected None among them, as its extent is {extent}, found {list(factors)}")
+    if total < extent:
+        raise ScheduleError(f"factors of {loop}: expected a product of {extent} or more, its extent, found {list(factors)}")
+    return list(given)

@@ -1,0 +1,42 @@
+"""storage_align: lines of a shared buffer begin so far apart that threads which read them meet no bank twice."""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.tir.editing import bodies
+from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.tree.arguments import decode, encode
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import ScheduleError
+
+ANNOTATION = "buffer_dim_align"
+"""Annotation of a block: [buffer that it writes, dimension, factor, offset] of each buffer that is aligned, as in TVM."""
+
+
+@loop_primitive
+def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, factor: int, offset: int) -> None:
+    """Makes the distance of two elements that are neighbours along a dimension a multiple of a factor and an offset, in elements."""
+    found = find_block(nest, block)
+    buffer = bodies.find_buffer(nest, found, "write", buffer_index)
+    label, rank = nest.buffer_name(buffer), buffer.type.rank
+    if nest.scope(buffer) != "shared":
+        raise ScheduleError(f"buffer {label}: expected a shared one, found scope {nest.scope(buffer)}")
+    if not -rank <= axis < rank - 1 or axis == -1:
+        raise ScheduleError(f"axis: expected a dimension of {label} before its last one, out of {rank}, found {axis}")
+    if factor < 1 or not 0 <= offset < factor:
+        raise ScheduleError(f"expected a factor of 1 or more and an offset below it, found {factor} and {offset}")
+    position = found.outputs().index(buffer)
+    kept = [one for one in _alignments(found.annotations) if one[:2] != [position, axis % rank]]
+    found.set_annotations({**found.annotations, ANNOTATION: encode([*kept, [position, axis % rank, factor, offset]])})
+
+
+def alignments(nest: Nest, buffer: ir.Value) -> dict[int, tuple[int, int]]:
+    """What is asked of the distances of neighbours in a buffer: factor and offset by dimension."""
+    found = {}
+    for block in nest.blocks().values():
+        for position, axis, factor, offset in _alignments(block.annotations):
+            if block.outputs()[position] == buffer:
+                found[axis] = factor, offset
+    return found
+
+
+def _alignments(annotations: dict[str, ir.Attribute]) -> list[list[int]]:
+    return decode(annotations[ANNOTATION], lambda name: name) if ANNOTATION in annotations else []

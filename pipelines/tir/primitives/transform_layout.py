@@ -1,0 +1,118 @@
+"""transform_layout: a buffer lies in memory in another order."""
+
+from collections.abc import Sequence
+
+from relayc.dialects.functions import value_attributes
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.tir import names
+from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.tir.analysis.regions import Span
+from relayc.pipelines.tir.editing import bodies, copies, moving
+from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
+from relayc.pipelines.tir.tree.buffers import make_buffer, memref_type
+from relayc.pipelines.tir.tree.layouts import composed, mapped, shape_in
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, drop
+from relayc.symbolic import Dim, Size
+
+
+@loop_primitive
+def transform_layout(
+    nest: Nest, block: str, buffer: Sequence[str | int] | str, index_map: ir.AffineMap, pad_value: float | None = None
+) -> list[str]:
+    """Lets a buffer that a block reads or writes lie in the order of an affine map, everywhere in the function.
+
+    A parameter is to be given in that order: its argument says so (tir.layout, tir.pad).
+
+    Args:
+      buffer: ["read", position or name], ["write", position or name], or a name.
+      pad_value: of the elements that an extent which is not divided leaves over; of a buffer of the function a block BUFFER_pad writes
+        them, which is the result. Nothing is known of them without it.
+    """
+    found = _buffer(nest, find_block(nest, block), buffer)
+    is_argument = isinstance(found.owner, ir.Block)
+    if pad_value is not None and not is_argument:
+        nest.write()  # a block may be added
+    shape, label = nest.shape(found), nest.buffer_name(found)
+    wanted = shape_in(index_map, shape)
+    uses = list(bodies.accesses_of(nest, found))
+    bodies.check_changeable([b for b in nest.outer_blocks() if any(moving.contains(b.operation, u.operation) for u, _ in uses)])
+    if is_argument:
+        _check_parameter(nest, ir.BlockArgument(found).arg_number, label)
+    with nest.editing(bodies={b.name for b, _ in uses}):
+        if is_argument:
+            made = found
+            _change_argument(nest, ir.BlockArgument(found), index_map, wanted, pad_value)
+        else:
+            with ir.InsertionPoint(found.owner.operation), found.owner.operation.location:
+                made = make_buffer(label, wanted, found.type.element_type, nest.scope(found))
+        for _, access in uses:
+            bodies.reindex_access(access, made, mapped(index_map, access.indices))
+        if is_argument or pad_value is None or _volume(wanted) == _volume(shape):
+            nest.replaced_buffer(found, made)
+        if is_argument:
+            return []
+        drop(found.owner.operation)
+        if pad_value is None or _volume(wanted) == _volume(shape):
+            return []
+        return [_fill(nest, made, f"{label}_pad", wanted, pad_value)]
+
+
+def _buffer(nest: Nest, block: Block, buffer: Sequence[str | int] | str) -> ir.Value:
+    if not isinstance(buffer, str):
+        return bodies.find_buffer(nest, block, *copies.kind_of(buffer))
+    written = buffer in map(nest.buffer_name, block.outputs())
+    return bodies.find_buffer(nest, block, "write" if written else "read", buffer)
+
+
+def _volume(shape: Sequence[Size]) -> Size:
+    total: Size = 1
+    for d in shape:
+        total *= d
+    return total
+
+
+def _check_parameter(nest: Nest, number: int, label: str) -> None:
+    attributes = value_attributes(nest.head)[number]
+    if names.OUTPUT in attributes:
+        raise ScheduleError(f"buffer {label}: expected a buffer of the function or a parameter, found an output: use cache_write first")
+    if "relay.param" not in attributes:
+        raise ScheduleError(f"buffer {label}: expected a buffer of the function or a parameter, found an argument: use cache_read first")
+
+
+def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMap, shape: Sequence[Size], pad_value: float | None) -> None:
+    """Gives a parameter another type, and says how it is packed."""
+    function, number = nest.head, argument.arg_number
+    attributes = value_attributes(function)
+    own = {a.name: a.attr for a in attributes[number]}
+    if names.LAYOUT in own:
+        layout = composed(layout, ir.AffineMapAttr(own[names.LAYOUT]).value)
+    own[names.LAYOUT] = ir.AffineMapAttr.get(layout)
+    if any(isinstance(d, Dim) for d in shape):
+        own[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in shape])
+    if pad_value is not None:
+        own[names.PAD] = ir.FloatAttr.get_f64(float(pad_value))
+    argument.set_type(memref_type(shape, argument.type.element_type))
+    function.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(own) if i == number else a for i, a in enumerate(attributes)])
+    signature = ir.FunctionType.get([a.type for a in nest.entry.arguments], [])
+    function.attributes["function_type"] = ir.TypeAttr.get(signature)
+
+
+def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value: float) -> str:
+    """A block that writes all of a buffer, before its first writer; gives its name."""
+    first = moving.writers_of(nest.outer_blocks(), buffer)[0]
+    spot = moving.ahead_of(copies.member_with(nest, nest.function.operation, None, first))
+    with first.operation.location:
+        label = nest.free_block(name)
+        with spot.point():
+            made = make_block(label, [PARALLEL] * len(shape), shape, [emit.index_constant(0)] * len(shape))
+        filled = nest.block_view(made)
+        element = buffer.type.element_type
+        number = emit.number(float(value) if isinstance(element, ir.FloatType) else int(value), element)
+        with ir.InsertionPoint(filled.body):
+            emit.create("memref.store", [], [number, buffer, *filled.arguments])
+        moving.rebind(nest, filled, [Span(Index(), d) for d in shape], spot)
+    return label

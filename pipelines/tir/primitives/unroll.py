@@ -1,0 +1,15 @@
+"""unroll: the iterations of a loop are written out."""
+
+from relayc.dialects.tir.names import Kind
+from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import ScheduleError
+
+
+@loop_primitive
+def unroll(nest: Nest, loop: str) -> None:
+    """Makes a loop of a known extent unrolled."""
+    found = find_loop(nest, loop)
+    if not isinstance(found.extent, int):
+        raise ScheduleError(f"expected a loop whose extent is a number, found {found.extent}")
+    found.set_kind(Kind.UNROLLED)

@@ -1,0 +1,31 @@
+"""What a schedule says blocks and loops by: names, which primitives give and take."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relayc.pipelines.tir.tree.arguments import Chosen
+
+
+@dataclass(frozen=True)
+class BlockRV:
+    """A block of a schedule, by name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class LoopRV:
+    """A loop of a schedule, by name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BlockLike: TypeAlias = BlockRV | str
+LoopLike: TypeAlias = LoopRV | str
+Factor: TypeAlias = int | Chosen | None

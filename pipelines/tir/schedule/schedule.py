@@ -1,0 +1,338 @@
+"""`relayc.tir.Schedule`: how a person says how a kernel runs, primitive by primitive, with the names and meanings of TVM's schedules."""
+
+import random
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from relayc.dialects.functions import calls_others, symbol_name
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.tir import names
+from relayc.nearest import nearest
+from relayc.pipelines.te.read.graph import Kernel, Node
+from relayc.pipelines.tir import primitives  # noqa: F401 (registers them)
+from relayc.pipelines.tir.primitives.registry import PRIMITIVES, find_block
+from relayc.pipelines.tir.schedule.references import BlockLike, BlockRV, LoopLike, LoopRV
+from relayc.pipelines.tir.schedule.schedule_blocks import BlockMethods
+from relayc.pipelines.tir.schedule.schedule_loops import LoopMethods
+from relayc.pipelines.tir.schedule.trace import AppliedPrimitive, Trace, arguments_text
+from relayc.pipelines.tir.schedule.written import copy_written
+from relayc.pipelines.tir.script.printer import script, show
+from relayc.pipelines.tir.tree.arguments import Chosen, Knob
+from relayc.pipelines.tir.tree.computations import order_computations
+from relayc.pipelines.tir.tree.contents import check_stores
+from relayc.pipelines.tir.tree.create import begin_nest
+from relayc.pipelines.tir.tree.layouts import IndexMap, affine_map
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import ScheduleError
+
+
+class Schedule(LoopMethods, BlockMethods):
+    """A module whose kernels are being scheduled.
+
+    Args:
+      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already,
+        or their text. Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one
+        function, or a kernel that was read of one.
+      seed: of what is sampled without a decision.
+      decisions: choices for knobs by name, in place of what the schedule decides.
+      kept: the tensors of a kernel that get blocks; others are computed where they are read, as after compute_inline of their blocks: no
+        step of the trace says so, so that nobody may want to read that. None: all of them.
+
+    Raises:
+      ScheduleError: a function that cannot be written as blocks, or none at all.
+    """
+
+    def __init__(
+        self,
+        mod: IRModule | ir.OpView | Kernel | str,
+        seed: int = 0,
+        decisions: Mapping[str, Any] | None = None,
+        kept: Container[Node] | None = None,
+    ) -> None:
+        self._refused: dict[str, ScheduleError] = {}
+        self._nests: dict[str, Nest] = {}
+        """Of functions as they are now; nothing else may change these."""
+        self._mod = blocks_module(mod, self._refused, self._nests, kept)
+        self._origins = {name: nest.origins for name, nest in self._nests.items()}
+        self._trace = Trace()
+        self._seed = seed
+        self._decisions = dict(decisions or {})
+        functions = self._functions()
+        self._function = "main" if "main" in functions else next(iter(functions))
+
+    @property
+    def mod(self) -> IRModule:
+        """The module as it is now: blocks and loops."""
+        self._written()
+        self._nests = {}  # who has it may change it
+        return self._mod
+
+    def _written(self) -> IRModule:
+        for nest in self._nests.values():
+            nest.order()
+        return self._mod
+
+    @property
+    def trace(self) -> Trace:
+        """What has been done: a script of the transform dialect as text (`str`), which `replay` applies to another module."""
+        return self._trace
+
+    def script(self) -> str:
+        """The functions as they are now, in TVMScript's form, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
+        return script(self._written())
+
+    def show(self) -> None:
+        """Prints the functions in TVMScript's form; as MLIR where they hold what has no place in it."""
+        show(self._written())
+
+    def work_on(self, function: str) -> None:
+        """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
+        if function in self._refused:
+            raise self._refused[function]
+        if function not in self._functions():
+            raise ScheduleError(
+                f"work_on: expected one of {', '.join(self._functions())}, found {function!r}{nearest(function, self._functions())}"
+            )
+        self._function = function
+
+    def _functions(self) -> dict[str, ir.OpView]:
+        return {symbol_name(op): op for op in self._mod.module.body.operations if names.FORM in op.attributes}
+
+    @property
+    def nest(self) -> Nest:
+        """The function that is being scheduled."""
+        if self._function not in self._nests:
+            self._nests[self._function] = Nest(self._functions()[self._function])
+            self._nests[self._function].origins = self._origins.get(self._function, {})
+        return self._nests[self._function]
+
+    # ---- queries
+
+    def get_block(self, name: str) -> BlockRV:
+        """A block by its name: that of the tensor it computes."""
+        with self._mod.context:
+            return BlockRV(find_block(self.nest, name).name)
+
+    def get_blocks(self) -> list[BlockRV]:
+        """All blocks, in the order of the text."""
+        with self._mod.context:
+            return [BlockRV(name) for name in self.nest.blocks()]
+
+    def get_loops(self, block: BlockLike) -> list[LoopRV]:
+        """The loops around a block, the outermost first."""
+        with self._mod.context:
+            nest = self.nest
+            return [LoopRV(loop.name) for loop in nest.loops_around(find_block(nest, str(block)))]
+
+    def get_producers(self, block: BlockLike) -> list[BlockRV]:
+        """The blocks that write what a block reads."""
+        with self._mod.context:
+            nest = self.nest
+            found = find_block(nest, str(block))
+            return [BlockRV(b.name) for b in nest.outer_blocks() if b.name != found.name and set(b.outputs()) & set(found.inputs())]
+
+    def get_consumers(self, block: BlockLike) -> list[BlockRV]:
+        """The blocks that read what a block writes."""
+        with self._mod.context:
+            nest = self.nest
+            found = find_block(nest, str(block))
+            return [BlockRV(b.name) for b in nest.outer_blocks() if b.name != found.name and set(found.outputs()) & set(b.inputs())]
+
+    # ---- sampling
+
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float] | None = None, decision: int | None = None, name: str = ""
+    ) -> Chosen:
+        """One of several numbers; which one is a knob of the script.
+
+        Args:
+          probs: how likely each is (all alike by default).
+          decision: the position of the one to take, in place of a random one.
+        """
+        if not candidates or (decision is not None and not 0 <= decision < len(candidates)):
+            raise ScheduleError(f"sample_categorical: expected candidates and the position of one, found {list(candidates)} and {decision}")
+        if probs is not None and (len(probs) != len(candidates) or any(p < 0 for p in probs) or not sum(probs) > 0):
+            raise ScheduleError(
+                f"sample_categorical: probs: expected {len(candidates)} numbers that are not negative, nor all 0, found {list(probs)}"
+            )
+        if decision is None:
+            decision = self._random.choices(range(len(candidates)), probs)[0]
+        return Chosen(self._knob(name or "choice", candidates[decision], tuple(candidates)))
+
+    def sample_perfect_tile(
+        self, loop: LoopLike, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None, name: str = ""
+    ) -> list[Chosen]:
+        """`n` factors of the extent of a loop, the outermost first, for split; which ones is a knob of the script.
+
+        Args:
+          max_innermost_factor: the largest innermost factor.
+          decision: the factors to take, in place of random ones.
+        """
+        with self._mod.context:
+            loops = self.nest.loops()
+        found = loops.get(str(loop))
+        if found is None or not isinstance(found.extent, int):
+            raise ScheduleError(f"sample_perfect_tile: expected a loop whose extent is a number, found {loop} of {found and found.extent}")
+        if n < 1:
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected 1 factor or more, found {n}")
+        options = tuple(_tiles(found.extent, n, max_innermost_factor))
+        if not options:
+            most = f"the last at most {max_innermost_factor}"
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {n} factors of {found.extent}, {most}, found none")
+        chosen = tuple(decision) if decision is not None else self._random.choice(options)
+        if chosen not in options:
+            most = f"the last at most {max_innermost_factor}"
+            raise ScheduleError(f"sample_perfect_tile of {loop}: expected {n} factors of {found.extent}, {most}, found {list(chosen)}")
+        knob = self._knob(name or f"{loop}_tile", chosen, options)
+        return [Chosen(knob, i) for i in range(n)]
+
+    @cached_property
+    def _random(self) -> random.Random:
+        return random.Random(self._seed)
+
+    def _knob(self, name: str, value: Any, options: tuple[Any, ...]) -> Knob:
+        taken, number, free = self._trace.knobs, 1, name
+        while free in taken:
+            number += 1
+            free = f"{name}_{number}"
+        if free in self._decisions:
+            decided = self._decisions[free]
+            value = tuple(decided) if isinstance(decided, list) else decided
+            if value not in options:
+                raise ScheduleError(f"knob {free}: expected one of {', '.join(map(str, options))}, found {decided}")
+        made = Knob(free, value, options)
+        self._trace.steps.append(made)
+        return made
+
+    # ---- how primitives are applied
+
+    def _affine_map(self, index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
+        with self._mod.context:
+            return affine_map(index_map)
+
+    def _is_loop(self, name: str) -> bool:
+        with self._mod.context:
+            return name in self.nest.loops()
+
+    def _apply(self, primitive: str, **arguments: Any) -> list[str]:
+        """Applies a primitive, and remembers it. Raises ScheduleError, which names the primitive and what it was given."""
+        named = {key: _by_name(value) for key, value in arguments.items()}
+        values = {key: _value(value) for key, value in named.items()}
+        with self._mod.context:
+            try:
+                made = PRIMITIVES[primitive](self.nest, **values)
+            except ScheduleError as error:
+                raise ScheduleError(f"{primitive}({arguments_text(named)}): {error}") from None
+        results = tuple(made or ())
+        self._trace.steps.append(AppliedPrimitive(primitive, self._function, named, results))
+        return list(results)
+
+
+def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any] | None = None) -> IRModule:
+    """Applies a script to a module (of te functions, or of blocks and loops, which stays as it is): the module that comes out.
+
+    Args:
+      decisions: choices for knobs by name, in place of those of the script.
+
+    Raises:
+      ScheduleError: a primitive that is not legal here, a choice that is none of the options.
+    """
+    from relayc.pipelines.tir.schedule.transform_script import apply_script
+
+    made = blocks_module(mod)
+    apply_script(str(trace), made, decisions)
+    return made
+
+
+def blocks_module(
+    mod: IRModule | ir.OpView | Kernel | str,
+    refused: dict[str, ScheduleError] | None = None,
+    nests: dict[str, Nest] | None = None,
+    kept: Container[Node] | None = None,
+) -> IRModule:
+    """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
+    call others are left out.
+
+    Args:
+      mod: the module or its text, or one function or kernel alone.
+      refused: gets those of several functions that cannot be written so, by name, with the reason.
+      nests: gets those that are made of te, by name, which are not written then.
+      kept: see Schedule.
+
+    Raises ScheduleError where a function cannot be written so, or there is none.
+    """
+    if isinstance(mod, str):
+        try:
+            mod = IRModule.parse(mod)
+        except ir.MLIRError as error:
+            raise ScheduleError(f"expected MLIR text of blocks and loops, or of the te stage, found {error}") from None
+    kernels = list(_kernels_in(mod)) if isinstance(mod, IRModule) else [mod.function if isinstance(mod, Kernel) else mod]
+    with mod.context if isinstance(mod, IRModule) else kernels[0].operation.context, ir.Location.unknown():
+        out = IRModule(ir.Module.create(), mod.params if isinstance(mod, IRModule) else None)
+        for op in kernels:
+            if names.FORM in op.attributes:
+                check_stores(op.operation)
+                with ir.InsertionPoint(out.module.body):
+                    order_computations(op.operation.clone())
+            elif names.WRITTEN in op.attributes:
+                with ir.InsertionPoint(out.module.body):
+                    copy_written(op)
+            else:
+                before = len(out.module.body.operations)
+                try:
+                    nest = begin_nest(mod if isinstance(mod, Kernel) else op, out.module, kept)
+                except ScheduleError as error:
+                    for partial in list(out.module.body.operations)[before:]:
+                        partial.operation.erase()
+                    if refused is None or len(kernels) == 1:
+                        raise
+                    refused[symbol_name(op)] = error
+                    continue
+                if nests is not None:
+                    nests[nest.name] = nest
+                else:
+                    nest.write()
+    if not len(out.module.body.operations):
+        raise next(iter(refused.values())) if refused else ScheduleError("expected a module with functions of the te stage, found none")
+    return out
+
+
+def _kernels_in(mod: IRModule) -> Iterator[ir.OpView]:
+    for op in mod.module.body.operations:
+        if op.operation.name == "func.func" and len(op.regions[0].blocks) and not calls_others(op):
+            yield op
+
+
+def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:
+    """All ways to write an extent as a product of `n` factors, the last at most `most`."""
+    divisors = [d for d in range(1, extent + 1) if extent % d == 0]
+    if n == 1:
+        return [(extent,)] if extent <= most else []
+    found: list[tuple[int, ...]] = []
+
+    def extend(rest: int, tail: tuple[int, ...]) -> None:
+        if len(tail) == n - 1:
+            found.append((rest, *tail))
+            return
+        for d in divisors:
+            if rest % d == 0 and (tail or d <= most):
+                extend(rest // d, (d, *tail))
+
+    extend(extent, ())
+    return found
+
+
+def _by_name(value: Any) -> Any:
+    """Blocks and loops as their names."""
+    if isinstance(value, (BlockRV, LoopRV)):
+        return value.name
+    return [_by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _value(value: Any) -> Any:
+    """Numbers of knobs as numbers."""
+    if isinstance(value, Chosen):
+        return value.value
+    return [_value(v) for v in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,64 @@
+"""What a schedule did, step by step: text in the transform dialect that is stored, compared, and applied to another module."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.tir.tree.arguments import Chosen, Knob
+
+SEQUENCE = "schedule"
+"""Name of the sequence of a script."""
+
+
+@dataclass(frozen=True)
+class AppliedPrimitive:
+    """A primitive that was applied.
+
+    Attributes:
+      primitive: its name; function: of the module, by name.
+      arguments: by name, as they were given, with the numbers that knobs chose as Chosen.
+      results: names of what it made.
+    """
+
+    primitive: str
+    function: str
+    arguments: Mapping[str, Any]
+    results: tuple[str, ...] = ()
+
+
+@dataclass
+class Trace:
+    """The steps of a schedule, and its knobs, each before its first use."""
+
+    steps: list[AppliedPrimitive | Knob] = field(default_factory=list)
+
+    @property
+    def knobs(self) -> dict[str, Knob]:
+        """The knobs by name."""
+        return {s.name: s for s in self.steps if isinstance(s, Knob)}
+
+    def __str__(self) -> str:
+        """The script: a module with a named sequence of the transform dialect."""
+        from relayc.pipelines.tir.schedule import transform_script as script  # registers the operations
+
+        with script.prepared(make_context()), ir.Location.unknown():
+            return str(script.write(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trace) and str(self) == str(other)
+
+    __hash__ = None  # type: ignore[assignment] # it grows
+
+
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments as a person would write them, for messages."""
+    return ", ".join(f"{name}={_plain(value)}" for name, value in arguments.items() if value is not None)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Chosen):
+        return str(value.value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(_plain, value))}]"
+    return str(value)

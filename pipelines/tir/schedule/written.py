@@ -1,0 +1,68 @@
+"""Functions of blocks and loops that people wrote as kernels: each as a te function that stands for it, which programs can call.
+
+The te function says what the kernel takes and gives, and computes nothing; its attribute `tir.written` is the text of what it stands for,
+which is what its schedule gets.
+"""
+
+from typing import TYPE_CHECKING
+
+from relayc.dialects.functions import DTYPE, strings_attribute, symbol_name, value_attributes
+from relayc.dialects.mlir import func, ir
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.types import ranked_type
+from relayc.dialects.tir import names
+from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes, symbol_names
+from relayc.pipelines.te.rules.core import empty
+from relayc.pipelines.tir.script.rendering import type_name
+from relayc.pipelines.tir.tree.computations import order_computations
+from relayc.pipelines.tir.tree.contents import check_stores
+from relayc.pipelines.tir.tree.structure import Nest
+
+if TYPE_CHECKING:
+    from relayc.pipelines.tir.schedule.schedule import Schedule
+
+
+def stand_in(mod: IRModule) -> None:
+    """Replaces the functions of blocks and loops of a module by te functions that stand for them."""
+    with mod.context, ir.Location.unknown():
+        for op in [op for op in mod.module.body.operations if names.FORM in op.attributes]:
+            with ir.InsertionPoint(op), op.operation.location:
+                _te_function(Nest(op))
+            op.operation.erase()
+
+
+def _te_function(nest: Nest) -> None:
+    described = value_attributes(nest.function)
+    buffers = [(a, entry) for a, entry in zip(nest.entry.arguments, described, strict=True) if names.BUFFER in entry]
+    types = [ranked_type(nest.shape(a), a.type.element_type) for a, _ in buffers]
+    dtypes = [ir.StringAttr(e[DTYPE]).value if DTYPE in e else type_name(a.type.element_type) for a, e in buffers]
+    kept = [
+        ir.DictAttr.get({"relay.name": e[names.BUFFER], **({"relay.param": e["relay.param"]} if "relay.param" in e else {})})
+        for _, e in buffers
+    ]
+    count = sum(not nest.is_output(a) for a, _ in buffers)
+    symbols = symbol_names(nest.function)
+    made = func.FuncOp(nest.name, ([*types[:count], *[ir.IndexType.get()] * len(symbols)], types[count:]))
+    made.attributes["arg_attrs"] = ir.ArrayAttr.get([*kept[:count], *symbol_attributes(symbols)])
+    made.attributes["res_attrs"] = ir.ArrayAttr.get(kept[count:])
+    made.attributes["relay.input_dtypes"] = strings_attribute(dtypes[:count])
+    made.attributes["relay.output_dtypes"] = strings_attribute(dtypes[count:])
+    made.attributes[names.WRITTEN] = ir.StringAttr.get(str(nest.function))
+    with ir.InsertionPoint(made.add_entry_block()):
+        with function_sizes(made):
+            results = [empty(type_) for type_ in types[count:]]
+        func.ReturnOp(results)
+
+
+def copy_written(function: ir.OpView) -> None:
+    """The function of blocks and loops that a te function stands for, under its name, at the ambient insertion point."""
+    found = IRModule.parse(ir.StringAttr(function.attributes[names.WRITTEN]).value, context=function.operation.context)
+    (source,) = [op for op in found.module.body.operations if names.FORM in op.attributes]
+    check_stores(source.operation)
+    made = source.operation.clone()
+    order_computations(made)
+    made.attributes["sym_name"] = ir.StringAttr.get(symbol_name(function))
+
+
+def as_written(schedule: "Schedule") -> None:
+    """The schedule of a kernel that is written as it is to run."""

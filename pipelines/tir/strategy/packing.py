@@ -1,0 +1,291 @@
+"""Layouts in which schedules want parameters: what they are, as data that the IR carries, and copies into them at the speed of memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.emission.index import Index, Var, strides_of
+from relayc.symbolic import Size, ceil_div
+
+SHORT = 128
+"""Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
+LINE = 64
+"""Bytes of a cache line."""
+TOGETHER = 64
+"""Columns that are staged at a time, or a block where that is wider."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Another layout of a parameter: applied once, when the program is compiled.
+
+    The parameter is read by nested loops, and what they read is arranged in an array of `shape`.
+
+    Attributes:
+      kind: of the arrangement, a name in `ARRANGEMENTS`.
+      source: shape of the parameter.
+      access: for each dimension of the parameter, the index that the loops read: a constant, then a coefficient for each loop.
+      extents: of the loops.
+      shape: after packing; the element type stays.
+      numbers: what else the arrangement has to know, by name.
+    """
+
+    kind: str
+    source: tuple[int, ...]
+    access: tuple[tuple[int, ...], ...]
+    extents: tuple[int, ...]
+    shape: tuple[int, ...]
+    numbers: tuple[tuple[str, int], ...] = ()
+
+    @staticmethod
+    def reading(
+        kind: str,
+        source: Sequence[Size],
+        indices: Sequence[Index],
+        loops: Sequence[tuple[Var, Size]],
+        shape: Sequence[Size],
+        **numbers: int,
+    ) -> "Packing":
+        """The packing of a parameter that is read at `indices`, functions of `loops` (each with its extent).
+
+        Raises Undecided where a size is an expression: what a parameter is packed to is known before there is a call.
+        """
+        access = tuple(_numbers([index.const, *(index.coefficient(v) for v, _ in loops)]) for index in indices)
+        extents = _numbers([e for _, e in loops])
+        return Packing(kind, _numbers(source), access, extents, _numbers(shape), tuple(sorted(numbers.items())))
+
+    @staticmethod
+    def layout(amap: ir.AffineMap, source: Sequence[int], shape: Sequence[int]) -> "Packing":
+        """The packing of a parameter of which element i goes to element amap(i) of an array of `shape`, which holds zeros elsewhere.
+
+        Raises ValueError where a result of the map is not a dimension, or a part of one: d, d floordiv c, d mod c, (d floordiv c) mod e.
+        """
+        parts = [_part(e) for e in amap.results]
+        access = tuple((0, *(step if dim == d else 0 for dim, step in parts)) for d in range(len(source)))
+        return Packing("layout", tuple(source), access, tuple(shape), tuple(shape))
+
+    @property
+    def name(self) -> str:
+        """Names the layout, whatever the shape in which the parameter is seen: equal names of one parameter share the packed array."""
+        strides = strides_of(self.source)
+        first, *steps = (sum(c * s for c, s in zip(column, strides, strict=True)) for column in zip(*self.access, strict=True))
+        loops = ",".join(f"{step}*{extent}" for step, extent in zip(steps, self.extents, strict=True))
+        numbers = "".join(f" {name}={number}" for name, number in self.numbers)
+        return f"{self.kind}{list(self.shape)}{numbers}: {first} {loops}"
+
+    def pack(self, array: np.ndarray, out: np.ndarray) -> None:
+        """Writes a parameter of the shape `source` to an array of `shape`, whose memory holds anything.
+
+        Both are unsigned integers as wide as the elements; the parameter may be strided. Called in several threads at once.
+        """
+        if self.kind == "layout":
+            array = self._padded(array)
+        strides = [sum(c * s for c, s in zip(column, array.strides, strict=True)) for column in zip(*self.access, strict=True)][1:]
+        first = array[tuple(slice(at[0], None) for at in self.access)]
+        view = np.lib.stride_tricks.as_strided(first, self.extents, strides, writeable=False)
+        ARRANGEMENTS[self.kind](view, out, **dict(self.numbers))
+
+    def _padded(self, array: np.ndarray) -> np.ndarray:
+        """The parameter with zeros behind it, where parts of a dimension do not divide it."""
+        ends = [at[0] + sum(c * (e - 1) for c, e in zip(at[1:], self.extents, strict=True)) + 1 for at in self.access]
+        behind = [(0, max(0, end - size)) for end, size in zip(ends, array.shape, strict=True)]
+        return np.pad(array, behind) if any(count for _, count in behind) else array
+
+    def to_attribute(self) -> ir.DictAttr:
+        """As the attribute `relay.packing` of a kernel's argument; the shape after packing is that of the argument."""
+        dims = [ir.AffineDimExpr.get(i) for i in range(len(self.extents))]
+        exprs = []
+        for const, *coefficients in self.access:
+            expr: ir.AffineExpr = ir.AffineConstantExpr.get(const)
+            for dim, coefficient in zip(dims, coefficients, strict=True):
+                if coefficient:
+                    expr = expr + dim * coefficient
+            exprs.append(expr)
+        i64 = ir.IntegerType.get_signless(64)
+        numbers = {name: ir.IntegerAttr.get(i64, number) for name, number in self.numbers}
+        return ir.DictAttr.get(
+            {
+                "kind": ir.StringAttr.get(self.kind),
+                "source": ir.DenseI64ArrayAttr.get(list(self.source)),
+                "map": ir.AffineMapAttr.get(ir.AffineMap.get(len(dims), 0, exprs)),
+                "extents": ir.DenseI64ArrayAttr.get(list(self.extents)),
+                **numbers,
+            }
+        )
+
+    @staticmethod
+    def from_attribute(attribute: ir.Attribute, shape: Sequence[int]) -> "Packing":
+        """Reads the attribute of an argument of `shape`. Raises RelayError where it is none."""
+        try:
+            fields = {named.name: named.attr for named in ir.DictAttr(attribute)}
+            kind = ir.StringAttr(fields.pop("kind")).value
+            source = tuple(ir.DenseI64ArrayAttr(fields.pop("source")))
+            extents = tuple(ir.DenseI64ArrayAttr(fields.pop("extents")))
+            amap = ir.AffineMapAttr(fields.pop("map")).value
+            numbers = tuple((name, ir.IntegerAttr(value).value) for name, value in sorted(fields.items()))
+            access = tuple(_coefficients(e, len(extents)) for e in amap.results)
+            if kind not in ARRANGEMENTS or len(access) != len(source) or amap.n_dims != len(extents):
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            kinds = ", ".join(ARRANGEMENTS)
+            expected = f"{{kind = one of {kinds}, source = shape, map = affine_map of loops to dimensions, extents = of loops, numbers}}"
+            raise RelayError(f"relay.packing: expected {expected}, found {attribute}") from None
+        return Packing(kind, source, access, extents, tuple(shape), numbers)
+
+
+def _numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
+    return tuple(map(int, sizes))
+
+
+def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:
+    """(constant, coefficient of each loop) of a linear expression. Raises ValueError for one that is not linear."""
+    if isinstance(e, ir.AffineConstantExpr):
+        return (e.value, *[0] * loops)
+    if isinstance(e, ir.AffineDimExpr):
+        return (0, *(int(i == e.position) for i in range(loops)))
+    if isinstance(e, (ir.AffineAddExpr, ir.AffineMulExpr)):
+        left, right = _coefficients(e.lhs, loops), _coefficients(e.rhs, loops)
+        if isinstance(e, ir.AffineAddExpr):
+            return tuple(a + b for a, b in zip(left, right, strict=True))
+        if not any(right[1:]):
+            return tuple(a * right[0] for a in left)
+    raise ValueError(f"expected a linear expression, found {e}")
+
+
+def _part(e: ir.AffineExpr) -> tuple[int, int]:
+    """(dimension, step) of the part of a dimension that an expression is: how far apart neighbours are. Raises ValueError."""
+    if isinstance(e, ir.AffineDimExpr):
+        return e.position, 1
+    if isinstance(e, (ir.AffineFloorDivExpr, ir.AffineModExpr)) and isinstance(e.rhs, ir.AffineConstantExpr):
+        dim, step = _part(e.lhs)
+        return dim, step * e.rhs.value if isinstance(e, ir.AffineFloorDivExpr) else step
+    raise ValueError(f"expected a dimension, its quotient or its remainder, found {e}")
+
+
+# ---- arrangements -----------------------------------------------------------------------------------------------------------------
+
+
+def _columns(view: np.ndarray, out: np.ndarray, batch: int) -> None:
+    """[batch..., columns, rest...] as [batch..., block, rest..., width], zeros after the last column."""
+    fill_blocks(view, batch, out)
+
+
+def _channels(view: np.ndarray, out: np.ndarray, batch: int) -> None:
+    """As `_columns`, but the last block holds the last columns: those that do not fill a block stand in two."""
+    fill_blocks(view, batch, out)
+    lanes = out.shape[-1]
+    if view.shape[batch] % lanes:
+        last = view[(slice(None),) * batch + (slice(view.shape[batch] - lanes, None),)]
+        out[(slice(None),) * batch + (-1,)] = np.moveaxis(last, batch, -1)
+
+
+def _rows(view: np.ndarray, out: np.ndarray, batch: int, rows: int) -> None:
+    """[batch..., row, rest...] as [batch..., tile, rest..., rows]; the last tile holds the last rows."""
+    for at in np.ndindex(*view.shape[:batch]):
+        lines = view[at].reshape(view.shape[batch], -1)
+        tiles = out[at].reshape(-1, lines.shape[1], rows)
+        whole = len(lines) // rows
+        tiles[:whole] = lines[: whole * rows].reshape(whole, rows, -1).transpose(0, 2, 1)
+        tiles[-1] = lines[-rows:].T
+
+
+def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: int, shift: int) -> None:
+    """[batch..., columns, outer..., inner...] as [batch..., block, groups, columns of a block, group].
+
+    The last `inner` loops are one round of `pitch` elements, completed by zeros; zeros follow the last column. With a `shift` elements are
+    signed bytes, and the first group of a block has -shift times the sums of the columns as s32.
+    """
+    size, (width, group) = prod(view.shape[view.ndim - inner :]), out.shape[-2:]
+    rounds = prod(view.shape[batch + 1 : view.ndim - inner])
+    staged = np.zeros((width, rounds, pitch), view.dtype)
+    for at in np.ndindex(*view.shape[:batch]):
+        for block in range(out.shape[batch]):
+            some = view[at][block * width : (block + 1) * width]
+            staged[: len(some), :, :size] = some.reshape(len(some), rounds, size)
+            staged[len(some) :] = 0
+            place = out[at][block]
+            place[1 if shift else 0 :] = staged.reshape(width, rounds * pitch // group, group).swapaxes(0, 1)
+            if shift:
+                sums = staged.view(np.int8).sum((1, 2), dtype=np.int32) * np.int32(-shift)
+                place[0] = sums.view(np.uint8).reshape(width, group)
+
+
+def _lines(view: np.ndarray, out: np.ndarray, lines: int) -> None:
+    """[lines..., rest...] as [lines..., pitch]: the rest in one run, completed by zeros."""
+    depth = prod(view.shape[lines:])
+    out[..., depth:] = 0
+    for at in np.ndindex(*view.shape[: max(0, lines - 1)]):
+        some = view[at]
+        out[at][..., :depth] = some.reshape(*some.shape[: min(lines, 1)], depth)
+
+
+def _layout(view: np.ndarray, out: np.ndarray) -> None:
+    """As the loops read it."""
+    out[...] = view
+
+
+ARRANGEMENTS: dict[str, Callable[..., None]] = {
+    "columns": _columns,
+    "channels": _channels,
+    "rows": _rows,
+    "groups": _groups,
+    "lines": _lines,
+    "layout": _layout,
+}
+"""How what loops read is written: functions of the view with a dimension for each loop, the packed array, and the packing's numbers."""
+
+
+def as_bits(array: np.ndarray) -> np.ndarray:
+    """The same memory as unsigned integers: numpy copies those without the interpreter lock, whatever the dtype stands for."""
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
+    """Cuts an axis in blocks that become the innermost axis: [batch..., columns, rest...] -> [batch..., block, rest..., width].
+
+    Args:
+      source: may be strided in any way.
+      axis: of the columns.
+      out: same dtype; its last axis says how wide a block is. What the last block has beyond the columns becomes 0.
+    """
+    width, columns = out.shape[-1], source.shape[axis]
+    full, left = divmod(columns, width)
+    if left:
+        out[(slice(None),) * axis + (full, ..., slice(left, None))] = 0
+    if abs(source.strides[axis]) == source.itemsize or prod(source.shape[axis + 1 :]) < SHORT:
+        moved = np.moveaxis(source, axis, -1)
+        whole = moved[..., : full * width].reshape(*moved.shape[:-1], full, width)
+        out[(slice(None),) * axis + (slice(full),)] = np.moveaxis(whole, -2, axis)
+        if left:
+            out[(slice(None),) * axis + (full, ..., slice(left))] = moved[..., full * width :]
+        return
+    # Several narrow blocks at a time: each copy has to come by the interpreter lock.
+    together = max(1, min(full, TOGETHER // width))
+    staged = _staging(source, axis, width * together)
+    for batch in np.ndindex(source.shape[:axis]):
+        for block in range(0, full, together):
+            count = min(together, full - block)
+            some = staged[: count * width]
+            some[...] = source[batch][block * width : (block + count) * width]
+            out[batch][block : block + count] = np.moveaxis(some.reshape(count, width, *some.shape[1:]), 1, -1)
+        if left:
+            some = staged[:left]
+            some[...] = source[batch][full * width :]
+            out[batch][full, ..., :left] = np.moveaxis(some, 0, -1)
+
+
+def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
+    """Memory for a block of columns, [width, rest...], whose columns lie as in `source` but at a distance of an odd number of lines.
+
+    Columns are often a power of two apart, and then all elements of a row fall in a few sets of the cache.
+    """
+    rest, strides = source.shape[axis + 1 :], source.strides[axis + 1 :]
+    depth = prod(rest)
+    pitch = (ceil_div(depth * source.itemsize, LINE) | 1) * LINE // source.itemsize
+    order = sorted(range(len(rest)), key=lambda d: -abs(strides[d]))
+    lines = np.empty((width, pitch), source.dtype)[:, :depth].reshape(width, *[rest[d] for d in order])
+    return lines.transpose(0, *[1 + order.index(d) for d in range(len(rest))])

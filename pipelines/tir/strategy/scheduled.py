@@ -1,0 +1,93 @@
+"""What strategies have in common: what they give, and the function that they emit into."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from relayc.dialects.functions import begin_function
+from relayc.dialects.mlir import func, ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.sizes import function_sizes, symbol_attributes
+from relayc.pipelines.te.read.graph import Kernel, Node
+from relayc.pipelines.tir.strategy.packing import Packing
+from relayc.pipelines.tir.values.buffers import flat
+from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Dim, Size
+
+
+@dataclass
+class Scheduled:
+    """A kernel in tir.
+
+    Attributes:
+      packings: of its arguments, by position.
+      workspace_bytes: scratch memory that it takes as its last argument before the symbols.
+      uses_tiles: whether it has operations on matrix tiles.
+      turns: whether it asks which way to go (see turns).
+    """
+
+    function: func.FuncOp
+    packings: dict[int, Packing] = field(default_factory=dict)
+    workspace_bytes: Size = 0
+    uses_tiles: bool = False
+    turns: bool = False
+
+
+def is_param(kernel: Kernel, node: Node) -> bool:
+    """Whether a tensor is an argument that is a parameter at every call, so that it can be packed."""
+    attributes = kernel.function.attributes
+    if node.kind != "arg" or "arg_attrs" not in attributes:
+        return False
+    return "relay.param" in ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position])
+
+
+def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
+    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer), and where its size
+    is an expression."""
+    if any(isinstance(d, Dim) for d in shape):
+        return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
+    return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """The body of a kernel's function while it is emitted.
+
+    Attributes:
+      function: the function.
+      arguments: the buffers of the kernel's arguments (packed ones as they are packed).
+      evaluator: reads the arguments.
+      outputs: flat buffers of the results.
+      workspace: scratch memory, bytes; None where there is none.
+    """
+
+    function: func.FuncOp
+    arguments: tuple[ir.Value, ...]
+    evaluator: Evaluator
+    outputs: tuple[ir.Value, ...]
+    workspace: ir.Value | None
+
+
+@contextmanager
+def kernel_function(kernel: Kernel, packings: Mapping[int, Packing] | None = None, workspace_bytes: Size = 0) -> Iterator[KernelFunction]:
+    """The tir function of a kernel, in whose body the insertion point is; the return follows what is emitted.
+
+    Its arguments are those of the kernel (with packings: packed), one destination for each result, the workspace, and the symbols.
+    """
+    packings = packings or {}
+    types = [buffer_type(packings[i].shape if i in packings else node.shape, node.element) for i, node in enumerate(kernel.args)]
+    types += [buffer_type(node.shape, node.element) for node in kernel.results]
+    has_workspace = workspace_bytes != 0
+    if has_workspace:
+        types.append(buffer_type([workspace_bytes], ir.IntegerType.get_signless(8)))
+    attributes: dict[str, ir.Attribute] = {"sym_visibility": ir.StringAttr.get("private")}
+    if kernel.symbols:
+        attributes["arg_attrs"] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(types), *symbol_attributes(kernel.symbols)])
+    function = begin_function(kernel.name, [*types, *[ir.IndexType.get()] * len(kernel.symbols)], attributes)
+    entry = function.regions[0].blocks[0]
+    arguments, count = tuple(entry.arguments)[: len(types)], len(kernel.args)
+    with ir.InsertionPoint(entry), emit.constants_at(entry), function_sizes(function):
+        evaluator = Evaluator({node: flat(buffer) for node, buffer in zip(kernel.args, arguments[:count], strict=True)})
+        outputs = tuple(flat(b) for b in arguments[count : count + len(kernel.results)])
+        yield KernelFunction(function, arguments[:count], evaluator, outputs, arguments[-1] if has_workspace else None)
+        func.ReturnOp([])

@@ -1,0 +1,386 @@
+"""te -> blocks: each tensor that a kernel computes becomes a block in loops of its own, that stores to a buffer of its own.
+
+Nothing is fused, tiled or moved: that is what primitives are for. What a kernel takes and gives are arguments, destinations behind what is
+read; symbols stay the last ones.
+"""
+
+import re
+from collections.abc import Callable, Container, Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from relayc.dialects.functions import begin_function, symbol_name, unique_names, value_attributes
+from relayc.dialects.locations import label_of
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.tir import names
+from relayc.dialects.tir.block import PARALLEL, make_block
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import FAR, Index, reshape
+from relayc.pipelines.emission.sizes import symbol_attributes
+from relayc.pipelines.te.read.body import LoopIndex
+from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, indices_at, read_kernel
+from relayc.pipelines.tir.tree.buffers import memref_type
+from relayc.pipelines.tir.tree.indices import computed, divide, largest, smallest
+from relayc.pipelines.tir.tree.steps import Computed, Constant, Contents, Recorder, Step
+from relayc.pipelines.tir.tree.structure import Nest
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
+from relayc.symbolic import Dim, Size
+from relayc.trampoline import Call, trampoline
+
+Point = Sequence[Index]
+ZERO = Index()
+Code = Callable[[Point], None]
+
+
+def create_nest(source: ir.OpView, module: ir.Module) -> Nest:
+    """Builds the blocks of a te function, and their loops, at the end of a module, under its name. Raises as `begin_nest`."""
+    made = begin_nest(source, module)
+    made.write()
+    return made
+
+
+def begin_nest(source: ir.OpView | Kernel, module: ir.Module, kept: Container[Node] | None = None) -> Nest:
+    """Builds the blocks of a te function at the end of a module, under its name; their loops are written where the function is asked for.
+
+    Args:
+      source: the function, or the kernel that was read of it.
+      kept: the tensors that get blocks, results among them: what computes another one stands where that is read, as after the primitive
+        compute_inline. None: all get blocks.
+
+    Raises ScheduleError where it holds an operation that has no parallel form (sorting, scans), or a table of constants.
+    """
+    try:
+        kernel = source if isinstance(source, Kernel) else read_kernel(source)
+        return _Creation(kernel, module, kept).run()
+    except NotStructured as error:
+        name = source.name if isinstance(source, Kernel) else symbol_name(source)
+        raise ScheduleError(f"@{name}: expected operations that have loops, on tensors of known shapes, found {error}") from None
+
+
+class _Creation:
+    def __init__(self, kernel: Kernel, module: ir.Module, kept: Container[Node] | None) -> None:
+        self.kernel, self.module, self.kept = kernel, module, kept
+        self.source = kernel.function.operation
+        self.outputs: list[ir.Value] = []
+        self.buffers: dict[Node, ir.Value] = {}
+        """Buffer of each tensor that lies in memory."""
+        self.record: Recorder
+        """Takes the steps of the block that is being made."""
+
+    @cached_property
+    def computed(self) -> set[ir.Location]:
+        """Locations of computations."""
+        return {n.structured.op.location.attr for n in self.kernel.values.values() if n.kind == "generic"}
+
+    def run(self) -> Nest:
+        kernel = self.kernel
+        results = list(_last(self.source).operands)
+        attributes = value_attributes(self.source)
+        given = [self._argument_name(attributes[node.position], f"p{i}") for i, node in enumerate(kernel.args)]
+        made = [self._result_name(v, i) for i, v in enumerate(results)]
+        labels = unique_names([*given, *made])
+        tensors = [*kernel.args, *kernel.results]
+        with ir.InsertionPoint(self.module.body), self.source.location:
+            described = [_described(node, label, i >= len(given)) for i, (node, label) in enumerate(zip(tensors, labels, strict=True))]
+            for node, found in zip(kernel.args, described, strict=False):
+                if "relay.param" in attributes[node.position]:
+                    found["relay.param"] = attributes[node.position]["relay.param"]
+            types = [memref_type(node.shape, node.element) for node in tensors] + [ir.IndexType.get()] * len(kernel.symbols)
+            arg_attrs = ir.ArrayAttr.get([*map(ir.DictAttr.get, described), *symbol_attributes(kernel.symbols)])
+            function = begin_function(kernel.name, types, {"arg_attrs": arg_attrs, names.FORM: ir.UnitAttr.get()})
+        self.nest = Nest(function, is_empty=True)
+        arguments = list(self.nest.entry.arguments)
+        self.buffers = dict(zip(kernel.args, arguments, strict=False))
+        self.outputs = arguments[len(given) : len(tensors)]
+        end = ir.Operation.create("func.return", ip=ir.InsertionPoint(self.nest.entry))
+        with self.nest.building() if kernel.symbols else nullcontext(), ir.InsertionPoint(end):
+            for value, node in kernel.values.items():
+                is_kept = not self._is_offset(value) if self.kept is None else node in self.kept
+                if node not in self.buffers and is_kept and _is_computed(value, node):
+                    op = value.owner.operation
+                    with op.location:
+                        self._block(op, node)
+            for node, buffer in zip(kernel.results, self.outputs, strict=True):
+                if self.buffers.get(node) is not buffer:  # an argument, or a tensor that is given twice
+                    name, axes = f"{self.nest.buffer_name(buffer)}_copy", _axis_names(len(node.shape))
+                    self._parallel(name, node.shape, axes, lambda point: self._store(self._element(node, point), buffer, point))  # noqa: B023
+        return self.nest
+
+    # ---- names
+
+    @staticmethod
+    def _argument_name(attributes: ir.DictAttr, default: str) -> str:
+        return _identifier(ir.StringAttr(attributes["relay.name"]).value, default) if "relay.name" in attributes else default
+
+    def _result_name(self, value: ir.Value, position: int) -> str:
+        owner = value.owner
+        return f"out{position}" if isinstance(owner, ir.Block) else self._name_of(owner.operation)
+
+    def _name_of(self, op: ir.Operation) -> str:
+        """What a block is called: by the location of its operation, else by the operation. One that moves elements for a computation of the
+        same location leaves the name to that."""
+        kind = op.name.split(".")[-1]
+        found = _identifier(label_of(op.location), kind)
+        return f"{found}_{kind}" if op.name.startswith("tensor.") and op.location.attr in self.computed else found
+
+    def _where(self, op: ir.Operation) -> str:
+        return f"@{self.kernel.name}: {self._name_of(op)}"
+
+    def _is_offset(self, value: ir.Value) -> bool:
+        """Whether a tensor is a slice that belongs to the computations that read it, which have its location, and its name: that of indices
+        with an offset. They read the elements where those are."""
+        op = value.owner
+        if isinstance(op, ir.Block) or op.name != "tensor.extract_slice" or not label_of(op.location):
+            return False
+        readers = [use.owner.operation for use in value.uses]
+        return all(reader.name.startswith("linalg.") and reader.location.attr == op.location.attr for reader in readers)
+
+    # ---- blocks
+
+    def _block(self, op: ir.Operation, node: Node) -> None:
+        """The block, or the blocks, that compute a tensor, and those that the operation gives beside it."""
+        name = self._name_of(op)
+        if node.kind == "generic":
+            self._computation(name, node.structured)
+        elif node.kind == "concat":
+            self._concatenation(name, self._axes(op, len(node.shape)), node)
+        else:
+            self.nest.origins[node] = self._parallel(name, node.shape, self._axes(op, len(node.shape)), self._stored(op, node, name))
+
+    def _stored(self, op: ir.Operation, node: Node, name: str) -> Code:
+        """What stores an element of a tensor that is made of others one by one."""
+        buffer = self._destination(node, name)
+        if node.kind == "view" and op.name != "tensor.extract_slice":
+            node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # which may be another view
+        return lambda point: self._store(trampoline(self._computed(node, point, {})), buffer, point)
+
+    def _computation(self, name: str, structured: Structured) -> None:
+        op, inputs = structured.op, len(structured.inputs)
+        nodes = [self.kernel.values[r] for r in op.results]
+        buffers = [self._destination(node, name if i == 0 else f"{name}_v{i}") for i, node in enumerate(nodes)]
+        targets = list(zip(buffers, structured.results[inputs:], strict=True))
+        reduces = "reduction" in structured.iterators
+
+        def init(point: Point) -> None:
+            for node, (buffer, results) in zip(structured.inits, targets, strict=True):
+                indices = indices_at(results, point, divide)
+                self._store(self._element(node, indices), buffer, indices)
+
+        def body(point: Point) -> None:
+            for value, (buffer, results) in zip(self._results(structured, point, buffers if reduces else None), targets, strict=True):
+                self._store(value, buffer, indices_at(results, point, divide))
+
+        made = self._nest(
+            name, structured.iterators, structured.extents, self._axes(op, len(structured.extents)), body, init if reduces else None
+        )
+        self.nest.origins |= dict.fromkeys(nodes, made)
+
+    def _concatenation(self, name: str, axes: Sequence[str], node: Node) -> None:
+        """A block for each part: a choice at each element would load from all of them."""
+        buffer = self._destination(node, name)
+        start: Size = 0
+        for position, part in enumerate(node.inputs):
+
+            def body(point: Point, part: Node = part, start: Size = start) -> None:
+                self._store(self._element(part, point), buffer, [i + start if d == node.axis else i for d, i in enumerate(point)])
+
+            self._parallel(f"{name}_{position}", part.shape, axes, body)
+            start += part.shape[node.axis]
+
+    # ---- elements
+
+    def _element(self, node: Node, indices: Point) -> Any:
+        """The steps that compute an element of a tensor at some indices; gives it as an operand."""
+        return trampoline(self._at(node, indices, {}))
+
+    def _at(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
+        """The same; `known` are elements that the steps before compute."""
+        key = (node, *(i.key for i in indices))
+        if key not in known:
+            buffer = self.buffers.get(node)
+            known[key] = (yield self._computed(node, indices, known)) if buffer is None else self._load(buffer, indices)
+        return known[key]
+
+    def _computed(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
+        """The same of one that lies in no buffer."""
+        if node.kind == "generic":
+            return (yield self._yielded(node.structured, self._loops(node, indices), None, known))[node.position]
+        if node.kind == "view":
+            return (yield self._at(node.inputs[0], reshape(indices, node.shape, node.inputs[0].shape, divide), known))
+        if node.kind == "slice":
+            point = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
+            return (yield self._at(node.inputs[0], point, known))
+        if node.kind == "splat":
+            return Constant(node.op.attributes["value"], node.element)
+        if node.kind == "pad":
+            return (yield self._padded(node, indices, known))
+        if node.kind == "table":
+            raise ScheduleError(f"{self._where(node.op)}: expected an operation on tensors, found a table of constants")
+        raise ScheduleError(f"@{self.kernel.name}: expected what is one computation at each element, found {_WORDS[node.kind]}")
+
+    def _loops(self, node: Node, indices: Point) -> Point:
+        """The point of the loops of a computation from the indices of an element. Raises ScheduleError."""
+        structured = node.structured
+        dims = structured.output_dims(node.position)
+        told = {*dims} - {None}
+        repeated = len(told) < len(structured.extents) and any(d not in told and e != 1 for d, e in enumerate(structured.extents))
+        if node.is_reduction or len(told) + dims.count(None) < len(dims) or repeated:
+            where = self._where(structured.op)
+            raise ScheduleError(f"{where}: expected another element at each point, found what cannot be computed where it is read")
+        return structured.loop_point(node.position, indices)
+
+    def _results(self, structured: Structured, point: Point, sums: Sequence[ir.Value] | None) -> list[Any]:
+        """What a computation gives at a point of its loops, as operands.
+
+        Args:
+          sums: the buffers of the results, where it goes on from what they hold.
+        """
+        return trampoline(self._yielded(structured, point, sums, {}))
+
+    def _yielded(
+        self, structured: Structured, point: Point, sums: Sequence[ir.Value] | None, known: dict[Hashable, Any]
+    ) -> Call[list[Any]]:
+        body, inputs = structured.body, len(structured.inputs)
+        values: list[Any] = []
+        for number, (node, results) in enumerate(zip((*structured.inputs, *structured.inits), structured.results, strict=True)):
+            if number not in body.used:
+                values.append(None)
+                continue
+            indices = indices_at(results, point, divide)
+            if sums is None or number < inputs:
+                values.append((yield self._at(node, indices, known)))
+            else:
+                values.append(self._load(sums[number - inputs], indices))
+
+        def operand(found: Any) -> Any:
+            return values[found] if isinstance(found, int) else point[found.dim] if isinstance(found, LoopIndex) else found
+
+        for operation in body.operations:
+            name, type_, given = operation.name, operation.type, list(map(operand, operation.operands))
+            if name == "tensor.extract":
+                source, *at = given
+                for index, extent in zip(at, source.shape, strict=True):
+                    _bound(index, extent)
+                values.append((yield self._at(source, at, known)))
+                continue
+            index = computed(name, given) if isinstance(type_, ir.IndexType) else None
+            values.append(self.record.make(name, type_, given, operation.attributes) if index is None else index)
+        return list(map(operand, body.yielded))
+
+    def _padded(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
+        flag = ir.IntegerType.get_signless(1)
+        inside, safe = None, []
+        source = node.inputs[0]
+        for i, first, extent in zip(indices, node.low, source.shape, strict=True):
+            index = i - first
+            if index.is_within(0, extent - 1):
+                safe.append(index)
+                continue
+            below = self.record.make("arith.cmpi", flag, [index, Index(extent)], emit.predicate("ult"))
+            inside = below if inside is None else self.record.make("arith.andi", flag, [inside, below])
+            safe.append(smallest(largest(index, ZERO), Index(extent - 1)))
+        found = yield self._at(source, safe, known)
+        if inside is None:
+            return found
+        outside = Constant(node.pad_value.attributes["value"], node.element)
+        return self.record.make("arith.select", node.element, [inside, found, outside])
+
+    # ---- building
+
+    def _parallel(self, name: str, extents: Sequence[Size], axes: Sequence[str], body: Code) -> str:
+        return self._nest(name, [PARALLEL] * len(extents), extents, axes, body, None)
+
+    def _nest(
+        self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Code, init: Code | None
+    ) -> str:
+        """Loops over a box, with a block in the innermost one, whose name it gives; the insertion point stays behind them."""
+        loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
+        name = self.nest.free_block(name)
+        draft = Contents([], None, [])
+        view = Block(make_block(name, iterators, extents, []), self.nest.facts, name, iterators, extents, draft)
+
+        def made(step: Step) -> ir.Operation:
+            view.fill()
+            assert step.operation is not None
+            return step.operation
+
+        def record(code: Code, is_init: bool) -> list[Step]:
+            self.record = Recorder(is_init, made)
+            code([Index.of(v) for v in view.vars])
+            draft.accesses += [step.access for step in self.record.steps if step.access is not None]
+            return self.record.steps
+
+        if init is not None:
+            draft.init = record(init, True)
+        draft.body = record(body, False)
+        self.nest.added(loops, view)
+        return name
+
+    def _destination(self, node: Node, name: str) -> ir.Value:
+        """The buffer of a tensor that is computed: that of the result that it is, or a new one."""
+        made = next((b for n, b in zip(self.kernel.results, self.outputs, strict=True) if n is node), None)
+        if made is None:
+            made = self.nest.add_buffer(self.nest.free_buffer(name), node.shape, node.element)
+        self.buffers[node] = made
+        return made
+
+    @staticmethod
+    def _axes(op: ir.Operation, count: int) -> list[str]:
+        if names.AXES in op.attributes:
+            return [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[names.AXES])]
+        return _axis_names(count)
+
+    def _load(self, buffer: ir.Value, indices: Point) -> Any:
+        return self.record.load(buffer, indices)
+
+    def _store(self, value: Any, buffer: ir.Value, indices: Point) -> None:
+        self.record.store(value, buffer, indices)
+
+
+_WORDS = {"concat": "several parts", "sort": "a sort", "empty": "a tensor without contents"}
+
+
+def _described(node: Node, label: str, output: bool) -> dict[str, ir.Attribute]:
+    """The attributes of the argument that a tensor is."""
+    found: dict[str, ir.Attribute] = {names.BUFFER: ir.StringAttr.get(label)}
+    if any(isinstance(d, Dim) for d in node.shape):
+        found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in node.shape])
+    if output:
+        found[names.OUTPUT] = ir.UnitAttr.get()
+    return found
+
+
+def _last(function: ir.Operation) -> ir.Operation:
+    operations = function.regions[0].blocks[0].operations
+    return operations[len(operations) - 1].operation
+
+
+def _is_computed(value: ir.Value, node: Node) -> bool:
+    """Whether a tensor of a kernel is computed, and not a number for all elements that computations start from, or another one's type."""
+    if node.kind == "splat":
+        return not all(_is_init(use.owner.operation, use.operand_number) for use in value.uses)
+    return node.kind not in ("arg", "empty", "table") and value.owner.operation.name != "tensor.cast"
+
+
+def _is_init(op: ir.Operation, operand: int) -> bool:
+    """Whether an operand of an operation is what its result starts from."""
+    return op.name.startswith("linalg.") and operand >= len(op.operands) - len(op.results)
+
+
+def _bound(index: Index, extent: Size) -> None:
+    """Says that an index is one of a dimension, where it is known by this alone."""
+    var = next(iter(index.terms), None)
+    if isinstance(var, Computed) and var.high == FAR and index.key == Index.of(var).key:
+        var.low, var.high = 0, extent - 1
+
+
+def _axis_names(count: int) -> list[str]:
+    return [f"ax{i}" for i in range(count)]
+
+
+def _identifier(text: str, default: str) -> str:
+    found = re.sub(r"\W+", "_", text).strip("_")
+    return found if found and not found[0].isdigit() else default

@@ -1,0 +1,365 @@
+"""Index arithmetic of blocks: what a value of type index is as an `Index` of loop variables and iterators, and back.
+
+`Index` is linear; a quotient or a remainder that is not becomes a variable of its own (`Divided`), which is equal to any other of the same
+index and divisor, and is rebuilt where what it is made of is substituted.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from math import gcd
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import FAR, Index, Var, affine_index, of_terms, weighted
+from relayc.pipelines.emission.sizes import size_value
+from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
+
+QUOTIENT, REMAINDER = "quotient", "remainder"
+
+
+class Divided(Var):
+    """The quotient or remainder of the floor division of an index by a positive size, where it is not linear."""
+
+    def __init__(self, kind: str, index: Index, divisor: Size) -> None:
+        low, high = index.bounds()
+        super().__init__(*((low // divisor, high // divisor) if kind == QUOTIENT else (0, divisor - 1)))
+        self.kind, self.index, self.divisor = kind, index, divisor
+        self.identity = (kind, index.key, divisor)
+        self._hash = hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Divided) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"({self.index}) {'//' if self.kind == QUOTIENT else '%'} {self.divisor}"
+
+
+class Extremal(Var):
+    """The smaller or the larger of two indices, where it is not known which one that is."""
+
+    def __init__(self, kind: str, a: Index, b: Index) -> None:
+        (low, high), (other_low, other_high) = a.bounds(), b.bounds()
+        pick: Callable[[Size, Size], Size] = _smaller if kind == "min" else _larger
+        super().__init__(pick(low, other_low), pick(high, other_high))
+        self.kind, self.a, self.b = kind, a, b
+        self.identity = (kind, frozenset((a.key, b.key)))
+        self._hash = hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extremal) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.a}, {self.b})"
+
+
+def _smaller(a: Size, b: Size) -> Size:
+    return a if proves(lambda: a <= b) else b if proves(lambda: b <= a) else -FAR
+
+
+def _larger(a: Size, b: Size) -> Size:
+    return a if proves(lambda: a >= b) else b if proves(lambda: b >= a) else FAR
+
+
+def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
+    """Quotient and remainder of the floor division by a positive size."""
+    if index.is_constant:
+        quotient = index.const // divisor
+        return Index(quotient), Index(index.const - quotient * divisor)
+    found = index.split(divisor) or _divided_by_parts(index, divisor)
+    if found is not None:
+        return found
+    return Index.of(Divided(QUOTIENT, index, divisor)), Index.of(Divided(REMAINDER, index, divisor))
+
+
+def _divided_by_parts(index: Index, divisor: Size) -> tuple[Index, Index] | None:
+    """The same of an index that is g times one and less than g beside it, where g divides the divisor: (16 i + j) // 32 is i // 2."""
+    if not isinstance(divisor, int) or not isinstance(index.const, int):
+        return None
+    for part in sorted({gcd(c, divisor) for c in index.terms.values() if isinstance(c, int)} - {1, divisor}, reverse=True):
+        whole = {v: c // part for v, c in index.terms.items() if isinstance(c, int) and c % part == 0}
+        rest = Index(index.const % part, {v: c for v, c in index.terms.items() if v not in whole})
+        if rest.is_within(0, part - 1):
+            quotient, left = divide(Index(index.const // part, whole), divisor // part)
+            return quotient, left * part + rest
+    return None
+
+
+def folded(index: Index) -> Index:
+    """An index in which the quotient and the remainder of a division, where they add up to a multiple of what is divided, are that."""
+    for var, factor in index.terms.items():
+        if isinstance(var, Divided) and var.kind == REMAINDER:
+            quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
+            if quotient in index.terms and index.terms[quotient] == whole:
+                return folded(index - Index(0, {var: factor, quotient: whole}) + var.index * factor)
+    return index
+
+
+def smallest(a: Index, b: Index) -> Index:
+    """The smaller of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(minimum(a.const, b.const))
+    low, high = (a - b).bounds()
+    return a if proves(lambda: high <= 0) else b if proves(lambda: low >= 0) else Index.of(Extremal("min", a, b))
+
+
+def largest(a: Index, b: Index) -> Index:
+    """The larger of two indices."""
+    if a.is_constant and b.is_constant:
+        return Index(maximum(a.const, b.const))
+    low, high = (a - b).bounds()
+    return a if proves(lambda: low >= 0) else b if proves(lambda: high <= 0) else Index.of(Extremal("max", a, b))
+
+
+def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
+    """An index where some of its variables are what `point` says; the others stay. It is the same object where nothing changes."""
+    if not index.terms:
+        return index
+    if len(index.terms) == 1 and index.terms.get(var := next(iter(index.terms))) == 1 and index.const == 0:
+        return _replaced(var, point) or index
+    found = [_replaced(var, point) for var in index.terms]
+    if not any(found):
+        return index
+    return weighted([new or var for new, var in zip(found, index.terms, strict=True)], index.terms.values(), index.const)
+
+
+def _replaced(var: Var, point: Mapping[Var, Index]) -> Index | None:
+    """What a variable is; None where it is itself."""
+    found = point.get(var)
+    if found is None and isinstance(var, Divided):
+        made = divide(substitute(var.index, point), var.divisor)
+        return made[0] if var.kind == QUOTIENT else made[1]
+    if found is None and isinstance(var, Extremal):
+        pick = smallest if var.kind == "min" else largest
+        return pick(substitute(var.a, point), substitute(var.b, point))
+    return found
+
+
+def variables(index: Index) -> set[Var]:
+    """The loop variables and iterators of an index, also those inside of quotients and remainders."""
+    found: set[Var] = set()
+    for var in index.terms:
+        if isinstance(var, Divided):
+            found |= variables(var.index)
+        elif isinstance(var, Extremal):
+            found |= variables(var.a) | variables(var.b)
+        else:
+            found.add(var)
+    return found
+
+
+def equal(a: Index, b: Index) -> bool:
+    """Whether two indices are the same expression."""
+    return a.key == b.key
+
+
+class Reader:
+    """What values of type index are. `known` has what the caller says of some; the function's symbols are sizes.
+
+    Args:
+      known: index of each value that is not computed of others: loop variables, iterators.
+      sizes: sizes that are values: the symbols.
+    """
+
+    def __init__(self, known: Mapping[ir.Value, Index], sizes: Mapping[ir.Value, Size]) -> None:
+        self._found: dict[ir.Value, Index] = {value: Index(size) for value, size in sizes.items()} | dict(known)
+
+    def read(self, value: ir.Value) -> Index:
+        """The index that a value is. What is loaded from memory, or computed in another way, is a variable of its own."""
+        if value not in self._found:
+            self._found[value] = self._computed(value)
+        return self._found[value]
+
+    def define(self, value: ir.Value, index: Index) -> None:
+        """Says what a value is that is not computed of others."""
+        self._found[value] = index
+
+    def size(self, value: ir.Value) -> Size:
+        """The size that a value is. Raises ValueError where it depends on more than symbols."""
+        index = self.read(value)
+        if index.terms:
+            raise ValueError(f"expected a size, a number or an expression over symbols, found {index}")
+        return index.const
+
+    def _computed(self, value: ir.Value) -> Index:
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return self._opaque(value)
+        op = owner.operation
+        if op.name == "arith.constant":
+            return Index(ir.IntegerAttr(op.attributes["value"]).value)
+        if op.name == "affine.apply":
+            amap = ir.AffineMapAttr(op.attributes["map"]).value
+            operands = [self.read(v) for v in op.operands]
+            return canonical(affine_index(amap.results[0], operands[: amap.n_dims], divide, operands[amap.n_dims :]))
+        made = computed(op.name, list(map(self.read, op.operands))) if op.name in _RULES else None
+        return self._opaque(value) if made is None else made
+
+    def _opaque(self, value: ir.Value) -> Index:
+        return Index.of(Var(-FAR, FAR, value, name="computed"))
+
+
+def _product(a: Index, b: Index) -> Index | None:
+    if a.is_constant:
+        return b * a.const
+    return a * b.const if b.is_constant else None
+
+
+def _positive(index: Index) -> bool:
+    # A symbol that may be 0 divides nothing where it is: what is divided by an extent stands in the loops that have it.
+    return index.is_constant and index.const != 0 and bounds(index.const)[0] >= 0
+
+
+def _floor(a: Index, b: Index) -> Index | None:
+    return divide(a, b.const)[0] if _positive(b) else None
+
+
+def _modulo(a: Index, b: Index) -> Index | None:
+    return divide(a, b.const)[1] if _positive(b) else None
+
+
+def _ceiling(a: Index, b: Index) -> Index | None:
+    return divide(a + (b.const - 1), b.const)[0] if _positive(b) else None
+
+
+def _of_natural(rule: Callable[[Index, Index], Index | None]) -> Callable[[Index, Index], Index | None]:
+    """A rule of floor division for an operation that agrees with it where the dividend is not negative."""
+
+    def checked(a: Index, b: Index) -> Index | None:
+        low, _ = a.bounds()
+        return rule(a, b) if proves(lambda: low >= 0) else None
+
+    return checked
+
+
+_RULES: dict[str, Callable[[Index, Index], Index | None]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": _product,
+    "arith.floordivsi": _floor,
+    "arith.ceildivsi": _ceiling,
+    "arith.divui": _of_natural(_floor),
+    "arith.divsi": _of_natural(_floor),
+    "arith.remui": _of_natural(_modulo),
+    "arith.remsi": _of_natural(_modulo),
+    "arith.minsi": smallest,
+    "arith.maxsi": largest,
+}
+
+
+def computed(name: str, operands: Sequence[Any]) -> Index | None:
+    """What an operation makes of indices; None where it is none on them, or nothing is known of it."""
+    rule = _RULES.get(name)
+    return rule(*operands) if rule is not None and all(isinstance(i, Index) for i in operands) else None
+
+
+def write(index: Index) -> ir.Value:
+    """A value of type index at the ambient insertion point; every variable of the index must have its value."""
+    return Writer()(index)
+
+
+def canonical(index: Index) -> Index:
+    """An index in the form in which all that are equal to it are written and read: nothing says then how it was come by.
+
+    Divisions that add up to what they divide are that. Terms are in the order of their factors, the smallest first, and those of the same
+    factor in that of their variables' names, the last first; the text has them from the last one on.
+    """
+    terms = index.terms
+    if not terms:
+        return index
+    if any(isinstance(var, (Divided, Extremal)) for var in terms):
+        index = folded(of_terms(index.const, {_canonical(var): factor for var, factor in terms.items()}))
+        terms = index.terms
+    return index if len(terms) < 2 else of_terms(index.const, dict(sorted(terms.items(), key=_rank, reverse=True)))
+
+
+def _canonical(var: Var) -> Var:
+    if isinstance(var, Divided):
+        return Divided(var.kind, canonical(var.index), var.divisor)
+    if isinstance(var, Extremal):
+        return Extremal(var.kind, *sorted((canonical(var.a), canonical(var.b)), key=_order))
+    return var
+
+
+def _rank(term: tuple[Var, Size]) -> tuple:
+    """What terms of an index are ordered by."""
+    var, factor = term
+    size = (0, 0, str(factor)) if isinstance(factor, Dim) else (1, -abs(factor), "")
+    return size, _name(var)
+
+
+def _name(var: Var) -> tuple:
+    if isinstance(var, Divided):
+        return 1, var.kind, _order(var.index), str(var.divisor)
+    if isinstance(var, Extremal):
+        return 2, var.kind, _order(var.a), _order(var.b)
+    return 0, *_parts(var.name)
+
+
+def _order(index: Index) -> tuple:
+    """What indices in their canonical form are ordered by."""
+    return tuple(map(_rank, index.terms.items())), str(index.const)
+
+
+@lru_cache(maxsize=4096)
+def _parts(name: str) -> tuple[tuple[int, str], ...]:
+    """What names are ordered by: numbers in them as such."""
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))
+
+
+class Writer:
+    """Writes indices at one place, each once.
+
+    Args:
+      known: indices that have values.
+    """
+
+    def __init__(self, known: Iterable[tuple[Index, ir.Value]] = ()) -> None:
+        self._written: dict[tuple, tuple[Index | None, ir.Value]] = {index.key: (index, value) for index, value in known}
+
+    def __call__(self, index: Index) -> ir.Value:
+        """See `write`."""
+        found = self._written.get(index.key)
+        if found is None:
+            found = self._written[index.key] = self._write(canonical(index))
+        return found[1]
+
+    def as_read(self, index: Index) -> Index | None:
+        """The index as the value that was written for it is read; None where that is not known."""
+        return self._written[index.key][0]
+
+    def _write(self, index: Index) -> tuple[Index | None, ir.Value]:
+        terms = dict(reversed(index.terms.items()))
+        if any(isinstance(v, (Divided, Extremal)) for v in terms):
+            terms = {Var(v.low, v.high, self._variable(v)): factor for v, factor in terms.items()}
+            return None, emit.materialize(of_terms(index.const, terms))
+        return index, emit.materialize(of_terms(index.const, terms))
+
+    def _variable(self, var: Var) -> ir.Value:
+        if isinstance(var, Divided):
+            return self._divided(var)
+        if isinstance(var, Extremal):
+            return emit.arith(f"{var.kind}si", self(var.a), self(var.b))
+        return var.value
+
+    def _divided(self, var: Divided) -> ir.Value:
+        operand = self(var.index)
+        low, _ = var.index.bounds()
+        if isinstance(var.divisor, Dim):
+            natural = proves(lambda: low >= 0)
+            if var.kind == REMAINDER and not natural:
+                quotient = emit.arith("floordivsi", operand, size_value(var.divisor))
+                return emit.arith("subi", operand, emit.arith("muli", quotient, size_value(var.divisor)))
+            name = ("divui" if natural else "floordivsi") if var.kind == QUOTIENT else "remui"
+            return emit.arith(name, operand, size_value(var.divisor))
+        d0 = ir.AffineExpr.get_dim(0)
+        expr = ir.AffineExpr.get_floor_div(d0, var.divisor) if var.kind == QUOTIENT else ir.AffineExpr.get_mod(d0, var.divisor)
+        amap = ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, [expr]))
+        return emit.create("affine.apply", [ir.IndexType.get()], [operand], {"map": amap})

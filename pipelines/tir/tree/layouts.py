@@ -1,0 +1,154 @@
+"""Layouts of buffers: affine maps from the indices of an element to those at which it lies."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from math import lcm, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import Index, Var, affine_index
+from relayc.pipelines.tir.tree.indices import divide, folded
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.symbolic import Size, proves
+
+IndexMap: TypeAlias = Callable[..., Sequence[Any]]
+"""Gives the indices of an element by those it has: `lambda i, j: [i // 16, j, i % 16]`."""
+
+MOST_POINTS = 1 << 20
+"""Of those at which a map is tried."""
+
+
+class Axis:
+    """An index as the argument of an IndexMap: +, -, *, // and % with numbers, + and - with others."""
+
+    def __init__(self, expr: ir.AffineExpr) -> None:
+        self.expr = expr
+
+    def __add__(self, other: "Axis | int") -> "Axis":
+        return Axis(ir.AffineExpr.get_add(self.expr, expression(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: "Axis | int") -> "Axis":
+        return self + (other * -1)
+
+    def __mul__(self, other: int) -> "Axis":
+        return Axis(ir.AffineExpr.get_mul(self.expr, expression(other)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int) -> "Axis":
+        return Axis(ir.AffineExpr.get_floor_div(self.expr, expression(other)))
+
+    def __mod__(self, other: int) -> "Axis":
+        return Axis(ir.AffineExpr.get_mod(self.expr, expression(other)))
+
+
+def expression(value: "Axis | int") -> ir.AffineExpr:
+    """What an IndexMap gave for one index, as an expression. Raises ScheduleError."""
+    if isinstance(value, Axis):
+        return value.expr
+    if isinstance(value, int):
+        return ir.AffineExpr.get_constant(value)
+    raise ScheduleError(f"index_map: expected indices by +, -, *, // and % of those given and integers, found {value!r}")
+
+
+def affine_map(index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
+    """An index map as an affine map, in the ambient context. Raises ScheduleError."""
+    if isinstance(index_map, ir.AffineMap):
+        return index_map
+    return map_of(len(inspect.signature(index_map).parameters), index_map)
+
+
+def map_of(count: int, index_map: IndexMap) -> ir.AffineMap:
+    """The same of a function of so many indices, whatever its signature."""
+    made = index_map(*(Axis(ir.AffineExpr.get_dim(i)) for i in range(count)))
+    if not isinstance(made, (list, tuple)):
+        raise ScheduleError(f"index_map: expected a list of indices, found {made!r}")
+    return ir.AffineMap.get(count, 0, [expression(e) for e in made])
+
+
+def mapped(amap: ir.AffineMap, indices: Sequence[Index]) -> list[Index]:
+    """The indices at which an element lies."""
+    return [folded(affine_index(e, indices, divide)) for e in amap.results]
+
+
+def composed(second: ir.AffineMap, first: ir.AffineMap) -> ir.AffineMap:
+    """The layout that is one after another."""
+    return ir.AffineMap.get(first.n_dims, 0, [e.compose(first) for e in second.results])
+
+
+def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
+    """The shape of a buffer in a layout, which has room for more elements where a dimension is not divided.
+
+    Raises ScheduleError where the map is of another rank, gives negative indices or the same ones to two elements.
+    """
+    if amap.n_dims != len(shape) or amap.n_symbols:
+        raise ScheduleError(f"index_map: expected one of {len(shape)} indices, found {amap}")
+    found: list[Size] = []
+    for index in mapped(amap, [Index.of(Var(0, d - 1)) for d in shape]):
+        low, high = index.bounds()
+        if not proves(lambda low=low: low >= 0):  # type: ignore[misc] # it is the value of now
+            raise ScheduleError(f"index_map: expected indices of 0 or more, found {amap}")
+        found.append(high + 1)
+    _check_distinct(amap, shape)
+    return found
+
+
+def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
+    """Tries the indices that are of the same dimensions at the points of a box, in which they repeat themselves or which is the shape."""
+    for dims, results in _independent(amap):
+        numbers = [n for e in results for n in _numbers(e) if n > 0]
+        period = 2 * max(lcm(*numbers), 2) + 1
+        extents = [d if isinstance(d, int) and d < period else period for d in (shape[i] for i in dims)]
+        while prod(extents) > MOST_POINTS:
+            extents[extents.index(max(extents))] //= 2
+        points = dict(zip(dims, np.indices(extents, dtype=np.int64).reshape(len(extents), -1), strict=True))
+        count = prod(extents)
+        places = np.zeros(count, np.int64)
+        for e in results:
+            found = np.broadcast_to(_evaluated(e, points), (count,))
+            places = places * (int(found.max()) + 1) + found
+        if len(np.unique(places)) != count:
+            raise ScheduleError(f"index_map: expected another place for each element, found the same one for several of them by {amap}")
+
+
+def _independent(amap: ir.AffineMap) -> list[tuple[list[int], list[ir.AffineExpr]]]:
+    """The dimensions of a map in groups, of which no result has some of two, each with its results."""
+    groups: list[tuple[list[int], list[ir.AffineExpr]]] = [([i], []) for i in range(amap.n_dims)]
+    for e in amap.results:
+        own = [g for g in groups if _dims(e) & set(g[0])]
+        if not own:
+            continue  # a number
+        joined = (sorted(i for dims, _ in own for i in dims), [*(r for _, results in own for r in results), e])
+        groups = [*(g for g in groups if g not in own), joined]
+    return groups
+
+
+def _dims(e: ir.AffineExpr) -> set[int]:
+    if isinstance(e, ir.AffineDimExpr):
+        return {e.position}
+    return _dims(e.lhs) | _dims(e.rhs) if isinstance(e, ir.AffineBinaryExpr) else set()
+
+
+def _numbers(e: ir.AffineExpr) -> list[int]:
+    if isinstance(e, ir.AffineConstantExpr):
+        return [abs(e.value)]
+    return [] if isinstance(e, (ir.AffineDimExpr, ir.AffineSymbolExpr)) else [*_numbers(e.lhs), *_numbers(e.rhs)]
+
+
+def _evaluated(e: ir.AffineExpr, points: Mapping[int, np.ndarray]) -> Any:
+    if isinstance(e, ir.AffineDimExpr):
+        return points[e.position]
+    if isinstance(e, ir.AffineConstantExpr):
+        return e.value
+    left, right = _evaluated(e.lhs, points), _evaluated(e.rhs, points)
+    if isinstance(e, ir.AffineAddExpr):
+        return left + right
+    if isinstance(e, ir.AffineMulExpr):
+        return left * right
+    if isinstance(e, ir.AffineFloorDivExpr):
+        return left // right
+    return -(-left // right) if isinstance(e, ir.AffineCeilDivExpr) else left % right

@@ -1,0 +1,262 @@
+"""What a block does at a point, step by step: operations on elements, with what is known of the indices of those.
+
+Steps are read of the operations of a block. Of a block that is made of a te function they come first: its operations are written where
+somebody asks for them, which a lowering does not.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import FAR, Index, Var
+from relayc.pipelines.te.read.body import Constant
+from relayc.pipelines.tir.tree.indices import Reader, Writer, canonical, equal, substitute
+from relayc.symbolic import Size
+
+
+class Computed(Var):
+    """A number of type index that a step computes, of which nothing else is known."""
+
+    def __init__(self, value: ir.Value | None = None) -> None:
+        super().__init__(-FAR, FAR, value, name="computed")
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """A load or store of a block.
+
+    Attributes:
+      made: the memref.load or memref.store, or what gives it where it is to be written.
+      buffer: the memref.
+      indices: of the element, over the iterators of the block and the loops inside it.
+      is_init: whether it stands in the init of the block.
+    """
+
+    made: ir.Operation | Callable[[], ir.Operation]
+    buffer: ir.Value
+    indices: tuple[Index, ...]
+    is_store: bool
+    is_init: bool = False
+
+    @property
+    def operation(self) -> ir.Operation:
+        return self.made if isinstance(self.made, ir.Operation) else self.made()
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """An operation on elements.
+
+    Attributes:
+      operands: the number of the step that computes it, an Index of type index over the iterators, or a Constant each; a value where it is
+        none of these. Of a load there are none, of a store what is stored.
+      type: of its result; None of a store.
+      access: the load or store that it is.
+      var: its result in indices, where that is of type index.
+      operation: None where it is to be written.
+    """
+
+    name: str
+    operands: tuple[Any, ...]
+    type: ir.Type | None = None
+    attributes: dict[str, ir.Attribute] = field(default_factory=dict)
+    access: Access | None = None
+    var: Computed | None = None
+    operation: ir.Operation | None = None
+
+
+@dataclass
+class Contents:
+    """What is in a block.
+
+    Attributes:
+      accesses: its loads and stores in their order, those of the init first.
+      init, body: its steps; None of an init that it has not, and of what holds other operations than those on elements.
+    """
+
+    accesses: list[Access]
+    init: list[Step] | None
+    body: list[Step] | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds operations on elements alone."""
+        return self.body is not None
+
+    @cached_property
+    def stored(self) -> Sequence[ir.Value]:
+        """The buffers that are written, each once."""
+        return tuple(dict.fromkeys(a.buffer for a in self.accesses if a.is_store))
+
+    @cached_property
+    def outputs(self) -> Sequence[ir.Value]:
+        """The buffers that are written, but for those of the init alone, each once, in the order of the stores."""
+        return tuple(dict.fromkeys(a.buffer for a in self.accesses if a.is_store and not a.is_init))
+
+    @cached_property
+    def inputs(self) -> Sequence[ir.Value]:
+        """The buffers that are read, but for those of the init alone, and not written, each once, in the order of the loads."""
+        return tuple(b for b in dict.fromkeys(a.buffer for a in self.accesses if not a.is_store and not a.is_init) if b not in self.outputs)
+
+
+class Recorder:
+    """Takes down the steps of an init or a body, in place of their operations.
+
+    Args:
+      made: gives the operation of a step, which is to be written.
+    """
+
+    def __init__(self, is_init: bool, made: Callable[[Step], ir.Operation]) -> None:
+        self.is_init, self.made = is_init, made
+        self.steps: list[Step] = []
+
+    def _add(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def load(self, buffer: ir.Value, indices: Sequence[Index]) -> Any:
+        """An element of a buffer, as an operand."""
+        return self._result(Step("memref.load", (), buffer.type.element_type), buffer, indices)
+
+    def store(self, value: Any, buffer: ir.Value, indices: Sequence[Index]) -> None:
+        """Stores an operand."""
+        step = Step("memref.store", (canonical(value) if isinstance(value, Index) else value,))
+        step.access = self._access(step, buffer, indices, True)
+        self._add(step)
+
+    def make(self, name: str, type_: ir.Type, operands: Sequence[Any], attributes: dict[str, ir.Attribute] | None = None) -> Any:
+        """The result of an operation, as an operand."""
+        return self._result(Step(name, tuple(canonical(v) if isinstance(v, Index) else v for v in operands), type_, attributes or {}))
+
+    def _result(self, step: Step, buffer: ir.Value | None = None, indices: Sequence[Index] = ()) -> Any:
+        if buffer is not None:
+            step.access = self._access(step, buffer, indices, False)
+        number = self._add(step)
+        if not isinstance(step.type, ir.IndexType):
+            return number
+        step.var = Computed()
+        return Index.of(step.var)
+
+    def _access(self, step: Step, buffer: ir.Value, indices: Sequence[Index], is_store: bool) -> Access:
+        return Access(lambda: self.made(step), buffer, tuple(map(canonical, indices)), is_store, self.is_init)
+
+
+def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step] | None:
+    """The steps of an init or a body, over variables of its arguments; None where it holds loops, blocks or branches."""
+    reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, variables, strict=True)}, sizes)
+    numbers: dict[ir.Value, int] = {}
+    steps: list[Step] = []
+
+    def operand(value: ir.Value) -> Any:
+        number = numbers.get(value)
+        if number is not None:
+            return number
+        if isinstance(value.type, ir.IndexType):
+            return reader.read(value)
+        owner = value.owner
+        is_constant = not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant"
+        return Constant(owner.operation.attributes["value"], value.type) if is_constant else value
+
+    for view in region.operations:
+        op = view.operation
+        name = op.name
+        if len(op.regions):
+            return None
+        if name == "arith.constant":
+            continue
+        if name == "memref.store":
+            value, buffer, *at = op.operands
+            access = Access(op, buffer, tuple(map(reader.read, at)), True, is_init)
+            steps.append(Step(name, (operand(value),), access=access, operation=op))
+            continue
+        result = op.results[0] if len(op.results) == 1 else None
+        var: Computed | None = None
+        if result is not None and isinstance(result.type, ir.IndexType):
+            if name != "memref.load" and not _is_opaque(reader.read(result), result):
+                continue  # computed where it is used
+            var = Computed(result)
+            reader.define(result, Index.of(var))
+        elif result is not None:
+            numbers[result] = len(steps)
+        if name == "memref.load":
+            buffer, *at = op.operands
+            steps.append(Step(name, (), op.results[0].type, {}, Access(op, buffer, tuple(map(reader.read, at)), False, is_init), var, op))
+        else:
+            type_ = None if result is None else result.type
+            steps.append(Step(name, tuple(map(operand, op.operands)), type_, dict(op.attributes.items()), None, var, op))
+    return steps
+
+
+def _is_opaque(index: Index, value: ir.Value) -> bool:
+    """Whether nothing is known of what a value is."""
+    var = next(iter(index.terms), None)
+    return type(var) is Var and var.value == value
+
+
+def write_steps(steps: Sequence[Step], point: Mapping[Var, Index]) -> None:
+    """Writes the operations of steps at the ambient insertion point.
+
+    Args:
+      point: what the iterators are there.
+    """
+    writer, results = Writer(), list[ir.Value | None]()
+
+    def written(operand: Any) -> ir.Value:
+        if isinstance(operand, int):
+            return results[operand]
+        if isinstance(operand, Constant):
+            return emit.constant(operand.attribute, operand.type)
+        return writer(substitute(operand, point))
+
+    for step in steps:
+        operands = [written(v) for v in step.operands]
+        if step.access is not None:
+            operands += [step.access.buffer, *map(written, step.access.indices)]
+        types = [] if step.type is None else [step.type]
+        step.operation = ir.Operation.create(step.name, results=types, operands=operands, attributes=step.attributes)
+        results.append(step.operation.results[0] if types else None)
+        if step.var is not None:
+            step.var.value = results[-1]
+
+
+COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
+    "arith.addf": lambda bits: 0.0,
+    "arith.mulf": lambda bits: 1.0,
+    "arith.maximumf": lambda bits: -inf,
+    "arith.maxnumf": lambda bits: -inf,
+    "arith.minimumf": lambda bits: inf,
+    "arith.minnumf": lambda bits: inf,
+    "arith.addi": lambda bits: 0,
+    "arith.muli": lambda bits: 1,
+    "arith.maxsi": lambda bits: -(1 << (bits - 1)),
+    "arith.maxui": lambda bits: 0,
+    "arith.minsi": lambda bits: (1 << (bits - 1)) - 1,
+    "arith.minui": lambda bits: -1,
+    "arith.andi": lambda bits: -1,
+    "arith.ori": lambda bits: 0,
+    "arith.xori": lambda bits: 0,
+}
+"""Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
+
+
+def neutral(name: str, element: ir.Type) -> float | int:
+    """What combined with a number by a commutative operation gives that number."""
+    bits = 0 if isinstance(element, ir.FloatType) else 64 if isinstance(element, ir.IndexType) else element.width
+    return COMMUTATIVE[name](bits)
+
+
+def combining_step(steps: Sequence[Step], store: Step) -> int | None:
+    """The number of the step that adds a value to the element that is stored, by one commutative operation, where the body does nothing
+    else with the element; None where that is not so."""
+    number, access = store.operands[0], store.access
+    if not isinstance(number, int) or access is None or (combine := steps[number]).name not in COMMUTATIVE:
+        return None
+    loads = [i for i, s in enumerate(steps) if s.access is not None and s is not store and s.access.buffer == access.buffer]
+    if len(loads) != 1 or not all(map(equal, steps[loads[0]].access.indices, access.indices)):  # type: ignore[union-attr] # it is one
+        return None
+    used = [v for s in steps for v in s.operands if isinstance(v, int)]
+    return number if used.count(loads[0]) == 1 and loads[0] in combine.operands else None

@@ -1,0 +1,1 @@
+"""What code of kernels computes: elements of tensors at index points, vectors, loop nests, buffers."""

@@ -1,0 +1,78 @@
+"""Buffers: flat views of tensors and of workspaces, memory on the stack of a thread."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index
+from relayc.pipelines.te.read.graph import NotStructured
+from relayc.symbolic import Size, ceil_div
+
+LINE = 64
+"""Bytes of a cache line, and of the widest vector: what memory that kernels make is aligned to."""
+
+
+def flat(buffer: ir.Value) -> ir.Value:
+    """A static identity-layout memref as one dimension."""
+    type_ = buffer.type
+    if type_.rank == 1:  # one of a symbolic size among them
+        return buffer
+    target = ir.MemRefType.get([prod(type_.shape)], type_.element_type)
+    if type_.rank == 0:
+        attributes: dict[str, Any] = {"reassociation": ir.ArrayAttr.get([]), "static_output_shape": ir.DenseI64ArrayAttr.get([1])}
+        return emit.create("memref.expand_shape", [target], [buffer], attributes)
+    i64 = ir.IntegerType.get_signless(64)
+    together = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in range(type_.rank)])])
+    return emit.create("memref.collapse_shape", [target], [buffer], {"reassociation": together})
+
+
+def view(memory: ir.Value, first_byte: Size | Index, count: Size, element: ir.Type) -> ir.Value:
+    """`count` elements of a memref of bytes, as a flat buffer."""
+    operands = [memory, emit.materialize(Index.of(first_byte))]
+    if isinstance(count, int):
+        return emit.create("memref.view", [ir.MemRefType.get([count], element)], operands)
+    return emit.create(
+        "memref.view", [ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)], [*operands, emit.index_constant(count)]
+    )
+
+
+MOST_LOCAL_BYTES = 1 << 20
+"""What a buffer on the stack may take: threads have stacks of some megabytes."""
+
+
+def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
+    """A buffer (flat where `shape` is a number) on the stack, at a cache line: in the body of a parallel loop one for each thread.
+
+    Raises NotStructured for one that does not fit on a stack: the strategy is not meant for such shapes.
+    """
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+        "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE),
+    }
+    extents = [shape] if isinstance(shape, int) else list(shape)
+    if prod(extents) * ceil_div(element.width, 8) > MOST_LOCAL_BYTES:
+        raise NotStructured(f"a buffer of {extents} elements on the stack")
+    return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
+
+
+def buffer_of_thread(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
+    """A buffer on the stack that is there once: in the body of the innermost parallel loop around, or in the function; see local_buffer."""
+    block = ir.InsertionPoint.current.block
+    while block.owner.operation.name not in ("scf.parallel", "func.func"):
+        block = block.owner.operation.block
+    with ir.InsertionPoint.at_block_begin(block):
+        return local_buffer(shape, element)
+
+
+def prefetch(buffer: ir.Value, index: Index, level: int = 2) -> None:
+    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the cache of a level (1 to 3)."""
+    attributes = {
+        "isWrite": ir.BoolAttr.get(False),
+        "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4 - level),
+        "isDataCache": ir.BoolAttr.get(True),
+    }
+    if buffer.type.has_static_shape:
+        index = emit.at_most(index, buffer.type.shape[0] - 1)
+    emit.create("memref.prefetch", [], [buffer, emit.materialize(index)], attributes)

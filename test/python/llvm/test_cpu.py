@@ -1,0 +1,175 @@
+"""tir to machine code: calls between functions, parallel loops, guards and errors."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from jitted import call, compile_text, elementwise
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.targets.cpu import engine as engine_module
+from relayc.pipelines.targets.cpu.engine import CodegenError, Part
+from relayc.pipelines.targets.cpu.jit import compiled_checks, jit
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.runtime.cpu.objects import read_object
+
+KERNEL = """
+func.func @{name}(%a: memref<4x64xf32>, %o: memref<4x64xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %add = arith.constant dense<{add}> : vector<8xf32>
+  %flat = memref.collapse_shape %a [[0, 1]] : memref<4x64xf32> into memref<256xf32>
+  scf.parallel (%i) = (%c0) to (%c4) step (%c1) {{
+    %row = memref.alloca() : memref<64xf32>
+    %base = arith.muli %i, %c64 : index
+    scf.for %j = %c0 to %c64 step %c8 {{
+      %at = arith.addi %base, %j : index
+      %x = vector.load %flat[%at] : memref<256xf32>, vector<8xf32>
+      %y = arith.addf %x, %add : vector<8xf32>
+      vector.store %y, %row[%j] : memref<64xf32>, vector<8xf32>
+    }}
+    scf.for %j = %c0 to %c64 step %c8 {{
+      %x = vector.load %row[%j] : memref<64xf32>, vector<8xf32>
+      vector.store %x, %o[%i, %j] : memref<4x64xf32>, vector<8xf32>
+    }}
+    scf.reduce
+  }}
+  return
+}}"""
+
+MAIN = """
+func.func @main(%a: memref<4x64xf32>, %o: memref<4x64xf32>, %arena: memref<1088xi8>) {
+  %c64 = arith.constant 64 : index
+  %t = memref.view %arena[%c64][] : memref<1088xi8> to memref<4x64xf32>
+  func.call @one(%a, %t) : (memref<4x64xf32>, memref<4x64xf32>) -> ()
+  func.call @two(%t, %o) : (memref<4x64xf32>, memref<4x64xf32>) -> ()
+  return
+}"""
+
+PROGRAM = "\n".join([KERNEL.format(name="one", add=1.0), KERNEL.format(name="two", add=2.0), MAIN])
+
+
+def run_program():
+    a = np.random.default_rng(0).standard_normal((4, 64), np.float32)
+    o, arena = np.empty_like(a), np.zeros(1088, np.int8)
+    call(compile_text(PROGRAM), "main", a, o, arena)
+    np.testing.assert_array_equal(o, a + np.float32(1) + np.float32(2))
+
+
+def test_main_calls_kernels_on_views_of_the_arena():
+    run_program()
+
+
+def test_kernels_compiled_in_groups_are_linked(monkeypatch):
+    monkeypatch.setattr(engine_module, "MIN_PART_OPS", 1)
+    monkeypatch.setattr(engine_module, "usable_cpus", lambda: 2)
+    run_program()
+
+
+def test_several_engines_live_side_by_side():
+    first = compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8))
+    second = compile_text(elementwise("k", "%y = arith.mulf %x0, %x0 : TYPE", "f32", 8, 8))
+    x, y = np.arange(8, dtype=np.float32), np.empty(8, np.float32)
+    call(first, "k", x, y)
+    np.testing.assert_array_equal(y, x + x)
+    del first
+    call(second, "k", x, y)
+    np.testing.assert_array_equal(y, x * x)
+
+
+def test_strided_copies_need_no_library():
+    text = """
+    func.func @k(%a: memref<8x8xf32>, %o: memref<4x4xf32>) {
+      %part = memref.subview %a[0, 2] [4, 4] [2, 1] : memref<8x8xf32> to memref<4x4xf32, strided<[16, 1], offset: 2>>
+      memref.copy %part, %o : memref<4x4xf32, strided<[16, 1], offset: 2>> to memref<4x4xf32>
+      return
+    }"""
+    a, o = np.arange(64, dtype=np.float32).reshape(8, 8), np.empty((4, 4), np.float32)
+    call(compile_text(text), "k", a, o)
+    np.testing.assert_array_equal(o, a[::2, 2:6])
+
+
+@pytest.mark.parametrize(("kind", "reference"), [("add", np.sum), ("mul", np.prod), ("maximumf", np.max), ("minimumf", np.min)])
+def test_vector_reductions(kind, reference):
+    text = elementwise("k", f"%r = vector.reduction <{kind}>, %x0 : TYPE into f32\n%y = vector.broadcast %r : f32 to TYPE", "f32", 16, 16)
+    x, y = np.random.default_rng(0).uniform(0.5, 1.5, 16).astype(np.float32), np.empty(16, np.float32)
+    call(compile_text(text), "k", x, y)
+    np.testing.assert_allclose(y, np.full(16, reference(x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
+def test_integer_powers(element):
+    dtype = np.dtype(f"int{element[1:]}")
+    x, n = np.array([2, 3, -2, 1, 0, 5, -1, 2], dtype), np.array([3, 2, 3, 9, 0, 1, 3, 6], dtype)
+    for lanes in (0, 8):
+        y = np.empty_like(x)
+        call(compile_text(elementwise("k", "%y = math.ipowi %x0, %x1 : TYPE", element, lanes, 8, 2)), "k", x, n, y)
+        np.testing.assert_array_equal(y, x**n)
+
+
+def test_runaway_vectors_are_refused():
+    text = elementwise("huge", "%y = arith.addf %x0, %x0 : TYPE", "f32", 1 << 20, 1 << 20)
+    with pytest.raises(CodegenError, match=r"@huge at .*: expected vectors of at most 4096 bytes, found vector<1048576xf32>"):
+        compile_text(text)
+
+
+def test_target_beyond_this_machine_is_compiled_but_not_run():
+    target = Target("cpu", mcpu="sapphirerapids")
+    if target.is_host:
+        pytest.skip("this machine is one")
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 16, 16))
+        lower_to_llvm(module, target)
+        functions = read_object(jit(module, target).object_code().root).functions()
+    assert "k" in [name for name, _, _ in functions]
+
+
+FUSED = """
+%c = arith.constant dense<1.0> : TYPE
+%a = vector.fma %x0, %x0, %c : TYPE
+%y = math.fma %a, %x0, %c : TYPE"""
+
+
+@pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v2", "x86-64-v3"])
+def test_fused_multiply_adds_need_no_library(mcpu):
+    engine = compile_text(elementwise("k", FUSED, "f32", 8, 64), mcpu=mcpu)
+    assert "fmaf" not in read_object(engine.object_code().root).undefined()
+    x, y = np.random.default_rng(0).standard_normal(64, np.float32), np.empty(64, np.float32)
+    call(engine, "k", x, y)
+    # Three roundings of numbers up to about 30.
+    np.testing.assert_allclose(y, (x.astype(np.float64) ** 2 + 1) * x + 1, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("lanes", [0, 8])
+@pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3"])
+def test_f16_converts_exactly_with_and_without_instructions(mcpu, lanes):
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    text = [elementwise("twice", "%y = arith.addf %x0, %x0 : TYPE", "f16", lanes, every.size)]
+    text += [elementwise("root", "%y = math.sqrt %x0 : TYPE", "f16", lanes, every.size)]
+    engine, y = compile_text("\n".join(text), mcpu=mcpu), np.empty_like(every)
+    with np.errstate(all="ignore"):
+        for name, expected in (("twice", every + every), ("root", np.sqrt(every))):
+            call(engine, name, every, y)
+            np.testing.assert_array_equal(y, expected)
+
+
+def test_missing_function_has_no_address():
+    assert compile_text(elementwise("k", "%y = arith.addf %x0, %x0 : TYPE", "f32", 8, 8)).raw_lookup("other") == 0
+
+
+def test_functions_that_cannot_be_linked_are_an_error():
+    with pytest.raises(CodegenError, match="the functions f, g could not be linked"):
+        Part(("f", "g"), SimpleNamespace(raw_lookup=lambda name: 0), runs_here=True)
+
+
+def test_functions_that_check_calls_are_compiled_once_for_a_machine_and_a_device():
+    wide, narrow = Target("cpu -mcpu=x86-64-v3"), Target("cpu -mcpu=x86-64-v3 -mattr=-f16c")
+    cases = [(wide, "cpu"), (wide, "cuda"), (narrow, "cpu")]
+    made = [compiled_checks(*case) for case in cases]
+    assert len(set(map(id, made))) == len(cases)
+    assert all(compiled_checks(*case) is found for case, found in zip(cases, made, strict=True))
+    assert made[0].result().content != made[1].result().content

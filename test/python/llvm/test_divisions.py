@@ -1,0 +1,185 @@
+"""Integer divisions of kernels do not trap, and what is proven of their divisors is so."""
+
+import operator
+import random
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from jitted import call, compile_text, elementwise
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.llvm.divisions import Proofs, check_divisions
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+
+BITS = 64
+LOWEST, HIGHEST = -(1 << BITS - 1), (1 << BITS - 1) - 1
+
+
+@pytest.mark.parametrize("lanes", [0, 8])
+@pytest.mark.parametrize("name", ["divsi", "remsi", "divui", "remui", "floordivsi", "ceildivsi", "ceildivui"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_any_divisor(bits: int, name: str, lanes: int) -> None:
+    """A divisor of 0, and of -1 below the lowest integer, counts as 1; others divide as ever."""
+    kind, lowest = np.dtype(f"i{bits // 8}"), -(1 << bits - 1)
+    numbers = [lowest, lowest + 1, -7, -1, 0, 1, 2, 100, -lowest - 1]
+    a, b = (np.array(pair, kind) for pair in zip(*[(x, y) for x in numbers for y in numbers] * 8, strict=True))
+    found = np.empty_like(a)
+    body = f"%y = arith.{name} %x0, %x1 : TYPE"
+    call(compile_text(elementwise("f", body, f"i{bits}", lanes, a.size, inputs=2)), "f", a, b, found)
+    if name in ("floordivsi", "ceildivsi"):  # made of several operations, of which each divides without a trap
+        traps = (b == 0) | ((a == lowest) & (b == -1))
+        a, b, found = a[~traps], b[~traps], found[~traps]
+    unsigned = name.endswith("ui")
+    expected = []
+    for x, y in zip(a.tolist(), b.tolist(), strict=True):
+        if y == 0 or (not unsigned and (x, y) == (lowest, -1)):
+            y = 1
+        if unsigned:
+            x, y = x % (1 << bits), y % (1 << bits)
+        toward_zero = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        value = {"d": toward_zero, "r": x - toward_zero * y, "f": x // y, "c": -(-x // y)}[name[0]]
+        expected.append((value - lowest) % (1 << bits) + lowest)
+    # The quotient 0 of an unsigned division rounded up by 0 is not said to be any number.
+    np.testing.assert_array_equal(found[b != 0], np.array(expected, kind)[b != 0])
+
+
+def test_machine_code_with_a_division_that_may_trap_is_an_error() -> None:
+    text = "llvm.func @f(%a: i64, %b: i64) -> i64 {\n  %0 = llvm.DIVIDE %a, %b : i64\n  llvm.return %0 : i64\n}"
+    for name in ("udiv", "sdiv", "urem", "srem"):
+        with make_context():
+            module = ir.Module.parse(text.replace("DIVIDE", name))
+            with pytest.raises(ValueError, match=f"expected a division that cannot trap, found .*llvm.{name}"):
+                check_divisions(module)
+
+
+@pytest.mark.parametrize(
+    ("compared", "is_safe"),
+    [
+        ("eq, %b, %c0", True),
+        ("eq, %c0, %b", True),
+        ("eq, %a, %c0", False),
+        ("eq, %c0, %a", False),
+        ("eq, %c1, %b", False),
+        ("ne, %b, %c0", False),
+    ],
+)
+def test_a_divisor_is_chosen_by_what_it_is(compared: str, is_safe: bool) -> None:
+    text = f"""
+    func.func @f(%a: i64, %b: i64) -> i64 {{
+      %c0 = arith.constant 0 : i64
+      %c1 = arith.constant 1 : i64
+      %is = arith.cmpi {compared} : i64
+      %d = arith.select %is, %c1, %b : i64
+      %q = arith.divui %a, %d : i64
+      return %q : i64
+    }}"""
+    with make_context(), nullcontext() if is_safe else pytest.raises(ValueError, match="expected a division that cannot trap"):
+        check_divisions(ir.Module.parse(text))
+
+
+@pytest.mark.parametrize(("name", "bound", "is_safe"), [("minsi", 0, False), ("maxsi", 0, False), ("maxsi", 1, True)])
+def test_a_divisor_may_be_zero_where_a_bound_of_it_is(name: str, bound: int, is_safe: bool) -> None:
+    text = f"""
+    func.func @f(%a: i64, %b: i64) -> i64 {{
+      %c = arith.constant {bound} : i64
+      %d = arith.{name} %b, %c : i64
+      %q = arith.divui %a, %d : i64
+      return %q : i64
+    }}"""
+    with make_context(), nullcontext() if is_safe else pytest.raises(ValueError, match="expected a division that cannot trap"):
+        check_divisions(ir.Module.parse(text))
+
+
+def test_a_division_by_a_symbol_in_an_index_is_guarded() -> None:
+    text = """
+    func.func @f(%i: index, %n: index, %m: index, %out: memref<3xindex>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %0:3 = affine.delinearize_index %i into (3, %n, %m) : index, index, index
+      memref.store %0#0, %out[%c0] : memref<3xindex>
+      memref.store %0#1, %out[%c1] : memref<3xindex>
+      memref.store %0#2, %out[%c2] : memref<3xindex>
+      return
+    }"""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        lower_to_llvm(module, Target("cpu"))
+        assert "llvm.sdiv" in str(module)
+        check_divisions(module)
+
+
+def _wrapped(value: int) -> int:
+    return (value - LOWEST) % (1 << BITS) + LOWEST
+
+
+OPERATIONS = {
+    **{"addi": operator.add, "subi": operator.sub, "muli": operator.mul, "minsi": min, "maxsi": max},
+    "minui": lambda a, b: min(a % (1 << BITS), b % (1 << BITS)),
+}
+DIVISIONS = {"divui": operator.floordiv, "remui": operator.mod, "ceildivui": lambda a, b: -(-a // b)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_are_in_their_intervals(seed: int) -> None:
+    """Of random integer arithmetic, which may wrap, at numbers from the whole range of the type."""
+    rng = random.Random(seed)
+    for _ in range(40):
+        lines, names, steps = [], ["%a", "%b"], []
+        for i in range(12):
+            if rng.random() < 0.3:
+                number = rng.choice([0, 1, 2, 7, 64, 1 << 31, HIGHEST, -1, -5])
+                lines.append(f"%v{i} = arith.constant {number} : i64")
+                steps.append(lambda _, number=number: number)
+            else:
+                name, (left, right) = rng.choice([*OPERATIONS, *DIVISIONS]), rng.choices(names, k=2)
+                lines.append(f"%v{i} = arith.{name} {left}, {right} : i64")
+                steps.append(lambda known, name=name, left=left, right=right: _result(name, known[left], known[right]))
+            names.append(f"%v{i}")
+        body = "\n  ".join(lines)
+        with make_context():
+            module = ir.Module.parse(f"func.func @f(%a: i64, %b: i64) {{\n  {body}\n  return\n}}")
+            proofs, operations = Proofs(), list(module.body.operations[0].regions[0].blocks[0].operations)[:-1]
+            intervals = [proofs.interval(op.operation.results[0]) for op in operations]
+        for a, b in ((rng.choice([0, 1, -1, 5, LOWEST, HIGHEST, rng.randint(0, 99)]) for _ in range(2)) for _ in range(20)):
+            known: dict[str, int | None] = {"%a": a, "%b": b}
+            for name, step, (low, high) in zip(names[2:], steps, intervals, strict=True):
+                value = known[name] = step(known)
+                assert value is None or low <= value <= high, f"{value} in {low}, {high} of {name} at {a}, {b}:\n{body}"
+
+
+@pytest.mark.parametrize("name", [*OPERATIONS, *DIVISIONS])
+def test_intervals_are_no_wider_than_what_happens(name: str) -> None:
+    """Of one operation, on all numbers from 0 to a bound and from 1 to another one; else divisors would have guards in vain."""
+    operation = {**OPERATIONS, **DIVISIONS}[name]
+    for p, q in ((0, 1), (3, 9), (9, 3), (8, 8)):
+        text = f"""
+        func.func @f(%x: i64, %y: i64) {{
+          %c0 = arith.constant 0 : i64
+          %c1 = arith.constant 1 : i64
+          %cp = arith.constant {p} : i64
+          %cq = arith.constant {q} : i64
+          %0 = arith.maxsi %x, %c0 : i64
+          %1 = arith.maxsi %y, %c1 : i64
+          %a = arith.minsi %0, %cp : i64
+          %b = arith.minsi %1, %cq : i64
+          %c = arith.{name} %a, %b : i64
+          return
+        }}"""
+        happens = [operation(a, b) for a in range(p + 1) for b in range(1, q + 1)]
+        with make_context():
+            module = ir.Module.parse(text)
+            operations = list(module.body.operations[0].regions[0].blocks[0].operations)
+            assert Proofs().interval(operations[-2].operation.results[0]) == (min(happens), max(happens)), (p, q)
+
+
+def _result(name: str, a: int | None, b: int | None) -> int | None:
+    """The result of an operation; None where it has no meaning."""
+    if a is None or b is None:
+        return None
+    if name in OPERATIONS:
+        return _wrapped(OPERATIONS[name](a, b))
+    a, b = a % (1 << BITS), b % (1 << BITS)
+    return _wrapped(DIVISIONS[name](a, b)) if b else None

@@ -1,0 +1,257 @@
+"""Primitives of loops and reductions: what they leave computes the same, and what they refuse."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from schedules.kernels import KERNELS, Kernel
+
+from relayc import te
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
+from relayc.symbolic import symbol
+from relayc.tir import Schedule, ScheduleError, replay
+
+
+def check(kernel: Kernel, schedule: Schedule) -> None:
+    """That a schedule computes what the kernel does without it, and its script makes the same."""
+    mod = schedule.mod
+    mod.module.operation.verify()
+    before = run(Schedule(kernel.mod).mod, kernel.inputs, kernel.sizes)
+    for found, expected in zip(run(mod, kernel.inputs, kernel.sizes), before, strict=True):
+        # Only softmax computes with what is not whole: sums of 9 terms in another order.
+        np.testing.assert_allclose(found, expected, rtol=2e-6, atol=0)
+    assert str(replay(schedule.trace, kernel.mod)) == str(mod)
+
+
+def loop_names(schedule: Schedule, block: str) -> list[str]:
+    return [loop.name for loop in schedule.get_loops(block)]
+
+
+def test_tiles_of_a_product_with_symbolic_rows() -> None:
+    kernel = KERNELS["product"]()
+    schedule = Schedule(kernel.mod)
+    i, j, k = schedule.get_loops("D")
+    i0, i1 = schedule.split(i, [None, 4])
+    j0, j1 = schedule.split(j, [None, 3])
+    k0, k1 = schedule.split(k, [None, 2])
+    schedule.reorder(i0, j0, k0, i1, k1, j1)
+    schedule.parallel(schedule.fuse(i0, j0))
+    schedule.unroll(i1)
+    schedule.vectorize(j1)
+    init = schedule.decompose_reduction("D", k0)
+    assert loop_names(schedule, "D") == ["i_0_j_0_fused", "k_0", "i_1", "k_1", "j_1"]
+    assert loop_names(schedule, init.name) == ["i_0_j_0_fused", "i_1_init", "j_1_init"]
+    check(kernel, schedule)
+
+
+def test_looking_at_a_function_changes_nothing() -> None:
+    """Loops are written where somebody looks, once or after each primitive."""
+    kernel = KERNELS["product"]()
+    schedules = [Schedule(kernel.mod), Schedule(kernel.mod)]
+    for schedule in schedules:
+        look = (lambda: None) if schedule is schedules[0] else (lambda schedule=schedule: schedule.mod)
+        i, j, k = schedule.get_loops("D")
+        i0, i1 = schedule.split(i, [None, 4])
+        look()
+        j0, j1 = schedule.split(j, [None, 3])
+        look()
+        schedule.reorder(i0, j0, k, i1, j1)
+        look()
+        fused = schedule.fuse(i0, j0)
+        look()
+        schedule.parallel(fused)
+        schedule.vectorize(j1)
+    first, second = (str(schedule.mod) for schedule in schedules)
+    assert first == second
+    check(kernel, schedules[1])
+
+
+def test_fused_and_split_again_is_what_it_was() -> None:
+    kernel = KERNELS["total"]()
+    schedule = Schedule(kernel.mod)
+    fused = schedule.fuse(*schedule.get_loops("total")[:2])
+    schedule.split(fused, [3, 4])
+    assert '"tir.block"(%arg3, %arg4, %arg5)' in str(schedule.mod)
+    check(kernel, schedule)
+
+
+def test_partial_results_of_guarded_and_fused_steps() -> None:
+    kernel = KERNELS["convolution"]()
+    schedule = Schedule(kernel.mod)
+    c, y, x = schedule.get_loops("found")[3:]
+    fused = schedule.fuse(c, y, x)
+    outer, _ = schedule.split(fused, [None, 5])
+    assert schedule.rfactor(outer, -1).name == "found_rf"
+    check(kernel, schedule)
+
+
+def test_partial_results_that_have_no_step() -> None:
+    kernel = KERNELS["total"]()
+    schedule = Schedule(kernel.mod)
+    k = schedule.get_loops("total")[2]
+    _, inner = schedule.split(k, [None, 16])  # of 11
+    schedule.rfactor(inner, 0)
+    schedule.parallel(schedule.get_loops("total_rf")[-1])
+    check(kernel, schedule)
+
+
+def test_partial_results_of_several_values() -> None:
+    kernel = KERNELS["largest"]()
+    schedule = Schedule(kernel.mod)
+    _, inner = schedule.split(schedule.get_loops("largest")[1], [None, 4])
+    schedule.rfactor(inner, 1)
+    check(kernel, schedule)
+
+
+def test_partial_results_of_a_choice_that_starts_from_an_element() -> None:
+    a, b = te.placeholder((6, 11), name="A"), te.placeholder((6,), name="B")
+    k = te.reduce_axis((0, 11), name="k")
+    larger = te.comm_reducer(
+        lambda x, y: tuple(te.if_then_else(x[1] >= y[1], u, v) for u, v in zip(x, y, strict=True)),
+        lambda i, v: (te.const(0, i), te.min_value(v)),
+        name="larger",
+    )
+    where, found = te.compute((6,), lambda i: larger((k, a[i, k]), axis=k, init=(te.const(-1, "int32"), b[i])), name="found")
+    values = np.random.default_rng(0).permutation(66).astype(np.float32)
+    kernel = Kernel(te.create_prim_func([a, b, where, found]), [values.reshape(6, 11), values[:6] + 30.5])
+    schedule = Schedule(kernel.mod)
+    schedule.rfactor(schedule.split("k", [None, 4])[1], 0)
+    check(kernel, schedule)
+
+
+@pytest.mark.parametrize("combine", [te.sum, te.prod, te.max, te.min])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_reducers_have_an_identity(combine: Callable, dtype: str) -> None:
+    a = te.placeholder((3, 7), dtype, name="A")
+    k = te.reduce_axis((0, 7), name="k")
+    found = te.compute((3,), lambda i: combine(a[i, k], axis=k), name="found")
+    rng = np.random.default_rng(0)
+    array = (rng.integers(1, 10, (3, 7)) * rng.choice([-1, 1], (3, 7))).astype(dtype)  # no factor is 0
+    kernel = Kernel(te.create_prim_func([a, found]), [array])
+    schedule = Schedule(kernel.mod)
+    schedule.rfactor(schedule.split(schedule.get_loops("found")[1], [None, 3])[1], 0)
+    check(kernel, schedule)
+
+
+def test_a_product_of_padded_extents() -> None:
+    kernel = KERNELS["product"]()
+    schedule = Schedule(kernel.mod)
+    assert [b.name for b in schedule.pad_einsum("D", [4, 8, 3])] == ["A_pad", "B_pad", "D_pad"]
+    _, j, _ = schedule.get_loops("D")
+    schedule.vectorize(j)
+    check(kernel, schedule)
+
+
+def test_a_matrix_times_itself_is_not_padded() -> None:
+    a, k = te.placeholder((6, 10), name="A"), te.reduce_axis((0, 10), "k")
+    schedule = Schedule(te.create_prim_func([a, te.compute((6, 6), lambda i, j: te.sum(a[i, k] * a[j, k], axis=k), name="C")]))
+    with pytest.raises(ScheduleError, match="expected block C to access A at one index, found several"):
+        schedule.pad_einsum("C", [1, 1, 4])
+
+
+def test_annotations_are_of_blocks_and_loops() -> None:
+    schedule = Schedule(KERNELS["total"]().mod)
+    schedule.annotate("total", "why", "because")
+    schedule.annotate("k", "numbers", [1, 2])
+    text = str(schedule.mod)
+    assert 'tir.annotations = {why = "because"}' in text and "tir.annotations = {numbers = [1, 2]}, tir.loop" in text
+    schedule.unannotate("total", "why")
+    with pytest.raises(ScheduleError, match=r"unannotate\(block=total, key=why\): expected one of its annotations, none, found 'why'"):
+        schedule.unannotate("total", "why")
+
+
+def test_iterators_become_one_and_change_their_order() -> None:
+    kernel = KERNELS["total"]()
+    schedule = Schedule(kernel.mod)
+    assert [loop.name for loop in schedule.fuse_iterators("total", [[], [2], [1, 0]])] == ["unit", "k", "j_i_fused"]
+    assert [block.extents for block in schedule.nest.blocks().values()] == [[1, symbol("m"), 12]]
+    check(kernel, schedule)
+
+
+def test_an_iterator_of_one_value_beside_the_only_one() -> None:
+    a = te.placeholder((7,), name="A")
+    b = te.compute((7,), lambda i: a[i] + 1.0, name="B")
+    kernel = Kernel(te.create_prim_func([a, b]), [np.arange(7, dtype=np.float32)], {})
+    schedule = Schedule(kernel.mod)
+    assert [loop.name for loop in schedule.fuse_iterators("B", [[0], []])] == ["i", "unit"]
+    check(kernel, schedule)
+
+
+def test_what_fused_iterators_read_is_a_box() -> None:
+    a = te.placeholder((3, 4, 5), name="A")
+    b = te.compute((3, 4, 5), lambda i, j, k: a[i, j, k] + 1.0, name="B")
+    c = te.compute((3, 4, 5), lambda i, j, k: b[i, j, k] * 2.0, name="C")
+    kernel = Kernel(te.create_prim_func([a, c]), [np.arange(60, dtype=np.float32).reshape(3, 4, 5)], {})
+    schedule = Schedule(kernel.mod)
+    for block in ("B", "C"):
+        schedule.fuse_iterators(block, [[0, 1], [2]])
+    schedule.transform_layout("B", ("write", 0), lambda i, j, k: [i * 4 + j, k])
+    rows, _ = schedule.get_loops("C")
+    tiles, _ = schedule.split(rows, [None, 8])
+    made = schedule.compute_at("B", tiles)
+    assert [str(schedule.nest.loops()[loop.name].extent) for loop in made] == ["8", "5"]
+    check(kernel, schedule)
+
+
+def _refused(name: str, prepare: Callable[[Schedule], object], message: str) -> None:
+    schedule = Schedule(KERNELS[name]().mod)
+    with pytest.raises(ScheduleError, match=message):
+        prepare(schedule)
+
+
+def test_what_is_not_legal_is_refused() -> None:
+    _refused("product", lambda s: s.fuse("i", "k"), "expected loops next to each other, the outermost first, found i, j, k")
+    _refused("product", lambda s: s.fuse("i", "i2"), "expected loops inside of each other, found i2 outside of i")
+    _refused("product", lambda s: s.reorder("i", "i2"), "expected loops inside of each other")
+    _refused("product", lambda s: s.reorder("i", "i"), "expected each loop once")
+    _refused("product", lambda s: s.vectorize("i"), "expected a loop whose extent is a number, found n")
+    _refused("product", lambda s: s.unroll("i"), "expected a loop whose extent is a number, found n")
+    _refused("product", lambda s: (s.vectorize("k"), s.vectorize("j")), "expected one vectorized loop around a block, found k too")
+    _refused("largest", lambda s: s.vectorize("k"), "expected a reduction by one commutative operation")
+    _refused("softmax", lambda s: s.bind("k", "blockIdx.x"), "found a reduction of block most that runs along it")
+    _refused("softmax", lambda s: s.decompose_reduction("powers", "i2"), "found block powers without an init")
+    _refused("softmax", lambda s: s.decompose_reduction("total", "i"), "expected one of the loops around block total")
+    _refused("total", lambda s: s.pad_einsum("total", [1, 1]), "padding: expected 3 numbers of 1 or more")
+    _refused("total", lambda s: s.pad_einsum("total", [1, 1, 2]), "expected a sum of products, found arith.addf of memref.load")
+    _refused("convolution", lambda s: s.pad_einsum("found", [2] * 6), "by one iterator for each dimension")
+    _refused("total", lambda s: s.fuse_iterators("total", [[0, 1]]), "groups: expected each of the 3 iterators of block total once")
+    _refused("total", lambda s: s.fuse_iterators("total", [[0, 2], [1]]), "groups: expected iterators of one kind in each")
+    _refused("total", lambda s: (s.split("k", [None, 2]), s.fuse_iterators("total", [[0], [1], [2]])), "expected a loop for each iterator")
+    _refused("total", lambda s: s.split("k", [None, "two"]), r"factors of k: expected numbers and None, found \[None, 'two'\]")
+    _refused("product", lambda s: s.sample_perfect_tile("k", 0), "sample_perfect_tile of k: expected 1 factor or more, found 0")
+    _refused("product", lambda s: s.sample_perfect_tile("k", 1, 4), "expected 1 factors of 7, the last at most 4, found none")
+    _refused("total", lambda s: s.sample_categorical([1, 2], probs=[1.0]), "probs: expected 2 numbers that are not negative")
+    _refused("total", lambda s: s.rfactor("k", 3), "factor_axis: expected a number from -3 to 2, found 3")
+
+
+def test_reordering_keeps_a_fused_reduction_in_order() -> None:
+    schedule = Schedule(KERNELS["product"]().mod)
+    outer, inner = schedule.split(schedule.fuse("j", "k"), [None, 4])
+    with pytest.raises(ScheduleError, match="expected loops of elements or of steps, found j_k_fused_0, which is both for block D"):
+        schedule.reorder(inner, outer)
+
+
+def test_what_all_iterations_write_alike_is_not_parallel() -> None:
+    mod = IRModule.parse("""
+func.func @main(%a: memref<4xf32> {tir.buffer = "a"}, %out: memref<4xf32> {tir.buffer = "out", tir.output}) attributes {tir.blocks} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %r = %c0 to %c4 step %c1 {
+    scf.for %i = %c0 to %c4 step %c1 {
+      "tir.block"(%i) ({}, {
+      ^bb0(%v: index):
+        %x = memref.load %a[%v] : memref<4xf32>
+        memref.store %x, %out[%v] : memref<4xf32>
+      }) {name = "copy", iterators = ["parallel"], extents = [4]} : (index) -> ()
+    } {tir.loop = "i"}
+  } {tir.loop = "r"}
+  return
+}""")
+    schedule = Schedule(mod)
+    schedule.parallel("i")
+    with pytest.raises(
+        ScheduleError, match="expected iterations that are independent, found block copy, which writes the same of out in each"
+    ):
+        schedule.parallel("r")

@@ -1,0 +1,351 @@
+"""Scheduled functions as code: what is compiled agrees with numpy, whatever the schedule says of loops, vectors, registers and memory."""
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from schedules.kernels import KERNELS
+from schedules.lowered import Function, arrays, check_product, compiled, first, product
+from schedules.test_random_schedules import Steps
+
+import relayc
+from relayc import te
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.evaluate.tir import run
+from relayc.tir import Schedule, ScheduleError, T, prim_func
+
+
+def nothing(s: Schedule) -> None:
+    pass
+
+
+def guarded(s: Schedule) -> None:
+    """Loops that no extent divides."""
+    for block in ("C", "D"):
+        i, j, *_ = s.get_loops(block)
+        s.split(i, [None, 4])
+        s.split(j, [None, 5])
+
+
+def lanes(s: Schedule) -> None:
+    """Vectors along columns, with masks where they end."""
+    for block in ("C", "D"):
+        _, j, *_ = s.get_loops(block)
+        j0, j1 = s.split(j, [None, 16])
+        s.vectorize(j1)
+    i, j0, j1, k = s.get_loops("C")
+    s.reorder(i, j0, k, j1)
+
+
+def more_than_there_is(s: Schedule) -> None:
+    """Tiles that are larger than the extent, in tiles."""
+    i, _ = s.get_loops("D")
+    _, middle, _ = s.split(i, [None, 2, 4])
+    s.split(middle, [None, 4, 4])
+
+
+def across(s: Schedule) -> None:
+    """A reduction whose steps are lanes."""
+    _, _, k = s.get_loops("C")
+    _, inner = s.split(k, [None, 16])
+    s.vectorize(inner)
+
+
+def registers(s: Schedule) -> None:
+    """A tile of sums in registers, whose last one is smaller; parallel over tiles."""
+    i, j = s.get_loops("D")
+    io, ii = s.split(i, [None, 4])
+    jo, ji = s.split(j, [None, 32])
+    s.reorder(io, jo, ii, ji)
+    s.set_scope("C", 0, "local")
+    s.compute_at("C", jo)
+    ci, cj, ck = s.get_loops("C")[2:]
+    s.reorder(ck, ci, cj)
+    for loop in (ci, ii):
+        s.unroll(loop)
+    for loop in (cj, ji):
+        s.vectorize(loop)
+    s.parallel(io)
+    s.parallel(jo)
+
+
+def local_memory(s: Schedule) -> None:
+    """A row of sums that lies on the stack of a thread, and one of all rows in the workspace."""
+    i, _ = s.get_loops("D")
+    s.compute_at("C", i)
+    s.set_scope("C", 0, "local")
+    s.parallel(i)
+
+
+def fused(s: Schedule) -> None:
+    """Points that are quotients and remainders."""
+    both = s.fuse(*s.get_loops("D"))
+    outer, _ = s.split(both, [None, 7])
+    s.parallel(outer)
+    i, j, k = s.get_loops("C")
+    s.fuse(i, j, k)
+
+
+def apart(s: Schedule) -> None:
+    """The start of the sums in loops of its own, sums of four parts."""
+    _, _, k = s.get_loops("C")
+    k0, k1 = s.split(k, [None, 4])
+    s.reorder(k1, k0)
+    s.rfactor(k1, 0)
+    s.decompose_reduction("C", s.get_loops("C")[0])
+
+
+def copied(s: Schedule) -> None:
+    """Copies of what is read, in another order, and of what is written."""
+    s.cache_read("C", 1, "global")
+    s.transform_layout("C", "B_global", lambda k, j: [j // 8, k, j % 8], pad_value=0.0)
+    copy = s.cache_write("D", 0, "local")
+    i, _ = s.get_loops("D")
+    s.reverse_compute_at(copy, i)
+
+
+SCHEDULES = (nothing, guarded, lanes, across, registers, local_memory, fused, apart, copied)
+
+
+@pytest.mark.parametrize("function", SCHEDULES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(16, 32, 64), (7, 33, 37)], ids=str)
+def test_product(function: Function, shape: tuple[int, int, int]) -> None:
+    rows, depth, columns = shape
+    a, b, bias = arrays((rows, depth), (depth, columns), (columns,))
+    check_product(compiled(product(*shape), function)(a, b, bias), a, b, bias)
+
+
+@pytest.mark.parametrize("function", (nothing, guarded, lanes, registers, fused, more_than_there_is), ids=lambda f: f.__name__)
+def test_product_of_symbolic_rows(function: Function) -> None:
+    kernel = compiled(product(te.size_var("n"), 24, 40), function)
+    b, bias = arrays((24, 40), (40,))
+    for rows in (0, 1, 2, 3, 4, 7, 8, 17):
+        a = arrays((rows, 24))[0]
+        check_product(kernel(a, b, bias), a, b, bias)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_random_schedules(name: str) -> None:
+    kernel = KERNELS[name]()
+    expected = run(Schedule(kernel.mod).mod, kernel.inputs, kernel.sizes)
+    legal = 0
+    for seed in range(4):
+        schedule = Schedule(kernel.mod)
+        steps = Steps(schedule, 100 + seed)
+        for _ in range(8):
+            with suppress(ScheduleError):
+                steps.any()
+        try:
+            found = compiled(kernel.mod, lambda s, mod=schedule.mod: mod)(*kernel.inputs)
+        except ScheduleError as error:  # threads of a GPU, lanes in lanes: what no code of a CPU can be made of
+            assert "expected" in str(error)
+            continue
+        legal += 1
+        for one, wanted in zip(found if isinstance(found, (list, tuple)) else [found], expected, strict=True):
+            # Sums are exact but for those of exponentials: 9 terms in another order differ by some units in the last place.
+            np.testing.assert_allclose(np.asarray(one), wanted, rtol=3e-6, atol=0, err_msg=f"seed {seed}\n{schedule.trace}")
+    assert legal >= 1
+
+
+def test_a_parameter_in_another_order() -> None:
+    def function(s: Schedule) -> None:
+        s.transform_layout("C", ("read", 1), lambda k, j: [j // 16, k, j % 16], pad_value=0.0)
+
+    a, b, bias = arrays((5, 12), (12, 37), (37,))
+    kernel = compiled(product(5, 12, 37), function, params={1: b})
+    check_product(kernel(a, bias), a, b, bias)
+
+
+def softmax(rows: int, columns: Any) -> Any:
+    x = te.placeholder((rows, columns), name="X")
+    k, r = te.reduce_axis((0, columns), "k"), te.reduce_axis((0, columns), "r")
+    most = te.compute((rows,), lambda i: te.max(x[i, k], axis=k), name="most")
+    power = te.compute((rows, columns), lambda i, j: te.exp(x[i, j] - most[i]), name="power")
+    total = te.compute((rows,), lambda i: te.sum(power[i, r], axis=r), name="total")
+    y = te.compute((rows, columns), lambda i, j: power[i, j] / total[i], name="Y")
+    return te.create_prim_func([x, y])
+
+
+def rows_together(s: Schedule) -> None:
+    """A row at a time, in vectors."""
+    i, _ = s.get_loops("Y")
+    for block in ("total", "power", "most"):
+        s.compute_at(block, i)
+        s.set_scope(block, 0, "local")
+    s.parallel(i)
+    for block in ("Y", "power"):
+        _, inner = s.split(s.get_loops(block)[-1], [None, 16])
+        s.vectorize(inner)
+
+
+@pytest.mark.parametrize("function", (nothing, rows_together), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("columns", (48, 50))
+def test_softmax(function: Function, columns: int) -> None:
+    x = arrays((6, columns))[0]
+    powers = np.exp(x.astype("f8") - x.max(1, keepdims=True))
+    found = first(compiled(softmax(6, columns), function)(x))
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2e-6, atol=0)
+
+
+def test_rows_of_a_symbolic_extent_together() -> None:
+    kernel = compiled(softmax(6, te.size_var("n")), rows_together)
+    for columns in (1, 5, 16, 40):
+        x = arrays((6, columns))[0]
+        powers = np.exp(x.astype("f8") - x.max(1, keepdims=True))
+        np.testing.assert_allclose(first(kernel(x)), powers / powers.sum(1, keepdims=True), rtol=2e-6, atol=0)
+
+
+def test_elements_at_computed_places() -> None:
+    table, at = te.placeholder((10, 20), name="T"), te.placeholder((7,), "int64", name="at")
+    y = te.compute((7, 20), lambda i, j: table[at[i], j] * te.const(2, "float32"), name="Y")
+
+    def function(s: Schedule) -> None:
+        _, j = s.get_loops("Y")
+        s.vectorize(j)
+
+    values, places = arrays((10, 20))[0], np.array([3, 9, 0, 0, 5, 1, 2])
+    for schedule in (nothing, function):
+        kernel = compiled(te.create_prim_func([table, at, y]), schedule)
+        np.testing.assert_array_equal(first(kernel(values, places)), values[places] * 2)
+
+
+def test_what_no_code_can_be_made_of() -> None:
+    def inside(s: Schedule) -> None:
+        for loop in s.get_loops("D"):
+            s.vectorize(loop)
+
+    def bound(s: Schedule) -> None:
+        s.bind(s.get_loops("D")[0], "threadIdx.x")
+
+    for function, module, message in (
+        (inside, product(4, 4, 4), "one vectorized loop around a block, found"),
+        (bound, product(4, 4, 4), "a loop of the CPU, found one that is bound to threadIdx.x"),
+    ):
+        with pytest.raises(ScheduleError, match=rf"schedule written of kernel @main: .*{message}"):
+            compiled(module, function)
+
+
+def test_loops_ask_the_memory_ahead() -> None:
+    """For what a later step reads itself, and for a share of what the next panel has."""
+
+    def panels(s: Schedule) -> None:
+        i, j, k = s.get_loops("C")
+        j0, j1 = s.split(j, [None, 32])
+        i0, i1 = s.split(i, [None, 4])
+        s.reorder(j0, i0, k, i1, j1)
+        s.unroll(i1)
+        s.vectorize(j1)
+        s.annotate(k, "prefetch", ["B", j0.name, 1, 2])
+
+    def steps(s: Schedule) -> None:
+        panels(s)
+        s.annotate("k", "prefetch", ["B", "k", 5, 1])
+
+    a, b, bias = arrays((8, 24), (24, 64), (64,))
+    for function in (panels, steps):
+        kernel = compiled(product(8, 24, 64), function, keep_ir=True)
+        assert kernel.ir["tir"].count("memref.prefetch") == 2  # of the lines of a row of a panel; of a share as well, which begins anywhere
+        check_product(kernel(a, b, bias), a, b, bias)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["B", "k"], "loop k: annotation prefetch: expected a buffer, a loop, a number of its iterations and a cache level of 1 to 3"),
+        (["B", "j", 1, 4], "and a cache level of 1 to 3"),
+        (["B", "i2", 1, 1], "expected a buffer and a loop out of i, j, k, found 'B' and 'i2'"),
+    ],
+)
+def test_what_is_asked_ahead_is_there(given: list[Any], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        compiled(product(8, 24, 64), lambda s: s.annotate("k", "prefetch", given))
+
+
+def _dots() -> IRModule:
+    a, b = te.placeholder((7,), name="A"), te.placeholder((16, 7), name="B")
+    k = te.reduce_axis((0, 7), name="k")
+    return te.create_prim_func([a, b, te.compute((16,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="C")])
+
+
+def test_lanes_of_elements_that_guards_leave_out_are_added_to_none() -> None:
+    def twice_split(s: Schedule) -> None:
+        s.decompose_reduction("C", "k")
+        outer, _ = s.split("i", [2, 8])
+        outer, inner = s.split(outer, [4, None])
+        first, _ = s.split(inner, [8, None])  # of 1
+        s.reorder(first, outer)
+        s.vectorize("k")
+
+    a, b = (np.random.default_rng(i).integers(-3, 4, shape).astype(np.float32) for i, shape in enumerate([(7,), (16, 7)]))
+    np.testing.assert_array_equal(relayc.compile_kernel(_dots(), schedule=twice_split)(a, b), b @ a)
+
+
+def test_sums_that_nothing_reads_are_kept_between_steps() -> None:
+    a = te.placeholder((4, 6), name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    larger = te.comm_reducer(
+        lambda x, y: tuple(te.if_then_else(x[1] >= y[1], u, v) for u, v in zip(x, y, strict=True)),
+        lambda i, v: (te.const(0, i), te.min_value(v)),
+        name="larger",
+    )
+    where, _ = te.compute((4,), lambda i: larger((k, a[i, k]), axis=k), name="M")
+    values = np.random.default_rng(0).permutation(24).astype(np.float32).reshape(4, 6)
+    for schedule in (nothing, lambda s: s.reorder("k", "i")):
+        kernel = relayc.compile_kernel(te.create_prim_func([a, where]), schedule=schedule)
+        np.testing.assert_array_equal(kernel(values), values.argmax(1))
+
+
+def test_what_guards_leave_out_has_no_consumer() -> None:
+    """Of extents of 1 no point says in which iteration of a loop that is longer there is something."""
+    a = te.placeholder((1,), name="A")
+    b = te.compute((1,), lambda i: a[i] + 1.0, name="B")
+    first, second = te.compute((1,), lambda i: (b[i] + 1.0, b[i] + 2.0), name="C")
+    d = te.compute((1,), lambda i: first[i] * 2.0, name="D")
+    mod = te.create_prim_func([a, second, d])
+
+    def longer(s: Schedule) -> None:
+        (loop,) = s.get_loops("B")
+        s.set_scope("C", 0, "local")
+        s.reverse_compute_at("C", loop)
+        outer, _ = s.split(loop, [3, None])
+        s.reverse_compute_at("D", outer)
+
+    array = np.array([5], np.float32)
+    for found, wanted in zip(relayc.compile_kernel(mod, schedule=longer)(array), ([8], [14]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@prim_func
+def _parallel_steps(A: T.Buffer((16, 7), "float32"), C: T.Buffer((16,), "float32")):
+    for i in range(16):
+        for k in T.parallel(7):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = 0.0
+                C[vi] = C[vi] + A[vi, vk]
+
+
+def test_parallel_loops_that_are_written_are_independent() -> None:
+    with pytest.raises(ScheduleError, match="loop k: expected iterations that are independent, found a reduction of block C"):
+        relayc.compile_kernel(_parallel_steps)
+
+
+@pytest.mark.parametrize("kind", ["unroll", "vectorize"])
+def test_registers_at_indices_that_are_not_linear(kind: str) -> None:
+    """Elements that lie in no regular order in a vector are in memory; those at numbers, where a loop is unrolled, in registers."""
+    a = te.placeholder((7,), name="A", dtype="int64")
+    mod = te.create_prim_func([a, te.compute((7,), lambda q: te.min(a[q], te.const(3, "int64")), name="C")])
+
+    def schedule(s: Schedule) -> None:
+        _, outer, inner = s.split("q", [None, 3, 4])
+        first, _ = s.split(inner, [8, None])
+        fused = s.fuse(outer, first)
+        getattr(s, kind)(fused)
+        stored = s.reindex("C", ("write", 0))
+        s.set_scope("C", 0, "local")
+        s.reverse_compute_at(stored, fused)
+
+    x = np.arange(7)
+    np.testing.assert_array_equal(relayc.compile_kernel(mod, schedule=schedule)(x), np.minimum(x, 3))

@@ -1,0 +1,175 @@
+"""What is printed in TVMScript's form is read back as the same function: kernels of operators, and schedules of all kinds."""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from schedules.kernels import KERNELS
+from schedules.structure import structures
+from schedules.test_random_schedules import Steps
+
+from relayc.dialects.functions import is_public
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay import IRModule
+from relayc.pipelines.context.passes import PassContext, load_passes
+from relayc.pipelines.evaluate.tir import run
+from relayc.pipelines.tir.tree.create import create_nest
+from relayc.tir import Schedule, ScheduleError, ScriptError, T, from_source, prim_func, script
+from relayc.tools.opt import run_passes
+
+LIT = Path(__file__).parents[2] / "lit" / "te"
+
+
+def check_round_trip(mod: IRModule) -> str:
+    """The text of a module, which is that of what is read from it too."""
+    text = script(mod)
+    again = from_source(text)
+    assert script(again) == text
+    assert structures(again) == structures(mod), text
+    return text
+
+
+# What has loops alone; other files are of scans, sorting and the like, or take long.
+@pytest.mark.parametrize("name", ["unary", "reduce", "transform", "symbolic", "pool", "sampling", "narrow"])
+def test_kernels_of_operators(name: str) -> None:
+    load_passes()
+    count = 0
+    context = PassContext(opt_level=0)
+    for part in re.split(r"^// -----.*$\n?", (LIT / f"{name}.mlir").read_text(), flags=re.MULTILINE):
+        mod = run_passes(IRModule.parse(part), ["fuse-ops", "outline-groups", "relay-to-te"], context)
+        with mod.context, ir.Location.unknown():
+            for op in mod.module.body.operations:
+                if is_public(op) or not len(op.regions[0].blocks):
+                    continue
+                made = IRModule(ir.Module.create())
+                try:
+                    create_nest(op.operation, made.module)
+                except ScheduleError:
+                    continue  # it has no parallel form
+                check_round_trip(made)
+                count += 1
+    assert count > 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_random_schedules(name: str) -> None:
+    kernel = KERNELS[name]()
+    for seed in range(100, 104):
+        schedule = Schedule(kernel.mod)
+        steps = Steps(schedule, seed)
+        for _ in range(8):
+            with suppress(ScheduleError):
+                steps.any()
+        text = check_round_trip(schedule.mod)
+        found, expected = (run(mod, kernel.inputs, kernel.sizes) for mod in (from_source(text), schedule.mod))
+        for a, b in zip(found, expected, strict=True):
+            assert a.tobytes() == b.tobytes(), text
+
+
+def test_the_text_of_a_schedule() -> None:
+    kernel = KERNELS["product"]()
+    schedule = Schedule(kernel.mod)
+    schedule.reverse_compute_at("E", schedule.get_loops("D")[0])
+    tiles = schedule.split("i", [None, 4])
+    schedule.parallel(tiles[0])
+    schedule.vectorize(schedule.get_loops("E")[-1])
+    assert (
+        schedule.script()
+        == """from relayc.tir import T
+
+
+@T.prim_func
+def main(
+    A: T.Buffer(("n", 7), "float32"),
+    B: T.Buffer((7, 5), "float32"),
+    bias: T.Buffer((5,), "float32"),
+    E: T.Buffer(("n", 5), "float32"),
+):
+    n = T.int64()
+    D = T.alloc_buffer((n, 5), "float32")
+    for i_0 in T.parallel((n + 3)//4):
+        for i_1 in range(4):
+            for j, k in T.grid(5, 7):
+                with T.block("D"):
+                    vi = T.axis.spatial(n, i_0 * 4 + i_1)
+                    vj = T.axis.spatial(5, j)
+                    vk = T.axis.reduce(7, k)
+                    T.where(i_0 * 4 + i_1 < n)
+                    with T.init():
+                        D[vi, vj] = 0.0
+                    D[vi, vj] = D[vi, vj] + A[vi, vk] * B[vk, vj]
+            for ax1 in T.vectorized(5):
+                with T.block("E"):
+                    vi = T.axis.spatial(n, i_0 * 4 + i_1)
+                    vax1 = T.axis.spatial(5, ax1)
+                    T.where(i_0 * 4 + i_1 < n)
+                    E[vi, vax1] = T.max(D[vi, vax1] + bias[vax1], 0.0)
+"""
+    )
+
+
+def test_the_start_of_a_reduction_that_goes_on_outside_of_a_block() -> None:
+    kernel = KERNELS["product"]()
+    schedule = Schedule(kernel.mod)
+    i, _, k = schedule.get_loops("D")
+    outer, _ = schedule.split(k, [None, 2])
+    schedule.reorder(outer, i)
+    schedule.blockize(i)
+    text = check_round_trip(schedule.mod)
+    np.testing.assert_array_equal(*(run(mod, kernel.inputs, kernel.sizes)[0] for mod in (from_source(text), schedule.mod)))
+
+
+def test_names_that_collide_are_kept() -> None:
+    text = """
+@T.prim_func(name="f.1")
+def f(n: T.Buffer(("n", 4), "float32"), i: T.Buffer(("n", 4), "float32", name="out.0")):
+    m = T.var("int64", "n")
+    x = T.alloc_buffer((m, 4), "float32", scope="shared", name="T")
+    for j in T.serial(m, name="n"):
+        for k in range(4):
+            with T.block("x"):
+                v, w = T.axis.remap("SS", [j, k])
+                x[v, w] = n[v, w]
+    for j in T.serial(m, name="range"):
+        for k in T.parallel(4, name="x"):
+            with T.block("i"):
+                v, w = T.axis.remap("SO", [j, k])
+                i[v, w] = x[v, w]
+"""
+    mod = from_source(text)
+    printed = check_round_trip(mod)
+    assert 'tir.loop = "range"' in str(mod) and 'name="range"' in printed
+    assert 'm = T.var("int64", "n")' not in printed and 'T.var("int64", "n")' in printed
+
+
+@pytest.mark.parametrize("text", ["", "import tvm", '"""A text."""'])
+def test_a_text_has_a_function(text: str) -> None:
+    with pytest.raises(ScriptError, match="1: expected a function, found none"):
+        from_source(text)
+
+
+def test_what_is_read_twice_or_before_a_store_has_a_name() -> None:
+    @prim_func
+    def main(A: T.Buffer((4,), "int8"), B: T.Buffer((4,), "int8"), C: T.Buffer((4,), "bool")):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi]
+                old = B[vi]
+                B[vi] = B[vi] // 3
+                C[vi] = old == B[vi] or old > 100
+
+    text = check_round_trip(main)
+    assert "x = B[vi]" in text
+    assert "C[vi] = x == B[vi] or x > 100" in text
+    assert "T.op(" in text  # // is several operations, of which some have no form of their own
+
+
+def test_show_prints_the_text(capsys: pytest.CaptureFixture[str]) -> None:
+    schedule = Schedule(KERNELS["total"]().mod)
+    schedule.show()
+    assert capsys.readouterr().out == schedule.script()
+    with pytest.raises(ScheduleError, match="script: expected a function of blocks and loops, found none"):
+        script(KERNELS["total"]().mod)

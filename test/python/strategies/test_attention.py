@@ -1,0 +1,174 @@
+"""Numerics of the schedules of attention over awkward shapes, masks and vector widths, against numpy in double precision."""
+
+import math
+
+import numpy as np
+import pytest
+from attention_reference import Case, attentions
+from jitted import call
+
+import relayc
+from relayc.dialects.mlir import func, ir, make_context
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.jit import jit
+from relayc.pipelines.targets.cpu.lowering import lower_to_llvm
+from relayc.pipelines.targets.cpu.strategies.attention.exponential import exp_below_zero
+
+# Scores of up to 10 err by some units of 1e-6, and so do weights and context; 16-bit inputs are exact, their result is rounded once.
+TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "float16": 1e-3, "bfloat16": 1e-2}
+
+SHAPES = [
+    Case((1, 2, 2, 17, 13, 8, 8)),
+    Case((1, 2, 2, 5, 3, 3, 5), layout="BSHD"),
+    Case((2, 2, 1, 4, 1, 16, 16)),
+    Case((1, 3, 3, 49, 49, 32, 32), mask=(1, 3, 49, 49)),
+    Case((1, 2, 2, 128, 130, 64, 64), layout="BSHD"),
+    Case((2, 4, 2, 33, 7, 12, 20), mask=(33, 7), layout="BSHD"),
+    Case((2, 4, 2, 33, 301, 80, 40), mask=(2, 1, 33, 301), layout="BSHD"),
+    Case((1, 1, 1, 9, 1100, 128, 128), mask=(1, 1, 1, 1100)),
+    Case((1, 2, 2, 31, 600, 40, 36), layout="SHBD"),
+    Case((1, 2, 1, 16, 50, 24, 24), layout="BHDS"),
+]
+FEW_QUERIES = [
+    Case((1, 2, 2, 1, 13, 8, 8)),
+    Case((1, 8, 2, 1, 3000, 64, 64), layout="BSHD"),
+    Case((2, 2, 2, 3, 130, 16, 24), mask=(2, 1, 3, 130)),
+    Case((1, 4, 4, 2, 3, 5, 7)),
+    Case((1, 8, 1, 1, 77, 80, 80), mask=(1, 8, 1, 77)),
+    Case((1, 2, 2, 2, 2200, 40, 96), layout="BSHD"),
+    Case((1, 4, 2, 1, 40, 24, 24), layout="BHDS"),
+]
+MASKS = [
+    Case((2, 4, 2, 33, 301, 12, 20), mask=(33, 301), mask_dtype="bool"),
+    Case((2, 4, 2, 33, 50, 12, 20), mask=(2, 4, 33, 50), mask_dtype="bool", attributes={"mask_value": -5.0}),
+    Case((1, 2, 2, 20, 20, 16, 16), mask=(1, 1, 1, 20), mask_dtype="bool", attributes={"softcap": 3.0}),
+    Case((1, 4, 2, 2, 77, 40, 40), mask=(4, 2, 77), mask_dtype="bool"),
+    *(Case((1, 2, 2, 70, 300, 32, 32), attributes={"is_causal": True, "causal_offset": c}) for c in (0, 5, 230, 400)),
+    Case((1, 2, 2, 70, 259, 32, 32), mask=(1, 1, 70, 259), attributes={"is_causal": True, "softcap": 5.0}),
+    Case((1, 2, 2, 70, 300, 32, 32), attributes={"is_causal": True, "causal_offset": -30, "nan_to_zero": True}),
+    Case((1, 2, 2, 20, 20, 32, 32), attributes={"is_causal": True, "causal_offset": -3}),
+    Case((1, 4, 2, 2, 77, 40, 40), attributes={"is_causal": True, "causal_offset": 70}),
+    Case((1, 4, 2, 2, 77, 40, 40), attributes={"is_causal": True, "causal_offset": -1, "nan_to_zero": True}),
+    Case((1, 8, 1, 1, 77, 80, 80), attributes={"is_causal": True, "causal_offset": 50}),
+]
+HALVES = [
+    Case(shape, mask=mask, layout="BSHD", dtype=dtype)
+    for dtype in ("bfloat16", "float16")
+    for shape, mask in (((1, 2, 2, 33, 300, 40, 20), (33, 300)), ((1, 2, 2, 2, 70, 24, 24), None))
+]
+DOUBLES = [Case((1, 2, 2, 19, 300, 20, 20), mask=(19, 300), dtype="float64"), Case((1, 2, 2, 1, 30, 20, 20), dtype="float64")]
+
+
+def check(cases, **options) -> list[np.ndarray]:
+    mod, arrays = attentions(cases)
+    found = relayc.compile(mod, **options)["main"](*arrays)
+    found = list(found) if isinstance(found, (list, tuple)) else [found]
+    for case, result in zip(cases, found, strict=True):
+        expected = case.expected()
+        # Rows that see no key are NaN on both sides.
+        np.testing.assert_allclose(result.astype(np.float64), expected, rtol=0, atol=TOLERANCE[case.dtype] * np.nanmax(np.abs(expected)))
+    return found
+
+
+@pytest.mark.parametrize("cases", [SHAPES, FEW_QUERIES, MASKS, HALVES, DOUBLES], ids=["shapes", "few", "masks", "halves", "doubles"])
+def test_agrees_with_numpy(cases) -> None:
+    check(cases)
+
+
+@pytest.mark.parametrize(("heads", "depth", "height"), [(6, 64, 12), (16, 64, 8), (3, 128, 12)])
+def test_rows_of_the_key_at_once_fit_in_the_registers_and_the_cache(heads, depth, height) -> None:
+    """Sums take three quarters of 32 registers, and rows of the key whose lines share a set (4,096 bytes apart) fit in its 8 ways;
+    numbers of keys around this height, and more than a block has."""
+    target = Target("cpu", vector_bytes=64, num_vector_registers=32, l1_bytes=32768)
+    for keys in (height, height + 1, 331):
+        case = Case((1, heads, heads, 40, keys, depth, depth), layout="BSHD")
+        module, arrays = attentions([case])
+        compiled = relayc.compile(module, target=target)
+        assert compiled.kernels[0].schedule.startswith(f"attention_columns height={height} ")
+        expected = case.expected()
+        np.testing.assert_allclose(compiled["main"](*arrays), expected, rtol=0, atol=TOLERANCE["float32"] * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_vectors_of_other_widths(width) -> None:
+    target = Target("cpu", vector_bytes=width, num_vector_registers=32 if width == 64 else 16)
+    check([SHAPES[3], SHAPES[6], SHAPES[8], FEW_QUERIES[1], FEW_QUERIES[3], MASKS[0], MASKS[5]], target=target)
+
+
+def test_threads_do_not_change_a_bit() -> None:
+    cases = [SHAPES[6], SHAPES[4], FEW_QUERIES[1], MASKS[4]]
+    mod, arrays = attentions(cases)
+    module = relayc.compile(mod)
+    results = []
+    for module.num_threads in (1, 2, 2):
+        results.append([np.array(r, copy=True) for r in module["main"](*arrays)])
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_least_finite_mask_weighs_all_keys_alike_where_it_hides_all() -> None:
+    """A row whose mask is the least float everywhere is uniform, as it is without fusion."""
+    case = Case((1, 1, 1, 20, 300, 8, 8), mask=(20, 300))
+    mod, (query, key, value, mask) = attentions([case])
+    mask[:] = 0
+    mask[3] = np.finfo(np.float32).min
+    mask[4, :299] = -np.inf
+    found = relayc.compile(mod)["main"](query, key, value, mask)
+    np.testing.assert_allclose(found[0, 0, 3], value[0, 0].mean(0), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found[0, 0, 4], value[0, 0, 299], rtol=1e-6)
+
+
+def test_nan_stays_in_its_row() -> None:
+    case = Case((1, 1, 1, 20, 40, 8, 8))
+    mod, (query, key, value) = attentions([case])
+    query[0, 0, 5, 0] = np.nan
+    found = relayc.compile(mod)["main"](query, key, value)
+    assert np.isnan(found[0, 0, 5]).all() and not np.isnan(np.delete(found, 5, 2)).any()
+
+
+def test_exp_below_zero() -> None:
+    x = np.concatenate([-np.logspace(-8, math.log10(87), 4000), [0.0, -0.0, -88.0, -1e30, -np.inf, np.nan]]).astype(np.float32)
+    x = np.concatenate([x, np.zeros(-len(x) % 8, np.float32)])
+    with make_context(), ir.Location.name("test"):
+        module = ir.Module.create()
+        buffer = ir.MemRefType.get([len(x)], ir.F32Type.get())
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("f", ([buffer, buffer], []))
+            source, target = function.add_entry_block().arguments
+            at = Var(0, len(x) - 8, step=8)
+            with ir.InsertionPoint(function.entry_block):
+                with emit.for_loop(0, len(x), 8, at):
+                    place = emit.materialize(Index.of(at))
+                    vector = emit.create("vector.load", [emit.vector_of(8, ir.F32Type.get())], [source, place])
+                    emit.create("vector.store", [], [exp_below_zero(vector), target, place])
+                func.ReturnOp([])
+        lower_to_llvm(module, Target())
+        engine = jit(module, Target())
+    found = np.empty_like(x)
+    call(engine, "f", x, found)
+    expected = np.exp(x.astype(np.float64))
+    expected[x <= -88] = 0
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
+    finite = np.isfinite(x)
+    bound = (2.5e-7 + 5e-9 * np.abs(x[finite])) * expected[finite]  # ln(2) is one constant, so its error grows with the exponent
+    assert (np.abs(found - expected)[finite] <= bound).all()
+    assert (found[x == -np.inf] == 0).all()
+
+
+@pytest.mark.parametrize("cases", [SHAPES, FEW_QUERIES, MASKS, HALVES, DOUBLES], ids=["shapes", "few", "masks", "halves", "doubles"])
+def test_no_case_is_left_to_the_default_schedule(cases) -> None:
+    mod, _ = attentions(cases)
+    kernels = relayc.compile(mod, stop_after="tir").kernels
+    assert kernels and all(kernel.schedule.startswith("attention_") for kernel in kernels)
+
+
+def test_no_keys_are_left_to_other_schedules() -> None:
+    """What no key is seen by is NaN, or 0 where that is asked for."""
+    cases = [Case((1, 2, 2, 9, 0, 8, 4)), Case((1, 2, 2, 9, 0, 8, 4), attributes={"nan_to_zero": True})]
+    mod, arrays = attentions(cases)
+    undefined, zero = relayc.compile(mod)["main"](*arrays)
+    assert undefined.shape == zero.shape == (1, 2, 9, 4)
+    assert np.isnan(undefined).all() and (zero == 0).all()

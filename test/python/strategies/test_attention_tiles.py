@@ -1,0 +1,59 @@
+"""Numerics of bf16 attention on AMX tiles, emulated where the machine lacks them, against numpy in double precision."""
+
+import numpy as np
+import pytest
+from attention_reference import Case, attentions
+
+import relayc
+from relayc.pipelines.context.target import Target
+from relayc.runtime import num_threads, set_num_threads
+
+TOLERANCE = 1e-2
+"""Relative to the largest result: queries, weights and result are rounded to 8 bits, errors of which a row's sum averages out."""
+
+CASES = [
+    Case((1, 2, 2, 17, 13, 32, 16), dtype="bfloat16"),
+    Case((1, 3, 3, 49, 49, 32, 32), mask=(1, 3, 49, 49), dtype="bfloat16"),
+    Case((1, 2, 2, 128, 130, 64, 64), layout="BSHD", dtype="bfloat16"),
+    Case((2, 4, 2, 33, 301, 64, 48), mask=(2, 1, 33, 301), layout="BSHD", dtype="bfloat16"),
+    Case((1, 2, 2, 31, 64, 64, 32), layout="SHBD", dtype="bfloat16"),
+    Case((1, 2, 1, 16, 50, 32, 64), layout="BHDS", dtype="bfloat16"),
+    Case((2, 4, 2, 33, 301, 64, 16), mask=(33, 301), mask_dtype="bool", dtype="bfloat16"),
+    Case((1, 1, 1, 300, 64, 64, 64), mask=(1, 1, 300, 64), attributes={"softcap": 5.0}, dtype="bfloat16"),
+    *(Case((1, 2, 2, 70, 300, 64, 32), attributes={"is_causal": True, "causal_offset": c}, dtype="bfloat16") for c in (0, 5, 230)),
+    Case((1, 2, 2, 70, 300, 64, 32), attributes={"is_causal": True, "causal_offset": -30, "nan_to_zero": True}, dtype="bfloat16"),
+]
+OTHERS = [
+    Case((1, 2, 2, 33, 40, 40, 32), dtype="bfloat16"),
+    Case((1, 2, 2, 33, 40, 32, 20), dtype="bfloat16"),
+    Case((1, 2, 2, 2, 70, 64, 64), dtype="bfloat16"),
+    Case((1, 1, 1, 33, 9000, 64, 64), dtype="bfloat16"),
+    Case((1, 2, 2, 128, 130, 64, 64)),
+]
+"""Heads that are no multiple of a tile, few queries, more keys than the cache holds, f32."""
+
+TARGET = Target("cpu", mcpu="sapphirerapids", emulate=True, num_threads=2)
+
+
+def test_agrees_with_numpy_on_any_number_of_threads():
+    mod, arrays = attentions(CASES)
+    module = relayc.compile(mod, target=TARGET, cache=False, keep_ir=True)
+    assert module.ir["tir"].count("x86.amx.tile_mulf") >= 2 * len(CASES)
+    before, results = num_threads(), []
+    try:
+        for count in (1, 2):
+            set_num_threads(count)
+            results.append(module["main"](*arrays))
+    finally:
+        set_num_threads(before)
+    for case, one, two in zip(CASES, *results, strict=True):
+        expected = case.expected()
+        assert one.tobytes() == two.tobytes()
+        np.testing.assert_allclose(one.astype(np.float64), expected, rtol=0, atol=TOLERANCE * np.nanmax(np.abs(expected)))
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=str)
+def test_left_to_other_schedules(case):
+    mod, _ = attentions([case])
+    target = Target(TARGET, emulate=False)
+    assert "x86.amx" not in str(relayc.compile(mod, target=target, cache=False, keep_ir=True).ir["tir"])

@@ -1,0 +1,186 @@
+"""Numerics of bf16 contractions on AMX tiles and AVX512-BF16 dot products, emulated where the machine lacks them, against exact sums with
+rigorous bounds; and the machine code for CPUs that have them."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from contractions import Case, batch_product, check, convolution, matrix_product
+from oracle import values
+from support import Const, program
+
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+from relayc.pipelines.targets.cpu.strategies.bf16.plan import Plan
+from relayc.runtime import Module
+
+BF16 = {"dtype": "bfloat16", "out_dtype": "float32"}
+FORMS = list(itertools.product([False, True], repeat=2))
+
+
+LACKING = {"tiles": "", "dots": "-amx-tile"}
+"""What a CPU of 2023 lacks for its bf16 contractions to run on these."""
+
+
+@pytest.fixture(params=LACKING)
+def target(request, monkeypatch) -> Target:
+    """A target whose bf16 instructions are used wherever they can be, however small the kernel."""
+    monkeypatch.setattr(Plan, "vector_cycles", property(lambda self: float("inf")))
+    return _server(request.param, emulate=True)
+
+
+def _server(kind: str, emulate: bool = False) -> Target:
+    return Target("cpu", mcpu="sapphirerapids", features=LACKING[kind] or None, emulate=emulate, num_threads=2)
+
+
+PRODUCTS = {
+    "less than a tile": [(3, 31, 2), (1, 64, 48), (15, 30, 17)],
+    "primes": [(7, 13, 11), (37, 257, 53)],
+    "whole tiles": [(16, 32, 16), (64, 128, 96)],
+    "around a tile": [(17, 33, 33), (31, 63, 47), (48, 48, 48)],
+    "steps that are not 32 deep": [(33, 40, 34), (49, 80, 20)],
+    "one row, one column": [(1, 67, 129), (1, 512, 100), (100, 70, 1)],
+    "weights beyond the cache": [(5, 1030, 1100)],
+    "worth threads": [(197, 96, 130), (300, 160, 200)],
+}
+
+
+@pytest.mark.parametrize("shapes", PRODUCTS)
+def test_products(shapes, target):
+    constants = itertools.cycle(["b", "", "b", "a", ""])
+    forms = [(s, *FORMS[(i + j) % 4], next(constants)) for i, s in enumerate(PRODUCTS[shapes]) for j in (0, 1)]
+    check([matrix_product(*s, transpose_a=a, transpose_b=b, constant=c, **BF16) for s, a, b, c in forms], target=target)
+
+
+@pytest.mark.parametrize(("left", "right"), [(3, 3), (1, 5), (5, 1)])
+def test_batches_in_every_transposition(left, right, target):
+    shape = (33, 66, 40)
+    cases = [batch_product(left, right, *shape, transpose_a=a, transpose_b=b, **BF16) for a, b in FORMS]
+    check([*cases, batch_product(left, right, 7, 13, 11, constant=True, **BF16)], target=target)
+
+
+PLANES = {
+    "pointwise": [
+        ((1, 13, 7, 11), (17, 13, 1, 1), {}),
+        ((2, 64, 14, 14), (32, 64, 1, 1), {}),
+        ((1, 19, 13, 9), (23, 19, 1, 1), {"strides": (2, 3)}),
+        ((1, 8, 9, 9), (16, 8, 1, 1), {"pads": (1, 0, 2, 1)}),
+    ],
+    "primes": [((1, 3, 17, 23), (7, 3, 3, 3), {"pads": (1, 1, 1, 1)}), ((2, 11, 13, 7), (13, 11, 5, 3), {"pads": (2, 1, 2, 1)})],
+    "whole tiles": [((1, 64, 18, 18), (64, 64, 3, 3), {"pads": (1, 1, 1, 1)}), ((1, 32, 16, 16), (32, 32, 3, 3), {})],
+    "first layers": [
+        ((1, 3, 33, 35), (32, 3, 7, 7), {"strides": (2, 2), "pads": (3, 3, 3, 3)}),
+        ((1, 3, 32, 32), (16, 3, 4, 4), {"strides": (4, 4)}),
+    ],
+    "large strides": [((1, 8, 40, 40), (16, 8, 2, 3), {"strides": (8, 3), "pads": (0, 1, 0, 1)})],
+    "dilation": [
+        ((1, 7, 19, 21), (8, 7, 3, 3), {"dilation": (2, 3), "pads": (2, 3, 2, 3)}),
+        ((1, 16, 15, 15), (16, 16, 3, 3), {"dilation": (4, 4), "pads": (4, 4, 4, 4), "strides": (2, 2)}),
+    ],
+    "asymmetric padding": [((1, 6, 9, 10), (11, 6, 3, 3), {"pads": (0, 2, 1, 0)}), ((1, 16, 8, 8), (16, 16, 2, 2), {"pads": (0, 0, 1, 1)})],
+    "grouped": [
+        ((1, 12, 9, 10), (20, 3, 3, 3), {"groups": 4, "pads": (1, 1, 1, 1)}),
+        ((1, 64, 7, 7), (64, 32, 3, 3), {"groups": 2, "strides": (2, 2), "pads": (1, 1, 1, 1)}),
+        ((2, 64, 5, 5), (32, 32, 1, 1), {"groups": 2}),
+    ],
+    "depthwise": [((1, 13, 9, 11), (13, 1, 3, 3), {"groups": 13, "pads": (1, 1, 1, 1)})],
+}
+
+
+@pytest.mark.parametrize("case", PLANES)
+def test_convolutions(case, target):
+    cases = [convolution(x, w, **attrs, **BF16) for x, w, attrs in PLANES[case]]
+    x, w, attrs = PLANES[case][0]
+    check([*cases, convolution(x, w, constant=False, **attrs, **BF16)], target=target)
+
+
+def test_lines_and_volumes(target):
+    cases = [
+        ((1, 80, 50), (64, 80, 3), {"pads": (1, 1)}),
+        ((2, 6, 20), (9, 2, 3), {"groups": 3, "dilation": (4,)}),
+        ((1, 1, 400), (16, 1, 10), {"strides": (5,)}),
+        ((1, 16, 4, 9, 9), (32, 16, 1, 3, 3), {"pads": (0, 1, 1, 0, 1, 1)}),
+    ]
+    check([convolution(x, w, **attrs, **BF16) for x, w, attrs in cases], target=target)
+
+
+@pytest.mark.parametrize("out_dtype", ["float32", "bfloat16"])
+def test_what_follows_is_computed_on_the_sums(out_dtype, target):
+    cases: list[Case] = []
+    for rows, depth, columns in [(1, 64, 100), (33, 34, 17), (97, 131, 89)]:
+        base = matrix_product(rows, depth, columns, transpose_b=True, constant="b", dtype="bfloat16", out_dtype=out_dtype)
+        cases.append(base)
+        if out_dtype == "float32":
+            bias, residual = Const(values((columns,), seed=2)), values((rows, columns), seed=4)
+            cases += [base.plus(bias).then("nn.relu", lambda v: np.maximum(v, 0)), base.plus(bias).plus(residual)]
+    check(cases, target=target)
+
+
+def _compiled(case: Case, target: Target) -> Module:
+    return compile(program(lambda *v: [case.body(*v)], case.arrays), target=target, cache=False, keep_ir=True)
+
+
+@pytest.mark.parametrize(("kind", "operation"), [("tiles", "x86.amx.tile_mulf"), ("dots", "x86.avx512.dot")])
+def test_chosen_where_they_are_fast(kind, operation):
+    target = _server(kind)
+    fits = [matrix_product(128, 256, 128, constant="b", **BF16), convolution((1, 64, 28, 28), (64, 64, 3, 3), **BF16)]
+    others = [matrix_product(128, 256, 128, constant="b"), convolution((1, 32, 28, 28), (32, 1, 3, 3), groups=32, **BF16)]
+    for cases, wanted in ((fits, True), (others, False)):
+        for case in cases:
+            assert (operation in _compiled(case, target).ir["tir"]) == wanted, case.name
+    without = Target(target, features="-amx-tile,-avx512bf16")
+    assert "x86." not in _compiled(fits[0], without).ir["tir"]
+
+
+def _body_with(instruction: str, module: Module) -> str:
+    """The machine code of the one function that has an instruction."""
+    bodies = [body for body in re.split(r"\n(?=[^\s].*:\n)", module.assembly()) if instruction in body]
+    assert len(bodies) == 1
+    return bodies[0]
+
+
+@pytest.mark.parametrize("case", [matrix_product(96, 256, 100, constant="b", **BF16), convolution((1, 64, 20, 20), (64, 64, 3, 3), **BF16)])
+def test_machine_code_keeps_sums_in_tiles(case):
+    """Four loads for four multiplications, no tile in memory but the four results, and configurations of the tiles only where a thread
+    begins and where it has taken iterations, as a call leaves none."""
+    pytest.importorskip("iced_x86")
+    body = _body_with("tdpbf16ps", _compiled(case, _server("tiles")))
+    counts = {name: len(re.findall(rf"\b{name}\b", body)) for name in ("ldtilecfg", "tileloadd", "tdpbf16ps", "tilestored", "tilezero")}
+    assert counts["ldtilecfg"] == 2 and body.rindex("ldtilecfg") < body.index("tilezero")
+    assert counts["tdpbf16ps"] == counts["tileloadd"] > 0
+    assert counts["tilestored"] == counts["tilezero"] == 4
+    assert not re.search(r"tileloadd .*%rsp", body)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 256), (16, 96), (200, 16)])
+def test_tiles_of_blocks_of_other_shapes_stay_in_registers(rows, columns, monkeypatch):
+    monkeypatch.setattr(Plan, "vector_cycles", property(lambda self: float("inf")))
+    pytest.importorskip("iced_x86")
+    body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 512, columns, constant="b", **BF16), _server("tiles")))
+    assert len(re.findall(r"\btilestored\b", body)) == len(re.findall(r"\btilezero\b", body)) > 0
+
+
+def test_machine_code_keeps_sums_in_vector_registers():
+    """In the loop of the dot products nothing goes to the stack or is converted."""
+    pytest.importorskip("iced_x86")
+    body = _body_with("vdpbf16ps", _compiled(matrix_product(96, 256, 100, constant="b", **BF16), _server("dots")))
+    lines = body.splitlines()
+    at = [i for i, line in enumerate(lines) if "vdpbf16ps" in line]
+    loop = "\n".join(lines[at[0] : at[-1] + 1])
+    assert not re.search(r"%rsp|cvt|vpsll|vpmovzx", loop)
+
+
+@pytest.mark.parametrize(("rows", "asks"), [(4, True), (40, False)])
+def test_weights_that_are_read_once_are_asked_for_ahead(rows, asks):
+    pytest.importorskip("iced_x86")
+    target = Target(_server("tiles"), l2_bytes=1 << 20)
+    body = _body_with("tdpbf16ps", _compiled(matrix_product(rows, 1024, 1024, constant="b", **BF16), target))
+    assert ("prefetcht0" in body) == asks
+
+
+def test_results_are_rounded_by_an_instruction():
+    pytest.importorskip("iced_x86")
+    text = _compiled(matrix_product(96, 256, 96, constant="b", dtype="bfloat16"), _server("tiles")).assembly()
+    assert "vcvtneps2bf16" in text
+    assert not re.search(r"vpsrld|vpternlog", text)

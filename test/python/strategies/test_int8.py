@@ -1,0 +1,151 @@
+"""Contractions of 8-bit integers by each set of instructions, against numpy bit for bit: numbers of the whole range, sizes around tiles of
+rows, blocks of columns and groups along the reduction. What this machine lacks is emulated."""
+
+import itertools
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from contractions import Case, check, convolve
+from support import Const, program
+
+from relayc.dialects.relay import build
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile
+
+TARGETS = {
+    "vnni": ("x86-64-v4", "+avx512vnni", {}),
+    "vnni on 256 bits": ("x86-64-v3", "+avxvnni", {}),
+    "avx512 without vnni": ("x86-64-v4", None, {}),
+    "avx2": ("x86-64-v3", None, {}),
+    "amx": ("sapphirerapids", None, {}),
+    "vectors of 256 bits": ("x86-64-v4", "+avx512vnni", {"vector_bytes": 32}),
+}
+
+
+@pytest.fixture(params=TARGETS)
+def target(request) -> Target:
+    mcpu, features, options = TARGETS[request.param]
+    found = Target("cpu", mcpu=mcpu, features=features, num_threads=2, **options)
+    return found if found.is_host else Target(found, emulate=True)
+
+
+def numbers(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray:
+    """Integers of the whole range of a dtype; the first ones are its limits, whose products do not fit in 16 bits."""
+    info = np.iinfo(dtype)
+    found = np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(dtype)
+    found.reshape(-1)[: found.size // 3] = info.max
+    found.reshape(-1)[: found.size // 5] = info.min
+    return found
+
+
+def product(rows: int, depth: int, columns: int, dtype: str, transpose_b: bool = False) -> Case:
+    a, b = numbers((rows, depth), dtype, 0), numbers((columns, depth) if transpose_b else (depth, columns), "int8", 1)
+    expected = a.astype(np.int64) @ (b.T if transpose_b else b).astype(np.int64)
+    body = lambda x, y: build("nn.matmul", x, y, transpose_b=transpose_b, out_dtype="int32")  # noqa: E731 (an argument, not a definition)
+    return Case(f"{rows}x{depth}x{columns} {dtype}", body, [a, Const(b)], expected, np.zeros(1))
+
+
+def convolution(
+    image: Sequence[int],
+    weight: Sequence[int],
+    dtype: str,
+    layout: str = "NCHW",
+    strides: tuple[int, int] = (1, 1),
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0),
+    dilation: tuple[int, int] = (1, 1),
+    pad_value: int = 0,
+) -> Case:
+    """Data [n, channels, height, width] by [filters, channels, taps]; with "NHWC" the channels are last in memory."""
+    x, w = numbers(image, dtype, 2), numbers(weight, "int8", 3)
+    top, left, bottom, right = pads
+    padded = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=pad_value)
+    expected = convolve(padded, w.astype(np.int64), strides, dilation, (0, 0, 0, 0), 1)
+    if layout == "NHWC":
+        x, expected = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), expected.transpose(0, 2, 3, 1)
+    attrs = {"strides": strides, "padding": pads, "dilation": dilation, "pad_value": pad_value, "data_layout": layout}
+    body = lambda x, w: build("nn.conv2d", x, w, out_dtype="int32", **attrs)  # noqa: E731 (an argument, not a definition)
+    return Case(f"{image} by {weight} {dtype} {attrs}", body, [x, Const(w)], expected, np.zeros(1))
+
+
+SIGNS = ("uint8", "int8")
+SHAPES = {
+    "less than a group, a block, a tile": [(1, 1, 1), (3, 2, 5), (5, 3, 17), (2, 5, 15)],
+    "around groups": [(7, 63, 33), (7, 64, 33), (7, 65, 33), (7, 66, 33), (7, 67, 33)],
+    "around blocks of columns": [(9, 40, 15), (9, 40, 16), (9, 40, 31), (9, 40, 63), (9, 40, 64), (9, 40, 65), (9, 40, 97)],
+    "around tiles of rows": [(r, 36, 64) for r in (1, 2, 4, 5, 6, 7, 12, 13, 14, 15, 29, 30, 31, 33)],
+    "around steps of tiles": [(17, 127, 48), (17, 128, 48), (33, 129, 80)],
+    "one row, one column": [(1, 1030, 129), (100, 70, 1)],
+    "beyond 1024": [(5, 1030, 1040), (1027, 68, 18)],
+    "worth threads": [(197, 96, 130), (300, 160, 200)],
+}
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_products(shapes, target):
+    forms = itertools.cycle(itertools.product(SIGNS, (False, True)))
+    check([product(*shape, *next(forms)) for shape in SHAPES[shapes] for _ in (0, 1)], target=target)
+
+
+def test_sums_wrap(target):
+    """2^31 is beyond what s32 holds: 255 * 127 * 66,400 would be more."""
+    a, b = np.full((2, 66_400), 255, np.uint8), np.full((66_400, 3), 127, np.int8)
+    expected = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
+    body = lambda x, y: build("nn.matmul", x, y, out_dtype="int32")  # noqa: E731 (an argument, not a definition)
+    check([Case("wraps", body, [a, Const(b)], expected, np.zeros(1))], target=target)
+
+
+IMAGES = {
+    "pointwise": [((1, 64, 7, 9), (48, 64, 1, 1), {}), ((2, 13, 5, 7), (17, 13, 1, 1), {"strides": (2, 3)})],
+    "3x3": [((1, 16, 9, 8), (32, 16, 3, 3), {"pads": (1, 1, 1, 1)}), ((1, 20, 8, 9), (18, 20, 3, 3), {})],
+    "strided": [((1, 8, 15, 13), (24, 8, 3, 3), {"strides": (2, 2), "pads": (1, 1, 1, 1)})],
+    "first layer": [((1, 3, 33, 35), (32, 3, 7, 7), {"strides": (2, 2), "pads": (3, 3, 3, 3)})],
+    "dilated": [((1, 7, 19, 21), (8, 7, 3, 3), {"dilation": (2, 3), "pads": (2, 3, 2, 3)})],
+    "uneven padding": [((1, 6, 9, 10), (11, 6, 3, 3), {"pads": (0, 2, 1, 0)})],
+    "worth threads": [((1, 64, 30, 30), (64, 64, 3, 3), {"pads": (1, 1, 1, 1)})],
+}
+
+
+@pytest.mark.parametrize("images", IMAGES)
+def test_convolutions(images, target):
+    """Padded with values that only one of the two types has, as zero points are."""
+    values = {"uint8": 200, "int8": -7}
+    check(
+        [
+            convolution(image, weight, dtype, layout, pad_value=values[dtype], **attrs)
+            for image, weight, attrs in IMAGES[images]
+            for dtype in SIGNS
+            for layout in ("NCHW", "NHWC")
+        ],
+        target=target,
+    )
+
+
+@pytest.mark.parametrize("mcpu", ["x86-64-v4", "x86-64-v3"])
+def test_machine_code_keeps_sums_in_registers(mcpu):
+    """Between the first and the last multiplication nothing is written to the stack."""
+    pytest.importorskip("iced_x86")
+    fused = mcpu == "x86-64-v4"
+    target = Target("cpu", mcpu=mcpu, features="+avx512vnni" if fused else None, num_threads=1)
+    for dtype in SIGNS:
+        case = product(96, 256, 128, dtype)
+        module = compile(program(lambda *v: [case.body(*v)], case.arrays), target=target, cache=False)  # noqa: B023 (called now)
+        assert module.kernels[0].schedule.startswith("int8_dots")
+        lines = module.assembly().splitlines()
+        at = [i for i, line in enumerate(lines) if ("vpdpbusd" if fused else "vpmaddwd") in line]
+        assert len(at) >= 8
+        assert not any(re.search(r",[-\w]*\(%rsp\)$", line) for line in lines[at[0] : at[-1] + 1])
+
+
+def test_weights_that_a_call_gives_are_multiplied_too():
+    a, b = numbers((9, 40), "uint8", 0), numbers((40, 21), "int8", 1)
+    body = lambda x, y: build("nn.matmul", x, y, out_dtype="int32")  # noqa: E731 (an argument, not a definition)
+    check([Case("both inputs", body, [a, b], a.astype(np.int64) @ b.astype(np.int64), np.zeros(1))])
+
+
+def test_unlike_signs_need_a_wider_result():
+    a, b = numbers((2, 4), "uint8", 0), numbers((4, 3), "int8", 1)
+    with pytest.raises(RelayError, match=r"out_dtype: expected more bits than tensor_a and tensor_b, of unlike signs, found"):
+        program(lambda x, y: [build("nn.matmul", x, y)], [a, b])

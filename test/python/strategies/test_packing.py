@@ -1,0 +1,105 @@
+"""Packing of parameters: layouts as data, and copies into them."""
+
+import numpy as np
+import pytest
+
+from relayc.dialects.mlir import ir, make_context
+from relayc.dialects.relay.errors import RelayError
+from relayc.pipelines.tir.strategy.packing import Packing, fill_blocks
+
+SHAPES = {
+    "a tail": (3, 37, 5, 40),
+    "one batch": (1, 64, 200, 1),
+    "fewer columns than a block": (2, 7, 3, 130),
+    "deep columns": (4, 96, 1, 768),
+}
+ORDERS = {"rows": (0, 1, 2, 3), "columns innermost": (0, 2, 3, 1), "reversed": (3, 2, 1, 0), "kernel first": (0, 1, 3, 2)}
+
+
+def expected(source, axis, width):
+    columns = source.shape[axis]
+    moved = np.moveaxis(source, axis, -1)
+    padded = np.zeros((*moved.shape[:-1], -(-columns // width) * width), source.dtype)
+    padded[..., :columns] = moved
+    return np.moveaxis(padded.reshape(*moved.shape[:-1], -1, width), -2, axis)
+
+
+@pytest.mark.parametrize("width", [1, 4, 32])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_columns_become_blocks_with_zeros_after_the_last_one(shape, order, axis, width):
+    extents, memory = SHAPES[shape], ORDERS[order]
+    base = np.random.default_rng(0).integers(1, 1 << 30, [extents[d] for d in memory]).astype(np.uint32)
+    source = base.transpose(np.argsort(memory))
+    wanted = expected(source, axis, width)
+    found = np.full(wanted.shape, 7, np.uint32)
+    fill_blocks(source, axis, found)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_negative_strides_are_read_backwards():
+    source = np.arange(40 * 200, dtype=np.uint32).reshape(40, 200)[:, ::-1]
+    wanted = expected(source, 0, 16)
+    found = np.empty_like(wanted)
+    fill_blocks(source, 0, found)
+    np.testing.assert_array_equal(found, wanted)
+
+
+PACKINGS = {
+    "columns": Packing("columns", (10, 6), ((0, 0, 1), (0, 1, 0)), (6, 10), (2, 10, 4), (("batch", 0),)),
+    "rows": Packing("rows", (7, 6), ((0, 1, 0), (0, 0, 1)), (7, 6), (8, 6), (("batch", 0), ("rows", 4))),
+    "channels": Packing("channels", (9, 1, 3), ((0, 1, 0), (0, 0, 0), (2, 0, -1)), (9, 3), (3, 3, 4), (("batch", 0),)),
+    "groups": Packing(
+        "groups", (5, 18), ((0, 0, 1), (0, 1, 0)), (18, 5), (2, 3, 16, 2), (("batch", 0), ("inner", 1), ("pitch", 6), ("shift", 0))
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PACKINGS)
+def test_a_packing_is_read_back_from_its_attribute(kind):
+    packing = PACKINGS[kind]
+    with make_context():
+        text = str(packing.to_attribute())
+        assert Packing.from_attribute(ir.Attribute.parse(text), packing.shape) == packing
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"columns"',
+        '{kind = "diagonals", source = array<i64: 2>, map = affine_map<(d0) -> (d0)>, extents = array<i64: 2>}',
+        '{kind = "columns", source = array<i64: 2>, map = affine_map<(d0) -> (d0 mod 2)>, extents = array<i64: 2>}',
+        '{kind = "columns", source = array<i64: 2>, map = affine_map<(d0, d1) -> (d0)>, extents = array<i64: 2>}',
+    ],
+)
+def test_an_attribute_that_is_no_packing_is_an_error(text):
+    with make_context(), pytest.raises(RelayError, match=r"relay\.packing: expected \{kind = one of columns.*found"):
+        Packing.from_attribute(ir.Attribute.parse(text), (2,))
+
+
+def test_pairs_are_interleaved_with_zeros_after_each_round():
+    source = np.arange(1, 91, dtype=np.uint16).reshape(5, 18)
+    found = np.full((2, 3, 16, 2), 7, np.uint16)
+    PACKINGS["groups"].pack(source, found)
+    padded = np.zeros((6, 32), np.uint16)
+    padded[:5, :18] = source
+    np.testing.assert_array_equal(found, padded.reshape(3, 2, 2, 16).transpose(2, 0, 3, 1))
+
+
+def test_the_last_tile_of_rows_and_the_last_block_of_channels_hold_the_last_ones():
+    rows = np.arange(42, dtype=np.uint32).reshape(7, 6)
+    found = np.zeros((8, 6), np.uint32)
+    PACKINGS["rows"].pack(rows, found)
+    np.testing.assert_array_equal(found.reshape(2, 6, 4), np.stack([rows[:4].T, rows[3:].T]))
+    channels = np.arange(27, dtype=np.uint32).reshape(9, 1, 3)
+    found = np.zeros((3, 3, 4), np.uint32)
+    PACKINGS["channels"].pack(channels, found)
+    backwards = channels[:, 0, ::-1]
+    np.testing.assert_array_equal(found, np.stack([backwards[:4].T, backwards[4:8].T, backwards[5:].T]))
+
+
+def test_one_memory_in_two_shapes_has_one_name():
+    flat = Packing("columns", (12,), ((0, 4, 1),), (3, 4), (1, 4, 8), (("batch", 0),))
+    square = Packing("columns", (3, 4), ((0, 1, 0), (0, 0, 1)), (3, 4), (1, 4, 8), (("batch", 0),))
+    assert flat.name == square.name

@@ -1,0 +1,177 @@
+"""The strategy `rows`: elementwise computations and reductions by primitives, with numpy as the reference."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc import te
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.context.instruments import KeepSchedules
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.tir.strategy.choice import schedule_kernel
+from relayc.pipelines.tir.strategy.table import tuning_for
+
+Shape = tuple[int, ...]
+
+
+def softmax(axis: int, shape: tuple[te.Var | int, ...]) -> IRModule:
+    x = te.placeholder(shape, name="X")
+    outer = tuple(e for d, e in enumerate(shape) if d != axis)
+    k, r = te.reduce_axis((0, shape[axis]), "k"), te.reduce_axis((0, shape[axis]), "r")
+
+    def whole(step: te.Expr) -> Callable[..., tuple[te.Expr, ...]]:
+        return lambda *i: (*i[:axis], step, *i[axis:])
+
+    def rest(i: tuple[te.Expr, ...]) -> tuple[te.Expr, ...]:
+        return (*i[:axis], *i[axis + 1 :])
+
+    most = te.compute(outer, lambda *i: te.max(x(*whole(k)(*i)), axis=k), name="most")
+    power = te.compute(shape, lambda *i: te.exp(x(*i) - most(*rest(i))), name="power")
+    total = te.compute(outer, lambda *i: te.sum(power(*whole(r)(*i)), axis=r), name="total")
+    return te.create_prim_func([x, te.compute(shape, lambda *i: power(*i) / total(*rest(i)), name="Y")])
+
+
+def softmax_of(axis: int) -> Callable[[np.ndarray], np.ndarray]:
+    def reference(x: np.ndarray) -> np.ndarray:
+        powers = np.exp(x.astype(float) - x.max(axis, keepdims=True, initial=-np.inf))
+        return powers / powers.sum(axis, keepdims=True)
+
+    return reference
+
+
+def deviation(_: int, shape: tuple[te.Var | int, ...]) -> IRModule:
+    """Of each row from its sum, and the sum of the squares of all, as two results."""
+    x = te.placeholder(shape, name="X")
+    k, r, q = (te.reduce_axis((0, e), n) for e, n in ((shape[-1], "k"), (shape[0], "r"), (shape[1], "q")))
+    total = te.compute((shape[0],), lambda i: te.sum(x[i, k], axis=k), name="total")
+    y = te.compute(shape, lambda i, j: x[i, j] - total[i], name="Y")
+    return te.create_prim_func([x, y, te.compute((), lambda: te.sum(x[r, q] * x[r, q], axis=[r, q]), name="Z")])
+
+
+def deviation_of(_: int) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    return lambda x: (x - x.astype(float).sum(1, keepdims=True), (x.astype(float) ** 2).sum())
+
+
+def largest(_: int, shape: tuple[te.Var | int, ...]) -> IRModule:
+    """Of each row of bytes."""
+    x = te.placeholder(shape, dtype="int8", name="X")
+    k = te.reduce_axis((0, shape[1]), "k")
+    return te.create_prim_func([x, te.compute((shape[0],), lambda i: te.max(x[i, k], axis=k), name="Y")])
+
+
+def largest_of(_: int) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: x.max(1, initial=-128)
+
+
+def shifted(_: int, shape: tuple[te.Var | int, ...]) -> IRModule:
+    """Rows with one added to all of them."""
+    x, z = te.placeholder(shape, name="X"), te.placeholder(shape[-1:], name="Z")
+    return te.create_prim_func([x, z, te.compute(shape, lambda i, j: te.max(x[i, j] + z[j], 0.0), name="Y")])
+
+
+def shifted_of(_: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    return lambda x, z: np.maximum(x + z, 0)
+
+
+CASES = {
+    "softmax": (softmax, softmax_of, -1),
+    "softmax of columns": (softmax, softmax_of, 0),
+    "deviation": (deviation, deviation_of, 0),
+    "largest": (largest, largest_of, 0),
+    "shifted": (shifted, shifted_of, 0),
+}
+SHAPES = [(1, 1), (3, 8), (5, 130), (40, 49), (7, 1000), (130, 301), (70, 3000)]
+
+
+def check(name: str, symbols: str, shapes: list[Shape]) -> None:
+    """One kernel, whose dimensions `symbols` names, at several shapes. Sums of 3000 numbers are off by some of their last bits."""
+    make, reference, axis = CASES[name]
+    dims = [te.var(s) if s.isalpha() else n for s, n in zip(symbols, shapes[0], strict=True)]
+    kernel = relayc.compile_kernel(make(axis % 2, tuple(dims)), tuning={"strategy": "rows"}, num_threads=2)
+    for i, shape in enumerate(shapes):
+        rng = np.random.default_rng(i)
+        x = rng.standard_normal(shape, np.float32) if name != "largest" else rng.integers(-128, 127, shape, np.int8)
+        given = (x, rng.standard_normal(shape[-1:], np.float32)) if name == "shifted" else (x,)
+        found, expected = kernel(*given), reference(axis)(*given)
+        both = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
+        for one, wanted in both:
+            np.testing.assert_allclose(one, wanted, rtol=3e-5, atol=1e-3 if name == "deviation" else 1e-6, err_msg=f"{shape}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_known_shapes(name: str) -> None:
+    for shape in SHAPES:
+        check(name, "00", [shape])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_symbolic_shapes(name: str) -> None:
+    """Also those without elements, where a sum is what it starts from."""
+    check(name, "nm", [*SHAPES, (3, 0) if name != "softmax of columns" else (1, 3), (0, 3)])
+    check(name, "n0", [(5, 130), (1, 130), (301, 130)])
+
+
+def test_what_is_read_across_its_rows_is_left_to_others() -> None:
+    a = te.placeholder((64, 96), name="A")
+    turned = te.create_prim_func([a, te.compute((96, 64), lambda i, j: a[j, i], name="T")])
+    with pytest.raises(ValueError, match="strategy rows: expected a kernel that it takes"):
+        relayc.compile_kernel(turned, tuning={"strategy": "rows"})
+
+
+def weighed(shape: tuple[te.Var | int, ...]) -> IRModule:
+    """Squares, and their shares of the sum of their row."""
+    x = te.placeholder(shape, name="X")
+    k = te.reduce_axis((0, shape[1]), "k")
+    square = te.compute(shape, lambda i, j: x[i, j] * x[i, j], name="square")
+    total = te.compute((shape[0],), lambda i: te.sum(square[i, k], axis=k), name="total")
+    part = te.compute(shape, lambda i, j: square[i, j] / (total[i] + 1.0), name="part")
+    return te.create_prim_func([x, te.compute(shape, lambda i, j: te.exp(part[i, j]) - square[i, j], name="Y")])
+
+
+def scheduled(kernel: IRModule, instruments: Sequence[KeepSchedules], target: Target | None = None) -> str:
+    """A kernel in the tir stage."""
+    (function,) = kernel.module.body.operations
+    tuning = tuning_for("main", {"schedule.kernels": {"*": {"strategy": "rows"}}})
+    with PassContext(instruments=instruments), kernel.context, ir.Location.unknown():
+        made = ir.Module.create()
+        with ir.InsertionPoint(made.body):
+            schedule_kernel(function, target or Target("cpu"), tuning)
+        return str(made)
+
+
+@pytest.mark.parametrize("shape", [(40, 49), (te.var("n"), te.var("m"))], ids=str)
+def test_who_looks_on_changes_nothing(shape: tuple[te.Var | int, ...]) -> None:
+    """Tensors that are inlined have no blocks where nobody looks."""
+    kernel, seen = weighed(shape), KeepSchedules()
+    assert scheduled(kernel, [seen]) == scheduled(kernel, [])
+    assert seen.texts[0].count("schedule.compute_inline") == 2
+
+
+def test_indices_that_are_computed_are_the_same_written_and_not() -> None:
+    """What is read at computed indices, and indices as numbers: blocks are written where somebody looks alone."""
+    x, at = te.placeholder((50, 40), name="X"), te.placeholder((30,), dtype="int64", name="A")
+    y = te.compute((30, 40), lambda i, j: x[at[i], 39 - j] * (i + 2 * j).astype("float32"), name="Y")
+    kernel = te.create_prim_func([x, at, y])
+    assert scheduled(kernel, [KeepSchedules()]) == scheduled(kernel, [])
+    rng = np.random.default_rng(0)
+    given, rows = rng.standard_normal((50, 40), np.float32), rng.integers(0, 50, 30)
+    expected = given[rows, ::-1] * (np.arange(30)[:, None] + 2 * np.arange(40))
+    found = relayc.compile_kernel(kernel, tuning={"strategy": "rows"})(given, rows)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("mcpu", "masked"), [("x86-64", []), ("x86-64-v3", ["float32"]), ("x86-64-v4", ["float32", "int8"])])
+def test_vectors_are_masked_where_the_target_masks_such_elements(mcpu: str, masked: list[str]) -> None:
+    n, m = te.var("n"), te.var("m")
+    for dtype in ("float32", "int8"):
+        x, k = te.placeholder((n, m), dtype=dtype, name="X"), te.reduce_axis((0, m), "k")
+        squares = te.compute((n, m), lambda i, j: x[i, j] * x[i, j], name="Y")  # noqa: B023
+        most = te.compute((n,), lambda i: te.max(x[i, k], axis=k), name="Y")  # noqa: B023
+        for y in (squares, most):
+            text = scheduled(te.create_prim_func([x, y]), [], Target("cpu", mcpu=mcpu))
+            assert ("vector.maskedload" in text) == (dtype in masked), f"{dtype} {y}"
+            assert ("memref.load %arg0" in text) == (dtype not in masked), f"{dtype} {y}"

@@ -1,0 +1,152 @@
+"""The tunable numbers of kernels and their sensible values."""
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_models import model_of
+from oracle import values
+from support import Const, program
+
+import relayc
+from relayc import Target
+from relayc.dialects.relay import build
+from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, powers_of_two
+from relayc.symbolic import symbol
+
+
+def te(body, arrays, **options):
+    return relayc.compile(program(body, arrays), stop_after="te", **options)
+
+
+def dense(x, w):
+    return [build("nn.relu", build("nn.dense", x, w))]
+
+
+def depthwise(x, w, **attrs):
+    return [build("nn.conv2d", x, w, groups=32, padding=(1, 1, 1, 1), **attrs)]
+
+
+def attention(q, k, v):
+    return [build("nn.attention", q, k, v, scale=0.2)]
+
+
+def convolution(x, w):
+    return [build("nn.conv2d", x, w, padding=(2, 2, 2, 2))]
+
+
+PRODUCT = (dense, [values((37, 256)), Const(values((96, 256), seed=1))])
+HEADS = [values((1, 2, 24, 32), seed=i) for i in range(3)]
+CASES = {
+    "contraction": PRODUCT,
+    "contraction of a padded image": (convolution, [values((1, 16, 12, 12)), Const(values((24, 16, 5, 5)))]),
+    "loops": (lambda x: [build("nn.softmax", x)], [values((64, 1000))]),
+    "window_columns": (depthwise, [values((1, 32, 17, 19)), Const(values((32, 1, 3, 3)))]),
+    "window_channels": (
+        lambda x, w: depthwise(x, w, data_layout="NHWC", kernel_layout="OIHW"),
+        [values((1, 17, 19, 32)), Const(values((32, 1, 3, 3)))],
+    ),
+    "attention_columns": (attention, HEADS),
+    "attention_rows": (attention, [HEADS[0][:, :, :1].copy(), *HEADS[1:]]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_sensible_value_is_one_that_the_strategy_uses(case):
+    module = te(*CASES[case])
+    space = next(s for s in relayc.tuning_space(module) if s.strategy == case.split()[0])
+    assert set(space.values) == set(space.chosen) and space.size > 1
+    for name, found in space.values.items():
+        assert space.chosen[name] in found and len(set(found)) == len(found)
+        for value in {found[0], found[len(found) // 2], found[-1]}:
+            with relayc.PassContext(config={"schedule.kernels": {space.kernel: space.config({name: value})}}):
+                (again,) = relayc.tuning_space(module, name=space.kernel)
+            assert again.strategy == space.strategy and again.chosen[name] == value
+
+
+def test_the_numbers_are_those_that_a_kernel_gets():
+    (space,) = relayc.tuning_space(te(*PRODUCT))
+    (kernel,) = relayc.compile(program(*PRODUCT)).kernels
+    assert kernel.schedule == " ".join([space.strategy, *(f"{name}={value}" for name, value in space.chosen.items())])
+
+
+def test_values_hold_beside_those_that_are_set():
+    module = te(*PRODUCT)
+    (space,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")
+    with relayc.PassContext(config={"schedule.kernels": {"*": {"contraction.vectors": 2}}}):
+        (narrow,) = relayc.tuning_space(module, "cpu -mcpu=x86-64-v4")
+    # Of 32 registers 6 hold vectors of B and one an element of A, so four rows of sums are left; with 2 there are 14, of which 13 are
+    # enough for 37 rows in three tiles.
+    assert (space.chosen["vectors"], space.values["rows"][-1]) == (6, 4)
+    assert (narrow.chosen["vectors"], narrow.values["rows"][-1]) == (2, 13)
+
+
+def test_a_kernel_that_is_small_may_be_parallel_or_not():
+    (space,) = relayc.tuning_space(te(dense, [values((2, 8)), Const(values((16, 8)))]))
+    assert space.values["grain"] == (1, 131072)
+
+
+def test_kernels_with_symbols_have_values_for_all_sizes():
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    model = model_of(nodes, {"x": ["batch", 64]}, initializers={"w": values((64, 48))})
+    (space,) = relayc.tuning_space(relayc.compile(model, stop_after="te"), target=Target("cpu", mcpu="x86-64-v4"))
+    assert space.strategy == "contraction" and len(space.values["rows"]) > 4 and len(space.values["grain"]) > 2
+
+
+def test_all_strategies_that_take_a_kernel_are_told_on_request():
+    spaces = relayc.tuning_space(te(*PRODUCT), all_strategies=True)
+    assert [s.strategy for s in spaces] == ["contraction", "loops", "rows"]
+
+
+def tiled(sch):
+    block = next(b for b in sch.get_blocks() if len(sch.get_loops(b)) == 3)
+    i, j, _ = sch.get_loops(block)
+    sch.split(i, [None, sch.sample_categorical([1, 2, 4], decision=2, name="rows")])
+    sch.split(j, sch.sample_perfect_tile(j, 2, decision=[6, 16], name="columns"))
+
+
+def test_knobs_of_schedules_that_people_write_are_tunable_numbers():
+    module = te(*PRODUCT)
+    (space,) = relayc.tuning_space(module, schedules={"fused_dense*": tiled})
+    assert space.strategy == "tiled" and space.chosen == {"rows": 4, "columns": (6, 16)}
+    assert space.values["rows"] == (1, 2, 4) and (12, 8) in space.values["columns"]
+    numbers = {"schedule.kernels": {space.kernel: space.config({"columns": [12, 8], "rows": 1})}}
+    with relayc.PassContext(config=numbers):
+        compiled = relayc.compile(program(*PRODUCT), schedules={"fused_dense*": tiled})
+    assert compiled.kernels[0].schedule == "tiled rows=1 columns=[12,8]"
+    x, w = PRODUCT[1][0], PRODUCT[1][1].array
+    # 256 products of numbers below 4.
+    np.testing.assert_allclose(compiled["main"](x), np.maximum(x @ w.T, 0), rtol=1e-4, atol=1e-3)
+
+
+def test_one_kernel_is_taken_by_name_and_another_is_an_error():
+    module = te(lambda x: [build("nn.softmax", x), build("exp", x)], [values((4, 8))])
+    assert [s.kernel for s in relayc.tuning_space(module, name="fused_exp")] == ["fused_exp"]
+    with pytest.raises(ValueError, match=r"tuning_space: expected a kernel out of fused_.*, found 'fused_abs'"):
+        relayc.tuning_space(module, name="fused_abs")
+    with pytest.raises(TypeError, match="tuning_space: expected a function of the te stage"):
+        relayc.tuning_space(3)
+
+
+def test_a_kernel_that_only_plain_loops_take_has_no_numbers():
+    (space,) = relayc.tuning_space(te(lambda x: [build("cumsum", x, axis=0)], [values((4, 8))]))
+    assert (space.strategy, dict(space.chosen), space.config({})) == ("bufferize", {}, {})
+
+
+def test_values_are_asked_for_only_by_those_who_search():
+    def values_of():
+        raise AssertionError("not asked")
+
+    tuning = Tuning({"s.a": 3})
+    tuning.begin("s")
+    assert tuning.number("a", 1, values_of) == 3 and tuning.values == {}
+    asked = Tuning({"s.a": 3}, asks_values=True)
+    asked.begin("s")
+    assert asked.number("a", 1, lambda: [1, 8]) == 3 and asked.values == {"a": (1, 3, 8)}
+
+
+def test_lists_of_values():
+    assert powers_of_two(1, 9) == [1, 2, 4, 8] and powers_of_two(3, 4) == [4] and powers_of_two(5, 4) == []
+    assert part_sizes(12) == [1, 2, 3, 4, 6, 12] and part_sizes(1) == [1]
+    assert distinct([1, 2, 3, 4], 4, lambda n: n % 2) == [4, 1]
+    assert grains(100, 50) == [100, 1] and grains(100, 200) == [100, 201] and grains(100, 50, 200) == [100, 1, 201]
+    assert grains(64, symbol("n")) == [1, 8, 64, 512, 4096]

@@ -1,0 +1,178 @@
+"""Numerics of the sliding window schedule: depthwise convolutions and poolings over awkward maps, against numpy."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from accuracy import check_sums
+from oracle import values
+from tekernels import Program
+
+from relayc.dialects.mlir import arith, ir
+from relayc.dialects.relay import TensorType
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.te.rules import scalar
+from relayc.pipelines.te.rules.core import affine_map, dim, empty, fill, generic, parallel
+from relayc.pipelines.te.rules.window import pad
+
+
+def windows(x: np.ndarray, taps: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> np.ndarray:
+    """[..., outputs..., taps...] of a padded array that windows slide over along its last dimensions."""
+    n = len(taps)
+    reach = [(k - 1) * d + 1 for k, d in zip(taps, dilations, strict=True)]
+    found = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(-n, 0)))
+    lead = (slice(None),) * (x.ndim - n)
+    return found[(*lead, *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
+
+
+class Case:
+    """A windowed reduction of [1, channels, spatial...] with weights [channels, taps...]."""
+
+    def __init__(self, channels: int, size: Sequence[int], taps: Sequence[int], strides=1, dilations=1, pads=0, dtype: str = "float32"):
+        n = len(size)
+        self.taps, self.dtype, self.channels = tuple(taps), dtype, channels
+        self.strides, self.dilations = (v if isinstance(v, tuple) else (v,) * n for v in (strides, dilations))
+        self.pads = pads if isinstance(pads, tuple) else ((pads, pads),) * n
+        self.x = values((1, channels, *size), dtype)
+        self.w = values((channels, *taps), dtype, seed=1)
+        self.reach = [(k - 1) * d for k, d in zip(self.taps, self.dilations, strict=True)]
+        padded = [n + a + b for n, (a, b) in zip(size, self.pads, strict=True)]
+        self.out = [(n - r - 1) // s + 1 for n, r, s in zip(padded, self.reach, self.strides, strict=True)]
+
+    def found(self, x: ir.Value, w: ir.Value | None, outside: float, init: float, combine) -> ir.Value:
+        low, high = zip((0, 0), (0, 0), *self.pads, strict=True)
+        x = pad(x, low, high, outside, self.dtype)
+        n = len(self.taps)
+        place = [dim(2 + i) * s + dim(2 + n + i) * d for i, (s, d) in enumerate(zip(self.strides, self.dilations, strict=True))]
+        loops, taps = 2 + 2 * n, [dim(2 + n + i) for i in range(n)]
+        maps = [affine_map(loops, [dim(0), dim(1), *place]), affine_map(loops, [dim(1), *taps] if w is not None else taps)]
+        second = w if w is not None else empty(TensorType(self.taps, self.dtype))
+        out = fill(TensorType((1, self.channels, *self.out), self.dtype), init)
+        kinds = ["parallel"] * (2 + n) + ["reduction"] * n
+        return generic([x, second], maps, [out], [affine_map(loops, [dim(i) for i in range(2 + n)])], kinds, combine)[0]
+
+    def convolution(self):
+        def body(x: ir.Value, w: ir.Value) -> list[ir.Value]:
+            add = lambda a, b, acc: scalar.add(acc, scalar.multiply(a, b, self.dtype), self.dtype)  # noqa: E731
+            return [self.found(x, w, 0, 0, add)]
+
+        padded = np.pad(self.x, [(0, 0), (0, 0), *self.pads])
+        dims = "xyz"[: len(self.taps)]
+        sums = f"ncxyz{dims},c{dims}->ncxyz".replace("xyz", "hij"[: len(self.taps)])
+        wide = [v.astype(np.int64 if np.dtype(self.dtype).kind in "iu" else np.float64) for v in (self._windows(padded), self.w)]
+        expected = np.einsum(sums, *wide).astype(self.w.dtype if wide[0].dtype == np.int64 else np.float64)
+        return body, (self.x, self.w), expected, np.einsum(sums, *map(np.abs, wide)), self.w[0].size
+
+    def pooling(self):
+        lowest = -np.inf if self.dtype.startswith("float") else int(np.iinfo(self.dtype).min)
+
+        def body(x: ir.Value) -> list[ir.Value]:
+            return [self.found(x, None, lowest, lowest, lambda a, _, acc: scalar.maximum(acc, a, self.dtype))]
+
+        padded = np.pad(self.x, [(0, 0), (0, 0), *self.pads], constant_values=lowest)
+        return body, (self.x,), self._windows(padded).max(tuple(range(-len(self.taps), 0))), 0, 0
+
+    def _windows(self, padded: np.ndarray) -> np.ndarray:
+        return windows(padded, self.taps, self.strides, self.dilations)
+
+
+def check(cases: Sequence[tuple], expect_window: bool = True, **options) -> None:
+    program = Program(*[(body, arrays) for body, arrays, *_ in cases], **options)
+    assert not expect_window or program.text.count("memref.alloca") >= len(cases), "another schedule took a case"
+    for result, (_, arrays, expected, magnitude, terms) in zip(program.run(), cases, strict=True):
+        check_sums(result, expected, magnitude, terms, f"inputs {[a.shape for a in arrays]}")
+
+
+MAPS = [(4, 4), (5, 4), (7, 7), (9, 14), (14, 14), (13, 17), (1, 19), (31, 8), (28, 33), (70, 150)]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("taps", [3, 5])
+def test_maps_of_all_sizes(taps, stride):
+    sizes = [s for s in MAPS if (s[1] - 1) // stride + 1 >= 4]
+    cases = [Case(3, size, (taps, taps), stride, 1, taps // 2) for size in sizes]
+    check([c.convolution() for c in cases] + [c.pooling() for c in cases])
+
+
+def test_asymmetric_windows():
+    cases = [
+        Case(2, (11, 13), (1, 5), pads=((0, 0), (2, 2))),
+        Case(2, (11, 13), (5, 2), pads=((2, 2), (0, 0))),
+        Case(2, (11, 13), (4, 3), (2, 1), pads=((0, 3), (1, 0))),
+        Case(2, (11, 40), (3, 3), (1, 2), pads=((0, 0), (5, 7))),
+        Case(2, (12, 40), (3, 7), (3, 4), pads=((2, 1), (0, 3))),
+        Case(2, (10, 21), (2, 3), 1, (2, 3), ((1, 2), (3, 0))),
+        Case(2, (10, 21), (3, 3), 2, 2, 2),
+        Case(2, (10, 21), (3, 2), (1, 3), (1, 2), ((9, 9), (9, 9))),
+    ]
+    check([c.convolution() for c in cases] + [c.pooling() for c in cases])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "int32"])
+def test_types(dtype):
+    cases = [Case(3, size, (3, 3), stride, 1, 1, dtype) for size, stride in itertools.product([(7, 7), (9, 40), (66, 70)], [1, 2])]
+    check([c.pooling() for c in cases])
+    if dtype != "float16":  # which is summed in float32 by the compute rules
+        check([c.convolution() for c in cases])
+
+
+def test_lines():
+    cases = [Case(5, (n,), (3,), s, 1, 1) for n in (9, 64, 301, 5000) for s in (1, 2)]
+    check([c.convolution() for c in cases] + [c.pooling() for c in cases], expect_window=False)
+
+
+def test_many_taps():
+    """Windows too large to unroll."""
+    check([Case(2, (20, 20), (7, 7), 1, 1, 3).convolution(), Case(2, (40, 40), (13, 13), 2, 1, 6).convolution()])
+
+
+@pytest.mark.parametrize("size", [(7, 7), (20, 30)])
+def test_what_follows_is_computed_in_the_same_kernel(size):
+    """A bias of the channel, another tensor, and indices."""
+    case = Case(3, size, (3, 3), 1, 1, 1)
+    body, (x, w), expected, magnitude, terms = case.convolution()
+    bias, other = values((3, 1, 1), seed=2), values((1, 3, *size), seed=3)
+
+    def whole(x: ir.Value, w: ir.Value, bias: ir.Value, other: ir.Value) -> list[ir.Value]:
+        sums = body(x, w)[0]
+        return [
+            parallel(
+                TensorType((1, 3, *size), "float32"),
+                [sums, bias, other],
+                lambda s, b, o: scalar.add(scalar.add(s, b, "float32"), o, "float32"),
+            )
+        ]
+
+    def by_column(x: ir.Value, w: ir.Value) -> list[ir.Value]:
+        from relayc.dialects.mlir import linalg
+
+        def element(s: ir.Value) -> ir.Value:
+            i32 = scalar.te_element("int32")
+            at = arith.IndexCastOp(i32, arith.AddIOp(linalg.IndexOp(2).result, linalg.IndexOp(3).result).result).result
+            return scalar.multiply(s, scalar.convert(at, "int32", "float32"), "float32")
+
+        return [parallel(TensorType((1, 3, *size), "float32"), [body(x, w)[0]], element)]
+
+    where = np.add.outer(np.arange(size[0]), np.arange(size[1])).astype(np.float32)
+    biased = (whole, (x, w, bias, other), expected + bias + other, magnitude + np.abs(bias) + np.abs(other), terms + 2)
+    check([biased, (by_column, (x, w), expected * where, magnitude * where, terms + 1)])
+
+
+@pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_vectors_of_every_width(mcpu):
+    target = Target("cpu", mcpu=mcpu)
+    if not target.is_host:
+        pytest.skip(f"this machine lacks features of {mcpu}")
+    cases = [Case(3, size, (3, 3), stride, 1, 1) for size, stride in itertools.product([(7, 7), (14, 14), (17, 60)], [1, 2])]
+    check([c.convolution() for c in cases], target=target)
+
+
+def test_runs_give_the_same_bits_with_any_number_of_threads():
+    """Also where tasks overlap."""
+    case = Case(70, (100, 113), (3, 3), 1, 1, 1)
+    body, arrays, *_ = case.convolution()
+    program = Program((body, arrays))
+    first = program.run_with_threads(1)[0]
+    for threads in (2, 1, 2, 3):
+        np.testing.assert_array_equal(first, program.run_with_threads(threads)[0])

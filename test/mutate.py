@@ -71,9 +71,10 @@ def _environment(path: str) -> dict[str, str]:
 
 
 def package_of(path: str) -> str:
-    """The package that a score is given for: relayc's own, and those in pipelines."""
+    """The package that a score is given for: relayc's own, those in pipelines, and each target."""
     parts = Path(path).parent.parts
-    return "/".join(parts[: 2 if parts[:1] == ("pipelines",) else 1]) or "relayc"
+    depth = 3 if parts[:2] == ("pipelines", "targets") else 2 if parts[:1] == ("pipelines",) else 1
+    return "/".join(parts[:depth]) or "relayc"
 
 
 def equivalent() -> set[tuple[str, str, str]]:

@@ -139,7 +139,7 @@ def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> 
 
 
 def _say(text: str, arguments: argparse.Namespace, console: Console) -> None:
-    """Prints what nobody asked for, unless --quiet."""
+    """Prints information that no option asked for; --quiet suppresses it."""
     if not arguments.quiet:
         console.print(text, markup=False, soft_wrap=True)
 

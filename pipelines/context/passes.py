@@ -151,6 +151,12 @@ class PassContext:
             self._added.setdefault(f"{where}:{flag_of(name)}", []).append(added)
         self._tokens: list[contextvars.Token] = []
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of another context with the same passes and configuration, without instruments."""
+        names = ("opt_level", "required_pass", "disabled_pass", "config")
+        return {name: getattr(self, name) for name in names}
+
     @staticmethod
     def current() -> "PassContext":
         """The innermost context of this thread; one with the defaults where there is none."""

@@ -209,10 +209,7 @@ class _Source:
         self._status = self._status_now()
         self._options = options
         passes = sys.modules.get("relayc.pipelines.context.passes")
-        context = passes.PassContext.current() if passes is not None else None
-        self._settings = (
-            {} if context is None else {name: getattr(context, name) for name in ("opt_level", "required_pass", "disabled_pass", "config")}
-        )
+        self._settings = passes.PassContext.current().settings if passes is not None else {}
 
     def compile_again(self, specialize: Sequence[Mapping[str, int]], model: Any = None) -> Module:
         """The same with other sizes to specialize for. Raises ValueError where `model` is not given and its file is not what it was."""

@@ -11,7 +11,7 @@ from relayc.pipelines.context.passes import PassContext
 
 
 class _Schedules(PassInstrument):
-    """The schedules by primitives, by kernel; of several that were tried for one the last, which it got."""
+    """Collects the schedules by primitives, by kernel. A later schedule of a kernel replaces an earlier attempt."""
 
     observes_schedules = True
 
@@ -25,16 +25,15 @@ class _Schedules(PassInstrument):
 def schedule_texts(compile_to_tir: Callable[[], IRModule], pattern: str = "*") -> dict[str, str]:
     """The schedules of kernels whose names match a pattern, by name.
 
-    Each begins with a comment of the strategy and its numbers. Of a kernel with a schedule of primitives the blocks and loops follow, as
-    `relayc.tir.from_source` reads them, and the trace, which `schedules={NAME: trace}` of `relayc.compile` takes; of any other kernel its
-    loops on buffers, as the strategy emitted them.
+    A comment names the strategy and its numbers. For a schedule of primitives, the blocks and loops follow in the form that
+    `relayc.tir.from_source` reads, then the trace, which `schedules={NAME: trace}` of `relayc.compile` takes. For a built-in strategy, the
+    loops on buffers follow.
 
     Args:
       compile_to_tir: compiles the program up to the tir stage.
     """
     current, seen = PassContext.current(), _Schedules()
-    settings = {name: getattr(current, name) for name in ("opt_level", "required_pass", "disabled_pass", "config")}
-    with PassContext(**settings, instruments=[*current.instruments, seen]):
+    with PassContext(**current.settings, instruments=[*current.instruments, seen]):
         mod = compile_to_tir()
     texts = {}
     for op in mod.module.body.operations:

@@ -120,8 +120,8 @@ def _free_axes(function: ir.Operation) -> dict[ir.Value, set[int]]:
 
 
 def _form(value: ir.Value, free: set[int]) -> tuple[str, Sizes]:
-    """The type of a value without the sizes that may differ: numbers along free axes from each other, and symbols from each other, as
-    what is compiled for a number by itself (`relay.specialize`) stays so."""
+    """The type of a value without the sizes that may differ. Symbols may differ from symbols, and numbers along free axes from numbers. A
+    number and a symbol may not: a kernel for a hot size (`relay.specialize`) stays a kernel of its own."""
     type_ = TensorType.of(value)
     return type_.dtype, tuple(-1 if isinstance(d, Dim) else -2 if i in free else d for i, d in enumerate(type_.sizes))
 
@@ -132,7 +132,7 @@ def _numbers(value: Size | Sizes) -> Sizes:
 
 
 def _count(value: Size | Sizes) -> int:
-    """How many sizes an attribute says: of an operator that is independent along all axes they may differ."""
+    """The number of sizes in an attribute. The sizes themselves may differ if the operator is independent along all axes."""
     return len(_flat(value))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from relayc.tools.visualize.boxes import Arrow, Box, Drawing
 
 FEWEST = 3
-"""Boxes that have to come again: fewer are drawn as often as there are."""
+"""The least number of boxes in a repetition that is drawn once."""
 
 
 def collapsed(drawing: Drawing) -> Drawing:
@@ -35,7 +35,7 @@ def _repetition(drawing: Drawing) -> tuple[int, int, int] | None:
 
 
 def _word(box: Box) -> object:
-    """What boxes that stand for each other share; those of groups with equal labels may. A time is the last line of a kernel."""
+    """The key by which boxes are equal: name, kind, lines and the labels of the groups. The last line of a timed kernel is its time."""
     lines = box.lines if box.seconds is None else box.lines[:-1]
     return box.name, box.kind, lines, tuple(label for _, label in box.groups)
 

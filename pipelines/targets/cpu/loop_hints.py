@@ -9,8 +9,11 @@ A loop of a few iterations with a short body, over the channels of a block, say,
 beside such a body. One with a long body, such as a transpose of a tile or other loops, is not: schedules of symbolic sizes write loops
 where static ones write copies, to have the code once.
 
-All other functions are marked, too: where LLVM leaves every loop alone it needs no more than its first level (see engine.py).
+`keep_loops` also marks each function that may have loops without such a hint. LLVM compiles a module without marked functions at its first
+optimisation level (see engine.py).
 """
+
+from collections.abc import Callable
 
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.operations import walk
@@ -50,16 +53,8 @@ def keep_loops(module: ir.Module) -> bool:
 
 
 def _has_other_loops(function: ir.Operation) -> bool:
-    """Whether there are operations of linalg, which become loops, or parallel loops without vectors."""
-    found = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = op.name.startswith("linalg.") or (op.name == "scf.parallel" and not _has_vectors(op))
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    """Whether a function has linalg operations, which become loops, or parallel loops without vectors."""
+    return _has(function, lambda op: op.name.startswith("linalg.") or (op.name == "scf.parallel" and not _has_vectors(op)))
 
 
 def _is_short(loop: ir.Operation) -> bool:
@@ -99,12 +94,17 @@ def pass_on_hints(module: ir.Module) -> None:
 
 
 def _has_vectors(loop: ir.Operation) -> bool:
+    return _has(loop, lambda op: op.name.startswith(_OF_VECTORS))
+
+
+def _has(operation: ir.Operation, is_wanted: Callable[[ir.Operation], bool]) -> bool:
+    """Whether an operation, or an operation inside it, satisfies a condition."""
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal found
-        found = op.name.startswith(_OF_VECTORS)
+        found = is_wanted(op)
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
-    loop.walk(visit, ir.WalkOrder.PRE_ORDER)
+    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

@@ -20,6 +20,7 @@ from relayc.bench.measure import Progress
 from relayc.bench.models import LENGTH, Source
 from relayc.bench.ops import Operation, model_of
 from relayc.bench.schedules import Timed, turn
+from relayc.dialects.discardable import PARAM, SYMBOL
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.driver.compile_kernel import compile_kernel
@@ -137,7 +138,7 @@ def measure_gate(sources: Sequence[Source | Operation], settings: GateSettings, 
             if not _says_its_sizes(text):
                 gate.inner.append(f"{source.name}: {name}")
                 continue
-            for sizes in settings.sizes if "relay.symbol" in text else ({},):
+            for sizes in settings.sizes if SYMBOL.name in text else ({},):
                 one = Candidate(name, source.name, text, ops, sizes, Timed(settings.old), Timed(settings.new))
                 progress(f"{source.name}: {name}")
                 _measure(one, settings)
@@ -209,7 +210,7 @@ def _compiled(one: Candidate, strategy: str, settings: GateSettings) -> Kernel:
     with mod.context:
         (function,) = mod.module.body.operations
         attributes = zip(specs_of(function, "input"), value_attributes(function), strict=False)
-        specs = {i: spec for i, (spec, given) in enumerate(attributes) if "relay.param" in given}
+        specs = {i: spec for i, (spec, given) in enumerate(attributes) if PARAM.on(given)}
     arrays = random_inputs(list(specs.values()), settings.seed)
     params = {i: arrays[spec.name] for i, spec in specs.items()}
     return compile_kernel(mod, tuning={"strategy": strategy}, params=params, num_threads=settings.threads)

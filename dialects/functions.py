@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from relayc.dialects.discardable import DTYPE, NAME
 from relayc.dialects.mlir import ir
 
 Function: TypeAlias = ir.Operation | ir.OpView
@@ -47,16 +48,6 @@ def calls_others(function: Function) -> bool:
     return any(op.operation.name == "func.call" for op in function.regions[0].blocks[0].operations)
 
 
-def strings_attribute(texts: Iterable[str]) -> ir.ArrayAttr:
-    """Texts as an array of string attributes."""
-    return ir.ArrayAttr.get([ir.StringAttr.get(text) for text in texts])
-
-
-def strings_of(function: Function, attribute: str) -> tuple[str, ...]:
-    """A string array attribute; nothing where there is none."""
-    return tuple(ir.StringAttr(a).value for a in ir.ArrayAttr(function.attributes[attribute])) if attribute in function.attributes else ()
-
-
 def begin_function(name: str, arguments: Sequence[ir.Type], attributes: Mapping[str, ir.Attribute]) -> ir.OpView:
     """A function that gives nothing at the ambient insertion point, whose body has a block without operations.
 
@@ -82,18 +73,14 @@ def unique_names(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return found
 
 
-DTYPE = "relay.dtype"
-"""Attribute of an argument, or of a result: its dtype as callers see it, where the code has numbers for values of the host."""
-
-
 def value_names(names: Sequence[str], dtypes: Mapping[str, str] | None = None) -> ir.ArrayAttr:
     """Names of arguments, or of results, as the attribute `arg_attrs` or `res_attrs` of a function says them (`relay.name`).
 
     Args:
       dtypes: by name, those that callers see instead of the tensors' own (DTYPE).
     """
-    every = [{"relay.name": name, **({DTYPE: dtypes[name]} if dtypes and name in dtypes else {})} for name in names]
-    return ir.ArrayAttr.get([ir.DictAttr.get({key: ir.StringAttr.get(text) for key, text in one.items()}) for one in every])
+    every = [{**NAME.entry(name), **(DTYPE.entry(dtypes[name]) if dtypes and name in dtypes else {})} for name in names]
+    return ir.ArrayAttr.get(list(map(ir.DictAttr.get, every)))
 
 
 def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.size_attribute import i64_attribute, in_64_bits, read_size_attribute, size_attribute
 from relayc.symbolic import Dim, Size, parse
 
 __all__ = [
@@ -24,8 +25,6 @@ __all__ = [
     "Size",
     "Sizes",
     "attr_spec",
-    "read_size_attribute",
-    "size_attribute",
 ]
 
 Ints = tuple[int, ...]
@@ -55,35 +54,14 @@ def _is_float(v: Any) -> bool:
     return isinstance(v, (float, np.floating)) or _is_int(v)
 
 
-def _in_64_bits(v: int) -> int:
-    """Raises OverflowError."""
-    if not -(1 << 63) <= v < 1 << 63:
-        raise OverflowError
-    return int(v)
-
-
-def _i64(v: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _in_64_bits(v))
-
-
 def _is_size(v: Any) -> bool:
     return isinstance(v, Dim) or _is_int(v)
-
-
-def size_attribute(v: Size) -> ir.Attribute:
-    """A size as an attribute: an integer of 64 bits, or the text of an expression."""
-    return ir.StringAttr.get(str(v)) if isinstance(v, Dim) else _i64(v)
-
-
-def read_size_attribute(a: ir.Attribute) -> Size:
-    """The size that an attribute says. Raises TypeError or ValueError."""
-    return parse(a.value) if isinstance(a, ir.StringAttr) else ir.IntegerAttr(a).value
 
 
 def _sizes_attribute(v: typing.Sequence[Size]) -> ir.Attribute:
     if any(isinstance(e, Dim) for e in v):
         return ir.ArrayAttr.get([size_attribute(e) for e in v])
-    return ir.DenseI64ArrayAttr.get([_in_64_bits(int(e)) for e in v])
+    return ir.DenseI64ArrayAttr.get([in_64_bits(int(e)) for e in v])
 
 
 def _sizes(a: ir.Attribute) -> Sizes:
@@ -96,14 +74,14 @@ def _all(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 _KINDS: dict[Any, _Kind] = {
-    int: _Kind("an integer", _is_int, _i64, lambda a: ir.IntegerAttr(a).value),
+    int: _Kind("an integer", _is_int, i64_attribute, lambda a: ir.IntegerAttr(a).value),
     float: _Kind("a number", _is_float, lambda v: ir.FloatAttr.get_f64(float(v)), lambda a: ir.FloatAttr(a).value),
     bool: _Kind("a bool", lambda v: isinstance(v, (bool, np.bool_)), lambda v: ir.BoolAttr.get(bool(v)), lambda a: ir.BoolAttr(a).value),
     str: _Kind("a string", lambda v: isinstance(v, str), ir.StringAttr.get, lambda a: ir.StringAttr(a).value),
     Ints: _Kind(
         "a sequence of integers",
         _all(_is_int),
-        lambda v: ir.DenseI64ArrayAttr.get([_in_64_bits(e) for e in v]),
+        lambda v: ir.DenseI64ArrayAttr.get([in_64_bits(e) for e in v]),
         lambda a: tuple(ir.DenseI64ArrayAttr(a)),
     ),
     Size: _Kind("an integer or a symbolic size", _is_size, size_attribute, read_size_attribute),
@@ -123,7 +101,7 @@ _KINDS: dict[Any, _Kind] = {
     int | Sizes: _Kind(
         "an integer or a sequence of sizes",
         lambda v: _is_int(v) or _all(_is_size)(v),
-        lambda v: _i64(v) if _is_int(v) else _sizes_attribute(v),
+        lambda v: i64_attribute(v) if _is_int(v) else _sizes_attribute(v),
         lambda a: ir.IntegerAttr(a).value if isinstance(a, ir.IntegerAttr) else _sizes(a),
     ),
     Names: _Kind(

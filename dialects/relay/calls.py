@@ -14,24 +14,19 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from relayc.dialects.discardable import BINDINGS, STAGE
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.nesting import parse_module
-from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.scopes import SymbolNames
 from relayc.dialects.relay.sizes import CastShape
 from relayc.dialects.relay.tuples import fields_of, make_tuple, tuple_fields
 from relayc.dialects.relay.types import MLIR_NAMES, RelayType, TensorType, TupleType, flat_types, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match, substitute_type, symbols_of_type
+from relayc.dialects.size_attribute import read_size_attribute, size_attribute
 
 Results: TypeAlias = ir.Value | tuple[ir.Value, ...]
-
-PACKED = "relay.packed"
-"""Attribute of the declaration of a packed function: the name under which it is registered."""
-
-BINDINGS = "relay.bindings"
-"""Attribute of a call: what each symbol of the callee stands for, where the types of its arguments need not say that."""
 
 STAGES = ("te", "tir")
 """Later stages that a relay function may call into."""
@@ -132,9 +127,9 @@ def bindings_attribute(bindings: Bindings) -> ir.DictAttr:
 def stated_bindings(call: func.CallOp) -> Bindings | None:
     """What the attribute BINDINGS of a call says; None where it has none."""
     attributes = call.operation.attributes
-    if BINDINGS not in attributes:
+    if not BINDINGS.on(attributes):
         return None
-    return {entry.name: read_size_attribute(entry.attr) for entry in ir.DictAttr(attributes[BINDINGS])}
+    return {entry.name: read_size_attribute(entry.attr) for entry in ir.DictAttr(BINDINGS.of(attributes))}
 
 
 def bindings_of(call: func.CallOp, callee: ir.Operation | ir.OpView) -> Bindings:
@@ -224,7 +219,7 @@ def _call_stage(
 
 def stage_of(function: ir.OpView) -> str:
     """The stage that a function of a module is written in: "relay", "te" or "tir"."""
-    return ir.StringAttr(function.attributes["relay.stage"]).value if "relay.stage" in function.attributes else "relay"
+    return STAGE.get(function, "relay")
 
 
 def _is_same(tensor: ir.Type, other: ir.Type) -> bool:
@@ -299,7 +294,7 @@ def add_function(module: ir.Module, text: str, stage: str) -> list[str]:
             name = op.name.value
             _check_stage(op, stage)
             check(name not in taken, f"function of the {stage} stage", "a name that is not taken", f"@{name}")
-            op.attributes["relay.stage"] = ir.StringAttr.get(stage)
+            STAGE.put(op, stage)
             op.attributes["sym_visibility"] = ir.StringAttr.get("private")
             op.operation.detach_from_parent()
             module.body.append(op)

@@ -2,9 +2,6 @@
 
 from relayc.dialects.relay.base import Ints, Op, Operand, TensorType, Variadic, View, check
 
-HEAP = "relay.heap"
-"""Attribute of an allocation of a program that is none of the arena, and of what frees it: memory of the heap."""
-
 
 class _Later(Op):
     """An operation on scalars of a later stage, without results."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from relayc.dialects.functions import strings_attribute
+from relayc.dialects.discardable import RANGES, STRINGS, strings_attribute
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.nesting import parse_module
 from relayc.dialects.relay.elements import dense_array, dense_attr
@@ -17,8 +17,6 @@ from relayc.symbolic import Range, Ranges
 INLINE_BYTES = 1024
 """Constants up to this size stand in the IR; larger ones in the parameter table, and the IR holds their key."""
 
-_SYMBOLS = "relay.symbols"
-_STRINGS = "relay.strings"
 _QUOTED = r'"(?:[^"\\\n]|\\.)*"'
 """A text in MLIR, as a regular expression."""
 
@@ -29,10 +27,10 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
     for entry in attribute if isinstance(attribute, ir.DictAttr) else []:
         numbers = list(entry.attr) if isinstance(entry.attr, ir.DenseI64ArrayAttr) else []
         if len(numbers) != 3 or not numbers[0] <= numbers[1]:
-            raise RelayError(f"{_SYMBOLS}: {entry.name}: expected least, largest and typical value as array<i64: ...>, found {entry.attr}")
+            raise RelayError(f"{RANGES}: {entry.name}: expected least, largest and typical value as array<i64: ...>, found {entry.attr}")
         found[entry.name] = Range(*numbers)
     if not isinstance(attribute, ir.DictAttr):
-        raise RelayError(f"{_SYMBOLS}: expected a dictionary of symbols, found {attribute}")
+        raise RelayError(f"{RANGES}: expected a dictionary of symbols, found {attribute}")
     return Ranges(found)
 
 
@@ -41,13 +39,13 @@ def _read_strings(attribute: ir.Attribute) -> tuple[str, ...]:
     found = list(attribute) if isinstance(attribute, ir.ArrayAttr) else []
     texts = tuple(entry.value for entry in found if isinstance(entry, ir.StringAttr))
     if len(texts) < len(found) or texts[:1] != ("",) or len(set(texts)) < len(texts):
-        raise RelayError(f"{_STRINGS}: expected texts, each once and the empty one first, found {attribute}")
+        raise RelayError(f"{STRINGS}: expected texts, each once and the empty one first, found {attribute}")
     return texts
 
 
 def _ranges_in(text: str) -> Ranges:
     """What the attribute `relay.symbols` of a module says that is text yet. Raises RelayError for another form."""
-    for found in re.finditer(rf"{_QUOTED}|\b{re.escape(_SYMBOLS)} = (\{{[^}}]*\}})", text):
+    for found in re.finditer(rf"{_QUOTED}|\b{re.escape(RANGES.name)} = (\{{[^}}]*\}})", text):
         if found[1] is not None:
             return read_ranges(ir.Attribute.parse(found[1]))
     return Ranges()
@@ -92,17 +90,17 @@ class IRModule:
     def ranges(self) -> Ranges:
         """What is known of the symbols in the types of the program. Raises RelayError where the module says that in a wrong form."""
         found = self.module.operation.attributes
-        if _SYMBOLS not in found:
+        if not RANGES.on(found):
             if self._ranges is None or self._ranges[0] is not None:
                 self._ranges = None, Ranges()
-        elif self._ranges is None or self._ranges[0] is None or self._ranges[0] != found[_SYMBOLS]:
-            self._ranges = found[_SYMBOLS], read_ranges(found[_SYMBOLS])
+        elif self._ranges is None or self._ranges[0] is None or self._ranges[0] != RANGES.of(found):
+            self._ranges = RANGES.of(found), read_ranges(RANGES.of(found))
         return self._ranges[1]
 
     def set_ranges(self, ranges: Mapping[str, Range]) -> None:
         """Says what is known of symbols, instead of what was said before."""
         attributes = {name: ir.DenseI64ArrayAttr.get([r.low, r.high, r.hint], self.context) for name, r in ranges.items()}
-        self.module.operation.attributes[_SYMBOLS] = ir.DictAttr.get(attributes, self.context)
+        RANGES.put(self.module.operation, ir.DictAttr.get(attributes, self.context))
 
     @property
     def strings(self) -> tuple[str, ...]:
@@ -112,17 +110,17 @@ class IRModule:
     def _numbers(self) -> dict[str, int]:
         """The number of each string. Not to be changed."""
         attributes = self.module.operation.attributes
-        if _STRINGS not in attributes:
+        if not STRINGS.on(attributes):
             return {"": 0}
-        if self._strings is None or self._strings[0] != attributes[_STRINGS]:
-            texts = _read_strings(attributes[_STRINGS])
-            self._strings = attributes[_STRINGS], {text: number for number, text in enumerate(texts)}
+        if self._strings is None or self._strings[0] != STRINGS.of(attributes):
+            texts = _read_strings(STRINGS.of(attributes))
+            self._strings = STRINGS.of(attributes), {text: number for number, text in enumerate(texts)}
         return self._strings[1]
 
     def set_strings(self, texts: Sequence[str]) -> None:
         """Says what the program's strings are, each once and the empty one first, instead of what was said before."""
         with self.context:
-            self.module.operation.attributes[_STRINGS] = strings_attribute(texts)
+            STRINGS.put(self.module.operation, strings_attribute(texts))
 
     def numbers_of(self, texts: np.ndarray) -> np.ndarray:
         """The numbers of strings, an array of dtype STRING of the same shape; a string that had none gets one.
@@ -193,7 +191,3 @@ class IRModule:
     def __str__(self) -> str:
         with self.ranges:  # MLIR verifies what it prints
             return str(self.module)
-
-
-STAGE = "relay.stage"
-"""Attribute of a module all of whose functions are of a later stage: which one."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
+from relayc.dialects.discardable import PRIMITIVE, RANGES, STAGE
 from relayc.dialects.functions import refresh_signature, retype, signature_of
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import func, ir
@@ -153,7 +154,7 @@ def check_scopes(module: ir.Module | ir.Operation) -> None:
     for function in module.operation.regions[0].blocks[0].operations:
         if not isinstance(function, func.FuncOp) or len(function.regions[0].blocks) == 0:
             continue
-        if "relay.stage" in function.attributes or "relay.primitive" in function.attributes:
+        if STAGE.on(function) or PRIMITIVE.on(function):
             continue
         block = function.regions[0].blocks[0]
         scope: set[str] = set().union(*map(symbols_of_value, block.arguments))
@@ -225,8 +226,8 @@ class SymbolNames:
         """Of the module around an operation."""
         top = _top(inside.operation)
         self._taken: set[str] = set()
-        if "relay.symbols" in top.attributes:
-            self._taken.update(entry.name for entry in ir.DictAttr(top.attributes["relay.symbols"]))
+        if RANGES.on(top):
+            self._taken.update(entry.name for entry in ir.DictAttr(RANGES.of(top)))
         for operation in _walk(top):
             self._taken |= symbols_in(operation)
             self._taken.update(_names_of_sizes(operation))
@@ -270,9 +271,9 @@ def _replace(operation: ir.Operation, values: Mapping[str, Size], of_callees: bo
                 for argument in block.arguments:
                     _replace_type(argument, values)
     for inner in _walk(operation):
-        if inner.name == "func.func" and len(inner.regions[0].blocks) and "relay.stage" not in inner.attributes:
+        if inner.name == "func.func" and len(inner.regions[0].blocks) and not STAGE.on(inner):
             refresh_signature(inner)
-        elif inner.name == "func.func" and "relay.stage" not in inner.attributes:
+        elif inner.name == "func.func" and not STAGE.on(inner):
             signature = signature_of(inner)
             inputs, results = ([_replaced_type(t, values) for t in types] for types in (signature.inputs, signature.results))
             inner.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
@@ -285,7 +286,7 @@ def normalize_sizes(module: ir.Module) -> None:
     """
     normal = cache(lambda type_: _replaced_type(type_, {}))
     for function in module.operation.regions[0].blocks[0].operations:
-        if not isinstance(function, func.FuncOp) or "relay.stage" in function.attributes:
+        if not isinstance(function, func.FuncOp) or STAGE.on(function):
             continue
         retype(function.operation, normal)
         signature = signature_of(function)

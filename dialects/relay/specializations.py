@@ -8,13 +8,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from relayc.dialects.discardable import KNOWN_AS, SIZES, SPECIALIZE, SPECIALIZED
 from relayc.dialects.functions import Function, symbol_name
 from relayc.dialects.mlir import ir
-
-WANTED = "relay.specialize"
-SPECIALIZED = "relay.specialized"
-SIZES = "relay.sizes"
-KNOWN_AS = "relay.known_as"
 
 
 def sizes_attribute(sizes: Mapping[str, int]) -> ir.DictAttr:
@@ -33,24 +29,24 @@ def read_sizes(attribute: ir.Attribute) -> dict[str, int] | None:
 
 def sizes_of(function: Function) -> dict[str, int]:
     """The sizes that a function is for; none for one that is for all."""
-    return (read_sizes(function.attributes[SIZES]) or {}) if SIZES in function.attributes else {}
+    return (read_sizes(SIZES.of(function)) or {}) if SIZES.on(function) else {}
 
 
 def names_of(function: Function) -> list[str]:
     """Names of the functions that a function is at some sizes."""
-    found = ir.ArrayAttr(function.attributes[SPECIALIZED]) if SPECIALIZED in function.attributes else []
+    found = ir.ArrayAttr(SPECIALIZED.of(function)) if SPECIALIZED.on(function) else []
     return [ir.FlatSymbolRefAttr(a).value for a in found]
 
 
 def known_as(function: Function) -> str:
     """The name by which callers know a function."""
-    return ir.StringAttr(function.attributes[KNOWN_AS]).value if KNOWN_AS in function.attributes else symbol_name(function)
+    return KNOWN_AS.get(function, symbol_name(function))
 
 
 def ask_for(function: Function, wanted: Iterable[Mapping[str, int]]) -> None:
     """Asks for a function at more sizes."""
-    before: Sequence[ir.Attribute] = list(ir.ArrayAttr(function.attributes[WANTED])) if WANTED in function.attributes else []
-    function.attributes[WANTED] = ir.ArrayAttr.get([*before, *map(sizes_attribute, wanted)])
+    before: Sequence[ir.Attribute] = list(ir.ArrayAttr(SPECIALIZE.of(function))) if SPECIALIZE.on(function) else []
+    SPECIALIZE.put(function, ir.ArrayAttr.get([*before, *map(sizes_attribute, wanted)]))
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

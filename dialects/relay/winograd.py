@@ -27,7 +27,6 @@ WEIGHT = np.array(
 RESULT = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]], np.float32)
 """The transform back A^T: m -> A^T m A."""
 POINTS = DATA.shape[0] ** 2
-OWN_FLOPS = "relay.own_flops"
 """Attribute of operations, and of kernels made of them, that compute an operator with fewer floating-point operations than it is by its
 definition: how many that are. Where several operations do so together, one has them all and the others have 0."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.declaration import load_operations
 from relayc.dialects.mlir import ext, ir, on_new_context, register_operation
-from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
+from relayc.dialects.size_attribute import read_size_attribute, size_attribute
 from relayc.symbolic import Size
 
 PARALLEL, REDUCTION, OPAQUE = "parallel", "reduction", "opaque"

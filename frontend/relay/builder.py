@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from relayc.dialects.discardable import DECLARED
 from relayc.dialects.functions import refresh_signature, symbols_of, value_names
 from relayc.dialects.mlir import func, ir, make_context
 from relayc.dialects.relay import calls
@@ -171,7 +172,7 @@ class Program:
                 raise RelayError(f"function {name}: expected a name that is not taken")
             results = [_sized(t).to_mlir() for t in _leaves(returns)]
             made = func.FuncOp(name, ([_sized(t).to_mlir() for t in arguments.values()], results), visibility="private")
-            made.attributes["relay.declared"] = ir.StringAttr.get("private" if private else "public")
+            DECLARED.put(made, "private" if private else "public")
 
     def _define(self, body: Callable, name: str, private: bool, returns: Structure, arguments: Mapping[str, RelayType]) -> None:
         if returns is not None and self._declared(name) is None:
@@ -191,7 +192,7 @@ class Program:
                 function.operation.erase()
                 raise
             if declared is not None:
-                private = ir.StringAttr(declared.attributes["relay.declared"]).value == "private"
+                private = DECLARED.of(declared) == "private"
                 declared.operation.erase()
             if private:
                 function.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -208,7 +209,7 @@ class Program:
 
     def _declared(self, name: str) -> func.FuncOp | None:
         found = symbols_of(self._mod.module).get(name)
-        return found if found is not None and "relay.declared" in found.attributes else None
+        return found if found is not None and DECLARED.on(found) else None
 
     # ---- values
 

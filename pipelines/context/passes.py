@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from relayc.dialects.discardable import STAGE
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -283,7 +284,7 @@ class FunctionPass(Pass):
 def functions(mod: IRModule) -> list[ir.Operation]:
     """The functions of a module that have a body, in order; not those of a later stage (`relay.stage`), which relay functions may call."""
     found = [op.operation for op in mod.module.body.operations]
-    return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks) and "relay.stage" not in op.attributes]
+    return [op for op in found if op.name == "func.func" and len(op.regions[0].blocks) and not STAGE.on(op)]
 
 
 class Sequential(Pass):

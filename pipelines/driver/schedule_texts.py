@@ -3,6 +3,7 @@
 import fnmatch
 from collections.abc import Callable
 
+from relayc.dialects.discardable import SCHEDULE
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
@@ -38,8 +39,8 @@ def schedule_texts(compile_to_tir: Callable[[], IRModule], pattern: str = "*") -
     texts = {}
     for op in mod.module.body.operations:
         name = symbol_name(op)
-        if "relay.schedule" in op.attributes and fnmatch.fnmatchcase(name, pattern):
-            chosen = ir.StringAttr(op.attributes["relay.schedule"]).value
+        if SCHEDULE.on(op) and fnmatch.fnmatchcase(name, pattern):
+            chosen = SCHEDULE.of(op)
             texts[name] = f"# {name}: {chosen}\n{_text(op, chosen, seen.found.get(name))}"
     return texts
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from relayc.dialects.discardable import UPDATES
 from relayc.dialects.functions import calls_others, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
@@ -14,7 +15,6 @@ from relayc.pipelines.program.functions import read_functions
 from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.te.read.graph import NotStructured, read_kernel
-from relayc.pipelines.te.read.updates import UPDATES
 from relayc.pipelines.tir.strategy.choice import offers, operators_of
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import FUNCTIONS, tuning_for
@@ -108,7 +108,7 @@ def _spaces(
         choice = schedules.choose(name, function)
         chosen = TuningSpace(name, ops, "bufferize", {}, {}) if choice.scheduled is None else _space(name, ops, choice.tuning)
         found = [chosen]
-        if everything and not schedules.has_own(name) and UPDATES not in function.attributes:
+        if everything and not schedules.has_own(name) and not UPDATES.on(function):
             tuning = tuning_for(name, config, target.kind, asks_values=True)
             try:
                 for entry, answer in offers(read_kernel(function), target, tuning):

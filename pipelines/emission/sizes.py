@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from relayc.dialects.discardable import SYMBOL
 from relayc.dialects.functions import signature_of, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.later import Require
@@ -17,10 +18,6 @@ from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Dim, Extreme, Floor, Monomial, Size, bounds, ceil_div, maximum, minimum, name_of, symbols_of
 
 Value: TypeAlias = ir.Value
-
-SYMBOL = "relay.symbol"
-SYMBOLS = "relay.symbols"
-"""Attribute of a branch or loop of a program: names of the symbols that its last results (a loop's last carried values) are."""
 
 
 def symbol_names(function: ir.OpView) -> list[str]:
@@ -32,12 +29,12 @@ def symbol_positions(function: ir.OpView) -> dict[str, int]:
     """Which argument of a function each symbol is, by name. What a program takes of memory comes after them."""
     if "arg_attrs" not in function.attributes:
         return {}
-    return {ir.StringAttr(a[SYMBOL]).value: i for i, a in enumerate(value_attributes(function)) if SYMBOL in a}
+    return {SYMBOL.of(a): i for i, a in enumerate(value_attributes(function)) if SYMBOL.on(a)}
 
 
 def symbol_attributes(names: Iterable[str]) -> list[ir.DictAttr]:
     """The attributes of the arguments that are symbols."""
-    return [ir.DictAttr.get({SYMBOL: ir.StringAttr.get(name)}) for name in names]
+    return [ir.DictAttr.get(SYMBOL.entry(name)) for name in names]
 
 
 def tensor_count(function: ir.OpView) -> int:

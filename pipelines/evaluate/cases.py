@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from relayc.dialects.functions import is_public, signature_of, strings_of, symbol_name, value_attributes
+from relayc.dialects.discardable import INPUT_DTYPES, NAME
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, numpy_dtype
@@ -59,14 +60,14 @@ def cases_of(mod: IRModule, inputs: Sequence[Mapping[str, np.ndarray]] | None, s
 def _tensors(function: ir.OpView) -> list[TensorType]:
     """The types of the tensors that a function takes, with the dtypes that callers see."""
     types = signature_of(function).inputs
-    if "relay.input_dtypes" not in function.attributes:
+    if not INPUT_DTYPES.on(function):
         return flat_tensors(types)
-    dtypes = strings_of(function, "relay.input_dtypes")
+    dtypes = INPUT_DTYPES.of(function)
     return [t.with_dtype(dtype) for t, dtype in zip(flat_tensors(list(types)[: len(dtypes)]), dtypes, strict=True)]
 
 
 def _given(function: ir.OpView, tensors: Sequence[TensorType], arrays: Mapping[str, np.ndarray], number: int) -> Case:
-    names = [ir.StringAttr(a["relay.name"]).value for a in value_attributes(function) if "relay.name" in a]
+    names = [NAME.of(a) for a in value_attributes(function) if NAME.on(a)]
     given = [np.asarray(arrays[name]).astype(numpy_dtype(t.dtype), copy=False) for name, t in zip(names, tensors, strict=True)]
     return Case("main", tuple(map(te_array, given)), bound_sizes(tensors, given, "inputs", {}), f"input {number}")
 

@@ -13,7 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from relayc.dialects.functions import signature_of, strings_of, symbols_of, value_attributes
+from relayc.dialects.discardable import INPUT_DTYPES, NAME, OUTPUT_DTYPES
+from relayc.dialects.functions import signature_of, symbols_of, value_attributes
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
@@ -159,7 +160,7 @@ class Equivalence(PassInstrument):
 
     def _evaluate(self, mod: IRModule, info: PassInfo) -> list[Results]:
         functions = symbols_of(mod.module)
-        in_te = any("relay.input_dtypes" in f.attributes for f in functions.values())
+        in_te = any(INPUT_DTYPES.on(f) for f in functions.values())
         if in_te:
             program: Any = te.TeInterpreter(mod.module, {key: te_array(array) for key, array in mod.params.items()})
         else:
@@ -204,7 +205,7 @@ class Equivalence(PassInstrument):
             return
         ctx = PassContext.current()
         functions = symbols_of(mod.module)
-        dtypes = {name: [numpy_dtype(t) for t in strings_of(f, "relay.input_dtypes")] for name, f in functions.items()}
+        dtypes = {name: [numpy_dtype(t) for t in INPUT_DTYPES.get(f, ())] for name, f in functions.items()}
         copy, text = _copy(mod), _contents(mod)[0]
         with PassContext(ctx.opt_level, ctx.required_pass, ctx.disabled_pass, ctx.config):
             artifact = build(copy, ctx.get("target") or Target("cpu"), None, None, None, False, None, None, "f32", first="tir")
@@ -304,8 +305,8 @@ def _allowed(text: str) -> float:
 
 def _result_dtypes(function: ir.OpView) -> list[str]:
     """The dtypes of what a function gives, as callers see them."""
-    if "relay.output_dtypes" in function.attributes:
-        return list(strings_of(function, "relay.output_dtypes"))
+    if OUTPUT_DTYPES.on(function):
+        return list(OUTPUT_DTYPES.of(function))
     return [t.dtype for t in flat_tensors(signature_of(function).results)]
 
 
@@ -348,8 +349,8 @@ def _where(function: ir.OpView, number: int) -> str:
     name = f"@{ir.StringAttr(function.attributes['sym_name']).value}"
     attributes = value_attributes(function, "res_attrs") if "res_attrs" in function.attributes else []
     label = f"result {number}"
-    if number < len(attributes) and "relay.name" in attributes[number]:
-        label += f" ({ir.StringAttr(attributes[number]['relay.name']).value})"
+    if number < len(attributes) and NAME.on(attributes[number]):
+        label += f" ({NAME.of(attributes[number])})"
     block = function.regions[0].blocks[0]
     operands = block.operations[len(block.operations) - 1].operands
     if number >= len(operands) or isinstance(operands[number].owner, ir.Block):

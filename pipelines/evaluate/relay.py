@@ -8,10 +8,11 @@ from collections.abc import Mapping, MutableMapping, Sequence
 
 import numpy as np
 
+from relayc.dialects.discardable import BINDINGS, PRIMITIVE, TE
 from relayc.dialects.functions import signature_of, symbol_name, symbols_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.calls import BINDINGS, stated_bindings
+from relayc.dialects.relay.calls import stated_bindings
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.indexing import CheckIndex
@@ -62,10 +63,10 @@ class RelayInterpreter:
     def _function(self, function: ir.OpView, arrays: list[Array], sizes: Sizes) -> list[Array]:
         signature = signature_of(function)
         if not len(function.regions[0].blocks):
-            if "relay.te" not in function.attributes:
+            if not TE.on(function):
                 raise Unknown(f"@{symbol_name(function)}: a packed function, or one of the tir stage")
-            return self._staged(ir.FlatSymbolRefAttr(function.attributes["relay.te"]).value, arrays)
-        if "relay.primitive" not in function.attributes:
+            return self._staged(TE.of(function), arrays)
+        if not PRIMITIVE.on(function):
             sizes = sizes | bound_sizes([relay_type(t) for t in signature.inputs], arrays, "arguments", {})
         block, values = function.regions[0].blocks[0], Values()
         _enter(values, block.arguments, arrays)
@@ -151,8 +152,8 @@ class RelayInterpreter:
 
     def _call(self, op: func.CallOp, operands: list[Array], sizes: Sizes) -> list[Array]:
         callee = self._functions[op.callee.value]
-        given: Sizes = dict(sizes) if "relay.primitive" in callee.attributes else {}
-        if BINDINGS in op.attributes:
+        given: Sizes = dict(sizes) if PRIMITIVE.on(callee) else {}
+        if BINDINGS.on(op):
             given |= {name: evaluate(size, sizes) for name, size in (stated_bindings(op) or {}).items()}
         return self._function(callee, operands, given)
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from relayc.dialects.callgraph import components, is_recursive
+from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import is_public, refresh_signature, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op, RelayError
@@ -139,7 +140,7 @@ class _Inference:
         if is_public(function) or not outside:
             attributes = value_attributes(function)
             for i, (argument, attribute) in enumerate(zip(arguments, attributes, strict=True)):
-                given = ir.StringAttr(attribute["relay.name"]).value if "relay.name" in attribute else f"arg{i}"
+                given = NAME.get(attribute, f"arg{i}")
                 self._set(argument, self._named(type_of(argument), given))
             return
         operands = [[type_of(uncast(v)) for v in call.operation.operands] for call in outside]

@@ -14,17 +14,17 @@ chosen and weights packed: their symbols alone may differ.
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from relayc.dialects.discardable import BINDINGS, OWN_FLOPS, PRIMITIVE
 from relayc.dialects.functions import refresh_signature, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.base import Op, Pattern
-from relayc.dialects.relay.calls import BINDINGS, bindings_attribute, cast_argument, cast_value
+from relayc.dialects.relay.calls import bindings_attribute, cast_argument, cast_value
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import SymbolNames, symbols_of_value
 from relayc.dialects.relay.types import TensorType, relay_type, type_of
 from relayc.dialects.relay.unify import Bindings, substitute_type
-from relayc.dialects.relay.winograd import OWN_FLOPS
+from relayc.dialects.size_attribute import size_attribute
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.inline import read_calls
 from relayc.symbolic import Dim, Floor, Range, Size, bounds, exact, guess, substitute
@@ -41,7 +41,7 @@ def merge_similar_kernels(mod: IRModule, ctx: PassContext) -> IRModule:
     """Kernels that take symbols and are equal but for sizes become one, where its code does not depend on these."""
     families: dict[object, list[ir.Operation]] = {}
     for function in functions(mod):
-        if "relay.primitive" in function.attributes and _may_merge(function):
+        if PRIMITIVE.on(function) and _may_merge(function):
             families.setdefault(_contents(function), []).append(function)
     alike = [kernels[::-1] for kernels in families.values() if len(kernels) > 1]  # the first of the program is the last of the module
     if alike:
@@ -79,8 +79,8 @@ def _sizes_in(op: ir.OpView) -> dict[str, Size | Sizes]:
             value = spec.read(op.attributes)
             if all(isinstance(v, (int, Dim)) for v in _flat(value)):
                 found[spec.key] = value
-    if OWN_FLOPS in op.attributes:
-        found[OWN_FLOPS] = read_size_attribute(op.attributes[OWN_FLOPS])
+    if OWN_FLOPS.on(op):
+        found[OWN_FLOPS.name] = OWN_FLOPS.of(op)
     return found
 
 
@@ -274,11 +274,11 @@ def _rewrite(merged: ir.Operation, kernels: Sequence[ir.Operation], general: _Ge
             if not _stands_for(type_, [type_of(member.operation.results[i]) for member in members], general):
                 return False
             result.set_type(type_.to_mlir())
-    if OWN_FLOPS in merged.attributes:
-        own = general.size(tuple(read_size_attribute(k.attributes[OWN_FLOPS]) for k in kernels))
+    if OWN_FLOPS.on(merged):
+        own = general.size(tuple(OWN_FLOPS.of(k) for k in kernels))
         if own is None:
             return False
-        merged.attributes[OWN_FLOPS] = size_attribute(own)
+        OWN_FLOPS.put(merged, own)
     refresh_signature(merged)
     return True
 
@@ -299,7 +299,7 @@ def _call(call: func.CallOp, name: str, kernel: ir.Operation, bindings: Bindings
     with ir.InsertionPoint(operation), operation.location:
         given = [cast_argument(v, relay_type(t)) for v, t in zip(operation.operands, signature.inputs, strict=True)]
         made = func.CallOp(list(signature.results), ir.FlatSymbolRefAttr.get(name), given).operation
-        made.attributes[BINDINGS] = bindings_attribute(bindings)
+        BINDINGS.put(made, bindings_attribute(bindings))
         for old, new in zip(operation.results, made.results, strict=True):
             old.replace_all_uses_with(cast_value(new, type_of(old)))
     operation.erase()

@@ -7,14 +7,13 @@ that is a parameter at every call has the unit attribute `relay.param`, which le
 
 from collections.abc import Sequence
 
-from relayc.dialects.functions import Names, strings_attribute
+from relayc.dialects.discardable import OPERATORS, OWN_FLOPS, PARAM, PRIMITIVE, SOURCES
+from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, is_literal
-from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.context.passes import PassContext, functions, module_pass
 from relayc.pipelines.graph.fusion.groups import is_view
 
@@ -77,15 +76,14 @@ class _Outlining:
         result = group.operation.results[0].type
         with ir.InsertionPoint.at_block_begin(self.mod.module.body):
             function = func.FuncOp(name, ([v.type for v in operands], [result]), visibility="private")
-        unit = ir.UnitAttr.get()
-        function.attributes["relay.primitive"] = unit
-        function.attributes["relay.ops"] = strings_attribute(o.relay_name or type(o)._op_name for o in operators)
-        function.attributes["relay.sources"] = strings_attribute(o.source().strip('"') for o in operators)
-        own = [read_size_attribute(o.attributes[OWN_FLOPS]) for o in operators if OWN_FLOPS in o.attributes]
+        PRIMITIVE.mark(function)
+        OPERATORS.put(function, tuple(o.relay_name or type(o)._op_name for o in operators))
+        SOURCES.put(function, tuple(o.source().strip('"') for o in operators))
+        own = [OWN_FLOPS.of(o) for o in operators if OWN_FLOPS.on(o)]
         if own:
-            function.attributes[OWN_FLOPS] = size_attribute(sum(own))
+            OWN_FLOPS.put(function, sum(own))
         if any(v in params for v in operands):
-            function.arg_attrs = [ir.DictAttr.get({"relay.param": unit} if v in params else {}) for v in operands]
+            function.arg_attrs = [ir.DictAttr.get(PARAM.entry(v in params)) for v in operands]
         block = function.add_entry_block()
         inside = dict(zip(operands, block.arguments, strict=True))
         with ir.InsertionPoint(block):

@@ -5,13 +5,14 @@ function of its own, with what they know of static shapes: layouts, Winograd, fo
 begins, by its lowering to the te stage (see te.dispatch).
 """
 
+from relayc.dialects.discardable import KNOWN_AS, NAME, SIZES, SPECIALIZE, SPECIALIZED
 from relayc.dialects.functions import Names, refresh_signature, signature_of, symbol_name, symbols_of, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.calls import cast_argument, cast_value
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import is_cast, replace_symbols, symbols_of_value
-from relayc.dialects.relay.specializations import KNOWN_AS, SIZES, SPECIALIZED, WANTED, read_sizes, sizes_attribute, sizes_text
+from relayc.dialects.relay.specializations import read_sizes, sizes_attribute, sizes_text
 from relayc.dialects.relay.types import flat_types, relay_type, type_of
 from relayc.dialects.relay.unify import substitute_type
 from relayc.pipelines.context.passes import PassContext, module_pass
@@ -37,20 +38,20 @@ def specialize(mod: IRModule, ctx: PassContext) -> IRModule:
         except RelayError as error:
             raise RelayError(f"specialize: {sizes_text(sizes)}: {error}") from None
         made.append(ir.FlatSymbolRefAttr.get(name))
-    main.attributes[SPECIALIZED] = ir.ArrayAttr.get(made)
+    SPECIALIZED.put(main, ir.ArrayAttr.get(made))
     return mod
 
 
 def _wanted(mod: IRModule) -> list[dict[str, int]]:
     """What is asked for, checked; entries of more symbols come first, as others hold where they do. Takes the attribute away."""
-    asked = [op for op in mod.module.body.operations if WANTED in op.attributes]
+    asked = [op for op in mod.module.body.operations if SPECIALIZE.on(op)]
     if not asked:
         return []
     main = mod.main
     if any(op.operation != main.operation for op in asked):
-        raise RelayError(f"@{symbol_name(asked[0])}: {WANTED}: expected it of main only")
-    entries = [read_sizes(entry) for entry in ir.ArrayAttr(main.attributes[WANTED])]
-    del main.attributes[WANTED]
+        raise RelayError(f"@{symbol_name(asked[0])}: {SPECIALIZE}: expected it of main only")
+    entries = [read_sizes(entry) for entry in ir.ArrayAttr(SPECIALIZE.of(main))]
+    SPECIALIZE.remove(main)
     found = [_checked(sizes, mod) for sizes in entries]
     for i, sizes in enumerate(found):
         if sizes in found[:i]:
@@ -84,8 +85,8 @@ def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.O
     with ir.InsertionPoint.after(last):
         copy = main.operation.clone().operation
     copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    copy.attributes[SIZES] = sizes_attribute(sizes)
-    copy.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(main))
+    SIZES.put(copy, sizes_attribute(sizes))
+    KNOWN_AS.put(copy, symbol_name(main))
     replace_symbols(copy, sizes, of_callees=False)
     functions = symbols_of(main.parent)
     for call in read_calls(copy):
@@ -114,6 +115,6 @@ def _check_inputs(main: ir.Operation, sizes: dict[str, int]) -> None:
         found = substitute_type(type_of(argument), sizes)
         if any(isinstance(d, int) and d < 0 for t in flat_types(found) for d in t.shape):
             attributes = value_attributes(main)[i]
-            name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"arg{i}"
+            name = NAME.get(attributes, f"arg{i}")
             what = f"expected sizes of 0 or more, found {found} for the input {name} of {type_of(argument)}"
             raise RelayError(f"specialize: {sizes_text(sizes)}: {what}")

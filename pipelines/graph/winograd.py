@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relayc.dialects.discardable import BY_SIZE, OWN_FLOPS
 from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
-from relayc.dialects.relay.attributes import read_size_attribute, size_attribute
 from relayc.dialects.relay.conv import Conv2d
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Fused, If, Yield
 from relayc.dialects.relay.types import TensorType
-from relayc.dialects.relay.winograd import OWN_FLOPS, POINTS, tiles, transform_weights
+from relayc.dialects.relay.winograd import POINTS, tiles, transform_weights
 from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.fuse_ops import fuse_block
@@ -42,8 +42,6 @@ first, as they gain the most for each byte."""
 FAR_BYTES = 4 << 20
 """Bytes of transformed weights from which on few tiles wait for them: more than a core's share of the caches."""
 TAPS = 9
-BY_SIZE = "relay.winograd"
-"""Attribute of a convolution that is Winograd's at the sizes for which this expression is 0 or more."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def _transformed(op: Conv2d, data: ir.Value, mod: IRModule) -> ir.Value:
     own = 2 * out.num_elements * array.shape[1] * array.shape[2] * array.shape[3]
     parts: tuple[tuple[ir.Value, Size], ...] = ((transformed, 0), (product, own), (result, 0))
     for value, flops in parts:
-        value.owner.attributes[OWN_FLOPS] = size_attribute(flops)
+        OWN_FLOPS.put(value.owner, flops)
     return result
 
 
@@ -148,7 +146,7 @@ def winograd(mod: IRModule, ctx: PassContext) -> IRModule:
                 return None
             if not choice.is_open:
                 return _transformed(op, op.data, rw.mod)
-            op.operation.attributes[BY_SIZE] = size_attribute(choice.margin)
+            BY_SIZE.put(op.operation, choice.margin)
             return None
 
         rules.apply(mod)
@@ -163,10 +161,10 @@ def winograd_by_size(mod: IRModule, ctx: PassContext) -> IRModule:
         conditions: dict[Size, ir.Value] = {}
         for op in list(block.operations):
             if isinstance(op, Fused):
-                convolution = next((m for m in op.members() if BY_SIZE in m.operation.attributes), None)
+                convolution = next((m for m in op.members() if BY_SIZE.on(m.operation)), None)
                 if convolution is not None:
-                    margin = read_size_attribute(convolution.operation.attributes[BY_SIZE])
-                    del convolution.operation.attributes[BY_SIZE]
+                    margin = BY_SIZE.of(convolution.operation)
+                    BY_SIZE.remove(convolution.operation)
                     if margin not in conditions:
                         with ir.InsertionPoint(op.operation), op.operation.location:
                             conditions[margin] = _is_natural(margin, mod)

@@ -8,9 +8,9 @@ of UNBOUNDED elements.
 
 from collections.abc import Sequence
 
+from relayc.dialects.discardable import HEAP
 from relayc.dialects.functions import signature_of, symbols_of
 from relayc.dialects.mlir import arith, func, ir
-from relayc.dialects.relay.later import HEAP
 from relayc.runtime.artifact import ALIGNMENT
 
 UNBOUNDED = 1 << 40
@@ -32,7 +32,7 @@ def give_bare_pointers(module: ir.Module) -> None:
             return ir.WalkResult.ADVANCE
         if name in ("memref.view", "memref.reinterpret_cast") and _is_unsized(op.results[0].type):
             views.append(op)
-        elif name in ("memref.alloc", "memref.dealloc") and HEAP in op.attributes:
+        elif name in ("memref.alloc", "memref.dealloc") and HEAP.on(op):
             memory.append(op)
         elif name == "memref.alloc" and _is_unsized(op.results[0].type):
             views.append(op)

@@ -23,6 +23,7 @@ from operator import mul
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds the functions of the C API)
 
+from relayc.dialects.discardable import ERROR, PACKED, TENSORS
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.llvm.size_text import SizeText
@@ -230,7 +231,7 @@ llvm.func internal @{name}({parameters}) attributes {{no_inline, passthrough = [
 
 def _raise(op: ir.Operation, strings: Strings) -> str:
     """The body of a function that raises an error; it formats the sizes that it is given."""
-    kind, message = (ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes["relay.error"]))
+    kind, message = ERROR.of(op)
     count = str(op.attributes["function_type"]).count("i64")
     names = [f"%p{i}" for i in range(count)]
     if not count:
@@ -248,20 +249,20 @@ def _raise(op: ir.Operation, strings: Strings) -> str:
 def add_call_bodies(module: ir.Module) -> None:
     """Gives the declarations `relay.packed` and `relay.error` of a module in the LLVM dialect their bodies."""
     declared = {
-        kind: [op.operation for op in module.body.operations if op.operation.name == "llvm.func" and kind in op.attributes]
-        for kind in ("relay.packed", "relay.error")
+        kind: [op.operation for op in module.body.operations if op.operation.name == "llvm.func" and kind.on(op)]
+        for kind in (PACKED, ERROR)
     }
     if not any(declared.values()):
         return
     strings = Strings()
     table: list[int] = []
     parts = []
-    for op in declared["relay.packed"]:
+    for op in declared[PACKED]:
         row = _table_row(strings, op)
         parts.append(_packed(op, len(table), row))
         table += [0 if isinstance(number, Dim) else number for number in row]
-    parts += [_raise(op, strings) for op in declared["relay.error"]]
-    if declared["relay.packed"]:
+    parts += [_raise(op, strings) for op in declared[ERROR]]
+    if declared[PACKED]:
         texts = {key: strings.offset(text) for key, text in _TEXTS.items()}
         parts += [_CALL.format(**texts), i64_global("__relayc_call_table", table)]
     parts += [_RAISE_DECLARATION, strings.as_global("__relayc_call_strings")]
@@ -282,7 +283,7 @@ def _quoted(op: ir.Operation) -> str:
 
 
 def _tensors(op: ir.Operation) -> list[TensorType]:
-    signature = ir.FunctionType(ir.TypeAttr(op.attributes["relay.tensors"]).value)
+    signature = ir.FunctionType(TENSORS.of(op))
     return [TensorType.from_mlir(t) for t in (*signature.inputs, *signature.results)]
 
 
@@ -324,7 +325,7 @@ def _filled_row(numbers: Sequence[Size], symbols: Mapping[str, str]) -> _Row:
 
 
 def _table_row(strings: Strings, op: ir.Operation) -> list[Size]:
-    name = ir.StringAttr(op.attributes["relay.packed"]).value
+    name = PACKED.of(op)
     tensors = _tensors(op)
     missing = f"call_packed: expected a registered packed function {name}, found none"
     row: list[Size] = [len(tensors), strings.offset(name), len(name.encode()), strings.offset(missing)]

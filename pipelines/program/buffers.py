@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
+from relayc.dialects.discardable import HEAP, KNOWN_AS, PACKED, PACKING, PARAM_KEY, PROGRAM, SIZES, TENSORS, copy_discardable
 from relayc.dialects.functions import Names, is_public, signature_of, value_attributes
 from relayc.dialects.mlir import arith, func, ir, memref, scf
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.later import HEAP
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.specializations import KNOWN_AS, SIZES
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import (
@@ -42,7 +41,7 @@ from relayc.pipelines.emission.sizes import (
 )
 from relayc.pipelines.program.functions import Functions, memref_type, packings_of, read_functions, tensors_of, workspace_of
 from relayc.pipelines.program.joins import Nesting
-from relayc.pipelines.program.kernels import tensors_attribute
+from relayc.pipelines.program.kernels import type_for_callers
 from relayc.pipelines.program.results import check_results, is_update
 from relayc.pipelines.program.tree import Call, Define, If, Item, ProgramBlock, ProgramTree, While, read_program
 from relayc.pipelines.program.tree import sizes as sizes_of
@@ -119,7 +118,7 @@ class _Callees:
         types = memory_types(declared)
         if name in functions.packed:
             symbols = symbol_names(declared)
-            attributes = {"relay.packed": declared.attributes["relay.packed"], "relay.tensors": tensors_attribute(declared)}
+            attributes = {**PACKED.entry(PACKED.of(declared)), **TENSORS.entry(type_for_callers(declared))}
             if symbols:
                 attributes["arg_attrs"] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(types), *symbol_attributes(symbols)])
             self._packed[name] = ir.FunctionType.get([*types, *[ir.IndexType.get()] * len(symbols)], []), attributes, declared.location
@@ -162,9 +161,9 @@ class _Parameters:
             self._found[entry] = name = self._names.free(key)
             with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():
                 made = memref.GlobalOp(name, type_, sym_visibility="private")
-            made.attributes["relay.param"] = ir.StringAttr.get(key)
+            PARAM_KEY.put(made, key)
             if packing is not None:
-                made.attributes["relay.packing"] = packing.to_attribute()
+                PACKING.put(made, packing.to_attribute())
         return self._found[entry]
 
 
@@ -276,12 +275,10 @@ class _Bufferizing:
             index, defined = ir.IndexType.get(), program.body.defined
             results = [*[_heap_type()] * len(late), *[index] * len(defined)]
             function = func.FuncOp(program.name, ([*types, *[index] * len(symbols)], results), visibility=None if public else "private")
-        function.attributes["relay.tensors"] = tensors_attribute(source)
+        TENSORS.put(function, type_for_callers(source))
         if not public:
-            function.attributes["relay.program"] = ir.UnitAttr.get()
-        for key in (KNOWN_AS, SIZES):
-            if key in source.attributes:
-                function.attributes[key] = source.attributes[key]
+            PROGRAM.mark(function)
+        copy_discardable((KNOWN_AS, SIZES), source, function)
         _name_arguments(function, source, [v not in late for v in program.body.given])
         if defined:
             given = value_attributes(source, "res_attrs")
@@ -321,7 +318,7 @@ class _Bufferizing:
         found = [size_value(self.program.sizes[v]) for v in sizes]
         for memory in self.owned:
             if memory not in given:
-                memref.DeallocOp(memory.value).operation.attributes[HEAP] = ir.UnitAttr.get()
+                HEAP.mark(memref.DeallocOp(memory.value).operation)
         self.owned = owned
         return [*(memory.value for memory in given if memory is not None and memory.value is not None), *found]
 
@@ -460,7 +457,7 @@ def _allocate(size: Size, heap: bool = False) -> Value:
         require_at_most(size, MAX_BYTES, "expected a tensor of at most %lld bytes, found more")
     made = memref.AllocOp(_heap_type(), [size_value(size)], [])
     if heap:
-        made.operation.attributes[HEAP] = ir.UnitAttr.get()
+        HEAP.mark(made.operation)
     return made.result
 
 

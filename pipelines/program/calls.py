@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from relayc.dialects.functions import Names, extend_signature, signature_of, strings_attribute
+from relayc.dialects.discardable import ERROR, HEAP, MAX_DEPTH, PARAM_KEY
+from relayc.dialects.functions import Names, extend_signature, signature_of
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
-from relayc.dialects.relay.later import HEAP, Require
+from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.specializations import known_as
 from relayc.pipelines.emission import emit
 from relayc.pipelines.program.components import Component, functions_of, gives_status, program_components, programs_of
@@ -34,14 +35,13 @@ def emit_calls(module: ir.Module) -> None:
         for name, function in programs_of(module).items():
             _ProgramCalls(emitter, name, function).run()
         for op in list(module.body.operations):
-            if op.operation.name == "memref.global" and "relay.param" in op.attributes:
+            if op.operation.name == "memref.global" and PARAM_KEY.on(op):
                 op.operation.erase()
 
 
 def max_depth(function: ir.OpView) -> int:
     """How many calls of a program may nest; 0 where it is not recursive."""
-    found = "relay.max_depth" in function.attributes
-    return ir.IntegerAttr(function.attributes["relay.max_depth"]).value if found else 0
+    return MAX_DEPTH.get(function, 0)
 
 
 class _Calls:
@@ -87,7 +87,7 @@ class _Calls:
         error = self._names.free(name)
         with ir.InsertionPoint.at_block_begin(self.module.body):
             declared = func.FuncOp(error, ([ir.IndexType.get()] * count, []), visibility="private")
-        declared.attributes["relay.error"] = strings_attribute((kind, message))
+        ERROR.put(declared, (kind, message))
         return error
 
 
@@ -177,7 +177,7 @@ class _ProgramCalls:
                 self.loop(op)
             elif isinstance(op, func.CallOp):
                 self.call(op)
-            elif op.operation.name == "memref.alloc" and HEAP in op.attributes:
+            elif op.operation.name == "memref.alloc" and HEAP.on(op):
                 self.allocation(op)
             elif op.operation.name == "memref.dealloc":
                 self.owned = [v for v in self.owned if v != op.operation.operands[0]]

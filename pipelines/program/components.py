@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.callgraph import components, is_recursive
+from relayc.dialects.discardable import FAILS, HEAP, PACKED, PROGRAM
 from relayc.dialects.functions import is_public, symbol_name
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.later import HEAP, Require
+from relayc.dialects.relay.later import Require
 from relayc.pipelines.program.functions import callees
 
 
@@ -17,23 +18,19 @@ def functions_of(module: ir.Module) -> dict[str, ir.OpView]:
 
 def programs_of(module: ir.Module) -> dict[str, ir.OpView]:
     """The programs, by name: functions that are public, or have the attribute relay.program. Public ones first, `main` first of all."""
-    found = [f for f in functions_of(module).values() if not f.is_external and (is_public(f) or "relay.program" in f.attributes)]
+    found = [f for f in functions_of(module).values() if not f.is_external and (is_public(f) or PROGRAM.on(f))]
     found.sort(key=lambda f: (not is_public(f), symbol_name(f) != "main"))
     return {symbol_name(f): f for f in found}
 
 
 def is_packed(function: ir.OpView) -> bool:
     """Whether a function is the declaration of a packed function."""
-    return "relay.packed" in function.attributes
-
-
-FAILS = "relay.fails"
-"""Attribute of a kernel that may raise an error (see Backend.kernels_fail)."""
+    return PACKED.on(function)
 
 
 def gives_status(function: ir.OpView) -> bool:
     """Whether a function that is no program gives a status in its final form: a packed function, or a kernel that may raise an error."""
-    return is_packed(function) or FAILS in function.attributes
+    return is_packed(function) or FAILS.on(function)
 
 
 @dataclass
@@ -81,7 +78,7 @@ def _may_fail(function: ir.OpView) -> bool:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal found
-        found = found or op.name == Require.OPERATION_NAME or (op.name == "memref.alloc" and HEAP in op.attributes)
+        found = found or op.name == Require.OPERATION_NAME or (op.name == "memref.alloc" and HEAP.on(op))
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
     function.operation.walk(visit)

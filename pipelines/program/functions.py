@@ -14,9 +14,9 @@ The last arguments of each are the symbols that it needs (see pipelines.emission
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from relayc.dialects.functions import is_public, signature_of, strings_of, symbol_name, value_attributes
+from relayc.dialects.discardable import INPUT_DTYPES, OUTPUT_DTYPES, PACKED, PACKING, PROGRAM, TIR, WORKSPACE
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.types import TensorType, shape_of
 from relayc.pipelines.emission.sizes import symbol_names
@@ -29,9 +29,9 @@ from relayc.symbolic import Size
 
 def dtypes_of(function: ir.OpView, which: str) -> list[str]:
     """Element type names that callers see of the "input" or "output" tensors; the signless ones where the function does not record them."""
-    name = f"relay.{which}_dtypes"
-    if name in function.attributes:
-        return list(strings_of(function, name))
+    recorded = INPUT_DTYPES if which == "input" else OUTPUT_DTYPES
+    if recorded.on(function):
+        return list(recorded.of(function))
     return [TensorType.from_mlir(t).dtype for t in tensors_of(function, which)]
 
 
@@ -70,7 +70,7 @@ class Functions:
 
     def implementation(self, standin: str) -> str:
         """Name of the function of the tir stage that a declaration stands for."""
-        return ir.FlatSymbolRefAttr(self.standins[standin].attributes["relay.tir"]).value
+        return TIR.of(self.standins[standin])
 
     def updates(self, callee: str) -> dict[int, int]:
         """Which arguments a call may update, by position of the result: of a kernel, or what has become of it."""
@@ -97,7 +97,7 @@ def read_functions(module: ir.Module) -> Functions:
             _declared(op, found)
         elif any(isinstance(t, ir.MemRefType) for t in signature_of(op).inputs):
             found.tir[symbol_name(op)] = op
-        elif is_public(op) or "relay.program" in op.attributes:
+        elif is_public(op) or PROGRAM.on(op):
             programs.append(op)
         else:
             found.kernels[symbol_name(op)] = op
@@ -109,10 +109,10 @@ def read_functions(module: ir.Module) -> Functions:
 
 
 def _declared(function: ir.OpView, found: Functions) -> None:
-    kinds = [kind for kind in ("relay.packed", "relay.tir") if kind in function.attributes]
+    kinds = [kind.name for kind in (PACKED, TIR) if kind.on(function)]
     if len(kinds) != 1:
         raise RelayError(f"@{symbol_name(function)}: expected a body, or the attribute relay.packed or relay.tir, found {kinds or 'none'}")
-    (found.packed if kinds[0] == "relay.packed" else found.standins)[symbol_name(function)] = function
+    (found.packed if PACKED.on(function) else found.standins)[symbol_name(function)] = function
 
 
 def _check_standin(functions: Functions, name: str) -> None:
@@ -131,16 +131,10 @@ def _check_standin(functions: Functions, name: str) -> None:
         raise RelayError(f"@{wanted}, which @{name} stands for: expected the type {expected}, found {found}")
 
 
-DECLINED = "relay.declined"
-"""Of a kernel in tir: why strategies that were asked did not take it."""
-WORKSPACE = "relay.workspace"
-"""Attribute of a function of the tir stage: bytes of its workspace, where that is an expression."""
-
-
 def workspace_of(function: ir.OpView, tensors: int) -> Size:
     """Bytes of the workspace that a function of the tir stage takes after its tensors; 0 where it takes none."""
-    if WORKSPACE in function.attributes:
-        return read_size_attribute(function.attributes[WORKSPACE])
+    if WORKSPACE.on(function):
+        return WORKSPACE.of(function)
     after = list(signature_of(function).inputs)[tensors:]
     return after[0].shape[0] if after and is_workspace(after[0]) else 0
 
@@ -155,7 +149,7 @@ def packings_of(function: ir.OpView) -> dict[int, Packing]:
     """The layouts in which a function of the tir stage wants parameters, by position."""
     attributes = value_attributes(function)
     types = signature_of(function).inputs
-    return {i: Packing.from_attribute(a["relay.packing"], types[i].shape) for i, a in enumerate(attributes) if "relay.packing" in a}
+    return {i: Packing.from_attribute(PACKING.of(a), types[i].shape) for i, a in enumerate(attributes) if PACKING.on(a)}
 
 
 def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:

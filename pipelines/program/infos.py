@@ -6,20 +6,35 @@ from itertools import count
 
 import numpy as np
 
-from relayc.dialects.functions import DTYPE, is_public, signature_of, strings_of, symbol_name, value_attributes
+from relayc.dialects.discardable import (
+    ARENA,
+    BYTES,
+    DECLINED,
+    DTYPE,
+    FLOPS,
+    NAME,
+    OFFSET,
+    OPERATORS,
+    OWN_FLOPS,
+    PACKED,
+    PACKING,
+    PARAM_KEY,
+    SCHEDULE,
+    SOURCES,
+    SYMBOL,
+    TENSORS,
+)
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import arith, func, ir, memref, scf
-from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.types import TensorType
-from relayc.dialects.relay.winograd import OWN_FLOPS
-from relayc.pipelines.emission.sizes import SYMBOL, read_condition, read_size, symbol_names, symbol_positions
+from relayc.pipelines.emission.sizes import read_condition, read_size, symbol_names, symbol_positions
 from relayc.pipelines.program.calls import max_depth
 from relayc.pipelines.program.components import functions_of, is_packed, programs_of
-from relayc.pipelines.program.functions import DECLINED, packings_of, workspace_of
+from relayc.pipelines.program.functions import packings_of, workspace_of
 from relayc.pipelines.program.parameters import Parameter
-from relayc.pipelines.program.plan import ARENA
 from relayc.pipelines.program.tree import memref_bytes
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.runtime.artifact import (
@@ -50,9 +65,7 @@ Specs = tuple[TensorSpec, ...]
 def kernel_infos(module: ir.Module) -> tuple[KernelInfo, ...]:
     """One entry for each kernel that says what it takes and gives, in the order of the module."""
     programs = programs_of(module)
-    found = [
-        f for name, f in functions_of(module).items() if name not in programs and not f.is_external and "relay.tensors" in f.attributes
-    ]
+    found = [f for name, f in functions_of(module).items() if name not in programs and not f.is_external and TENSORS.on(f)]
     return tuple(_kernel_info(f) for f in found)
 
 
@@ -63,19 +76,19 @@ def _kernel_info(function: ir.OpView) -> KernelInfo:
     workspace = workspace_of(function, len(ins) + len(outs))
     if workspace != 0:
         outs = (*outs, TensorSpec("workspace", (workspace,), "uint8"))
-    flops, moved = (read_size_attribute(function.attributes[f"relay.{key}"]) for key in ("flops", "bytes"))
-    schedule = ir.StringAttr(function.attributes["relay.schedule"]).value
-    ops, sources = strings_of(function, "relay.ops"), strings_of(function, "relay.sources")
-    own = read_size_attribute(function.attributes[OWN_FLOPS]) if OWN_FLOPS in function.attributes else None
-    symbols, declined = tuple(symbol_names(function)), tuple(strings_of(function, DECLINED))
+    flops, moved = FLOPS.of(function), BYTES.of(function)
+    schedule = SCHEDULE.of(function)
+    ops, sources = OPERATORS.get(function, ()), SOURCES.get(function, ())
+    own = OWN_FLOPS.get(function)
+    symbols, declined = tuple(symbol_names(function)), DECLINED.get(function, ())
     return KernelInfo(symbol_name(function), ins, outs, ops, sources, flops, moved, schedule, own, symbols, declined)
 
 
 def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], [])) -> tuple[Specs, Specs]:
     """The inputs and outputs of a function as callers see them (relay.tensors); by default arg0, arg1, ... and out0, out1, ..."""
-    if "relay.tensors" not in function.attributes:
+    if not TENSORS.on(function):
         raise RelayError(f"@{symbol_name(function)}: expected the attribute relay.tensors (its type as callers see it), found none")
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["relay.tensors"]).value)
+    type_ = ir.FunctionType(TENSORS.of(function))
     found = []
     for types, stem, given in ((type_.inputs, "arg", names[0]), (type_.results, "out", names[1])):
         tensors = [TensorType.from_mlir(t) for t in types]
@@ -87,11 +100,11 @@ def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[P
     """Where the parameters are in the blob, each layout once; `params` is the parameter table."""
     found: dict[int, Parameter] = {}
     for op in module.body.operations:
-        if op.operation.name == "memref.global" and "relay.offset" in op.attributes:
-            key = ir.StringAttr(op.attributes["relay.param"]).value
-            offset = ir.IntegerAttr(op.attributes["relay.offset"]).value
+        if op.operation.name == "memref.global" and OFFSET.on(op):
+            key = PARAM_KEY.of(op)
+            offset = OFFSET.of(op)
             type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
-            packing = Packing.from_attribute(op.attributes["relay.packing"], type_.shape) if "relay.packing" in op.attributes else None
+            packing = Packing.from_attribute(PACKING.of(op), type_.shape) if PACKING.on(op) else None
             shape = packing.source if packing is not None else tuple(type_.shape)
             found.setdefault(offset, Parameter(key, offset, memref_bytes(type_), params.get(key), shape, packing))
     return list(found.values())
@@ -159,12 +172,12 @@ def _late(function: ir.OpView, outs: Specs) -> tuple[int, ...]:
 def _seen(specs: Specs, entries: Sequence[ir.DictAttr]) -> Specs:
     """Specs under the dtypes that callers see."""
     every = zip(specs, entries, strict=True)
-    return tuple(replace(spec, dtype=ir.StringAttr(e[DTYPE]).value) if DTYPE in e else spec for spec, e in every)
+    return tuple(replace(spec, dtype=DTYPE.of(e)) if DTYPE.on(e) else spec for spec, e in every)
 
 
 def _names(entries: Sequence[ir.DictAttr], default: str) -> list[str]:
     """Names of arguments or results from their attribute relay.name."""
-    return [ir.StringAttr(e["relay.name"]).value if "relay.name" in e else f"{default}{i}" for i, e in enumerate(entries)]
+    return [NAME.get(e, f"{default}{i}") for i, e in enumerate(entries)]
 
 
 class _ProgramReader:
@@ -197,14 +210,14 @@ class _ProgramReader:
         ins, outs = self.specs[self.name]
         nodes, depth = self._nodes(self.block), max_depth(self.function)
         results = value_attributes(self.function, "res_attrs")
-        defined = tuple(ir.StringAttr(a[SYMBOL]).value for a in results if SYMBOL in a)
+        defined = tuple(SYMBOL.of(a) for a in results if SYMBOL.on(a))
         arena, public = self._arena_bytes(), is_public(self.function)
         facts = self.late, defined, tuple(sizes_of(self.function).items())
         return ProgramInfo(self.name, ins, outs, nodes, public, depth, self.symbols, arena, *facts)
 
     def _arena_bytes(self) -> Size:
-        if ARENA in self.function.attributes:
-            return read_size_attribute(self.function.attributes[ARENA])
+        if ARENA.on(self.function):
+            return ARENA.of(self.function)
         return ir.MemRefType(self.block.arguments[len(self.block.arguments) - 2].type).shape[0]
 
     def _nodes(self, block: ir.Block) -> tuple[Node, ...]:
@@ -292,7 +305,7 @@ class _ProgramReader:
             heap = arena.index if arena.space == "heap" else -1
             return [ProgramCall(name, inputs, outputs, arena.offset, sources, sizes, heap, *self._new(list(op.operation.results)))]
         if is_packed(callee):
-            return [PackedCall(ir.StringAttr(callee.attributes["relay.packed"]).value, inputs, outputs, sources)]
+            return [PackedCall(PACKED.of(callee), inputs, outputs, sources)]
         return [Step(name, inputs, outputs, sources, sizes)]
 
     def _branch(self, op: scf.IfOp) -> Sequence[Node]:

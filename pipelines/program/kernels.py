@@ -23,31 +23,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from relayc.dialects.functions import Names, signature_of, strings_attribute, symbol_name, value_attributes
+from relayc.dialects.discardable import (
+    BYTES,
+    DECLINED,
+    FAILS,
+    FLOPS,
+    OPERATORS,
+    OWN_FLOPS,
+    PACKING,
+    SCHEDULE,
+    SOURCES,
+    TENSORS,
+    TIR,
+    TURNS,
+    UPDATES,
+    USES_TILES,
+    WORKSPACE,
+    copy_discardable,
+)
+from relayc.dialects.functions import Names, signature_of, symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
-from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.sizes import symbol_attributes, symbol_names, tensor_count
-from relayc.pipelines.program.components import FAILS
-from relayc.pipelines.program.functions import DECLINED, WORKSPACE, Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
+from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
 from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.turning import mark_repeated
 from relayc.pipelines.te.read.cost import Cost, kernel_cost
-from relayc.pipelines.te.read.updates import UPDATES, updates_of
+from relayc.pipelines.te.read.updates import updates_of
 from relayc.pipelines.tir.fallback.bufferize import bufferize_kernel
 from relayc.pipelines.tir.fallback.vectorize import vectorize_loops
 from relayc.pipelines.tir.strategy.choice import Choice
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import WHY
-from relayc.pipelines.tir.strategy.turns import TURNS
 from relayc.runtime.artifact import TensorSpec
 from relayc.symbolic import Dim, Size, minimum
-
-_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS, UPDATES)
 
 
 def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -> IRModule:
@@ -71,9 +83,9 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
             assert scheduled is not None
             _describe(scheduled, str(choice), function, kernel_cost(choice.kernel or function))
             if fails:
-                scheduled.function.attributes[FAILS] = ir.UnitAttr.get()
+                FAILS.mark(scheduled.function)
             if config.get(WHY):
-                scheduled.function.attributes[DECLINED] = strings_attribute(f"{name}: {why}" for name, why in choice.declined)
+                DECLINED.put(scheduled.function, tuple(f"{name}: {why}" for name, why in choice.declined))
             scheduled.function.operation.move_before(function.operation)
         for function in functions.kernels.values():
             function.operation.erase()
@@ -121,7 +133,7 @@ def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> 
             declared = func.FuncOp(names_of[name], signature_of(kernel), visibility="private")
         if symbol_names(kernel):
             declared.arg_attrs = [*[ir.DictAttr.get({})] * tensor_count(kernel), *symbol_attributes(symbol_names(kernel))]
-        declared.attributes["relay.tir"] = ir.FlatSymbolRefAttr.get(name)
+        TIR.put(declared, name)
 
     def rename(op: ir.Operation) -> ir.WalkResult:
         if op.name == "func.call":
@@ -137,13 +149,13 @@ def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> 
 # ---- descriptions ------------------------------------------------------------------------------------------------------------------
 
 
-def tensors_attribute(function: ir.OpView) -> ir.TypeAttr:
+def type_for_callers(function: ir.OpView) -> ir.FunctionType:
     """The type of a te function as callers see it: te tensors are signless."""
     seen = []
     for which in ("input", "output"):
         tensors = zip(tensors_of(function, which), dtypes_of(function, which), strict=True)
         seen.append([TensorType.from_mlir(t).with_dtype(dtype).to_mlir() for t, dtype in tensors])
-    return ir.TypeAttr.get(ir.FunctionType.get(*seen))
+    return ir.FunctionType.get(*seen)
 
 
 def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView, cost: Cost) -> None:
@@ -156,16 +168,16 @@ def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView, cost: Cost
     moved += sum(s.num_bytes for i, s in enumerate(outs) if i not in updates) + scheduled.workspace_bytes
     _annotate(function, source, schedule, cost.flops, moved)
     if isinstance(scheduled.workspace_bytes, Dim):
-        function.attributes[WORKSPACE] = size_attribute(scheduled.workspace_bytes)
+        WORKSPACE.put(function, scheduled.workspace_bytes)
     if scheduled.packings:
         arguments = value_attributes(function)
         for i, packing in scheduled.packings.items():
-            arguments[i] = ir.DictAttr.get({"relay.packing": packing.to_attribute()})
+            arguments[i] = ir.DictAttr.get(PACKING.entry(packing.to_attribute()))
         function.arg_attrs = arguments
     if scheduled.uses_tiles:
-        function.attributes["relay.uses_tiles"] = ir.UnitAttr.get()
+        USES_TILES.mark(function)
     if scheduled.turns:
-        function.attributes[TURNS] = ir.UnitAttr.get()
+        TURNS.mark(function)
 
 
 def _describe_tir(function: ir.OpView, standin: ir.OpView) -> None:
@@ -178,11 +190,9 @@ _MOST_FLOPS = (1 << 63) - 1
 
 
 def _annotate(function: ir.OpView, source: ir.OpView, schedule: str, flops: Size, moved: Size) -> None:
-    function.attributes["relay.tensors"] = tensors_attribute(source)
-    function.attributes["relay.schedule"] = ir.StringAttr.get(schedule)
+    TENSORS.put(function, type_for_callers(source))
+    SCHEDULE.put(function, schedule)
     # Buffers of tens of terabytes compile; what is computed on them may be more than an attribute holds.
-    function.attributes["relay.flops"] = size_attribute(min(flops, _MOST_FLOPS) if isinstance(flops, int) else flops)
-    function.attributes["relay.bytes"] = size_attribute(moved)
-    for key in _KEPT:
-        if key in source.attributes:
-            function.attributes[key] = source.attributes[key]
+    FLOPS.put(function, min(flops, _MOST_FLOPS) if isinstance(flops, int) else flops)
+    BYTES.put(function, moved)
+    copy_discardable((OPERATORS, SOURCES, OWN_FLOPS, UPDATES), source, function)

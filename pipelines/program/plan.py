@@ -19,11 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from relayc.dialects.discardable import ARENA, HEAP, MAX_DEPTH, OFFSET, PACKING, PARAM_KEY
 from relayc.dialects.functions import extend_signature, symbol_name
 from relayc.dialects.mlir import func, ir, memref
-from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.later import HEAP
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.sizes import (
@@ -46,9 +45,6 @@ from relayc.symbolic import Size, maximum, substitute, symbol
 
 MAX_RECURSION_BYTES = 4 << 30
 """Arena bytes of a recursive program above which it is refused."""
-
-ARENA = "relay.arena"
-"""Attribute of a program: the bytes that its arena has, where that is of its symbols."""
 
 VIEWS = frozenset(
     {"memref.view", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.subview"}
@@ -150,7 +146,7 @@ class _ProgramMemory:
                 self.sizes[operation.results[0]] = size
             elif (condition := read_condition(operation, self.sizes, self._conditions)) is not None:
                 self._conditions[operation.results[0]] = condition
-            elif operation.name == "memref.alloc" and HEAP not in operation.attributes:
+            elif operation.name == "memref.alloc" and not HEAP.on(operation):
                 self._allocation(op, loops)
             elif operation.name == "memref.get_global":
                 self.parameters.append(op)
@@ -255,16 +251,16 @@ class _Blob:
         self.size = max(self.size, align(1))
 
     def _enter(self, name: str, op: ir.OpView) -> None:
-        if "relay.param" not in op.attributes:
+        if not PARAM_KEY.on(op):
             raise RelayError(f"@{name}: expected a parameter (with the attribute relay.param), found {op}")
         type_ = ir.MemRefType(ir.TypeAttr(op.attributes["type"]).value)
-        packing = Packing.from_attribute(op.attributes["relay.packing"], type_.shape).name if "relay.packing" in op.attributes else ""
-        entry = (ir.StringAttr(op.attributes["relay.param"]).value, packing)
+        packing = Packing.from_attribute(PACKING.of(op), type_.shape).name if PACKING.on(op) else ""
+        entry = (PARAM_KEY.of(op), packing)
         if entry not in self._entered:
             self._entered[entry] = self.size
             self.size += align(max(memref_bytes(type_), 1))
         self.offsets[name] = self._entered[entry]
-        op.attributes["relay.offset"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.offsets[name])
+        OFFSET.put(op, self.offsets[name])
 
 
 # ---- the programs with their offsets ----------------------------------------------------------------------------------------------
@@ -284,9 +280,9 @@ class _Rewriting:
         program = self.program
         self.arena, self.params = self._add_arguments()
         if program.symbols:
-            program.function.attributes[ARENA] = size_attribute(program.arena_bytes)
+            ARENA.put(program.function, program.arena_bytes)
         if program.max_depth:
-            program.function.attributes["relay.max_depth"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), program.max_depth)
+            MAX_DEPTH.put(program.function, program.max_depth)
         for buffer in program.buffers:
             self._place(buffer.op.operation, self.arena, buffer.tensor.offset if buffer.tensor is not None else 0)
         for op in program.parameters:
@@ -349,13 +345,13 @@ class _Rewriting:
             sizes = self.sizes.among(dict(zip(callee.symbols, callee.sizes_of(call), strict=True)))
             require_at_most(callee.arena_bytes, MAX_BYTES, f"{callee.name}: expected to need at most %lld bytes, found more", sizes)
             memory = memref.AllocOp(ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], i8), [sizes.value(callee.arena_bytes)], [])
-            memory.operation.attributes[HEAP] = ir.UnitAttr.get()
+            HEAP.mark(memory.operation)
             part = memory.result
             if type_.has_static_shape:
                 part = emit.create("memref.view", [type_], [part, emit.index_constant(0)])
         made = self._call(call, part)
         with ir.InsertionPoint.after(made):
-            memref.DeallocOp(memory.result).operation.attributes[HEAP] = ir.UnitAttr.get()
+            HEAP.mark(memref.DeallocOp(memory.result).operation)
 
     def _call(self, call: ir.Operation, arena: Value) -> ir.Operation:
         """The call with what it takes of memory."""

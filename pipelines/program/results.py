@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from relayc.dialects.functions import Names, strings_attribute
+from relayc.dialects.discardable import INPUT_DTYPES, OPERATORS, OUTPUT_DTYPES, PARAM, SOURCES
+from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir, tensor
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -308,10 +309,10 @@ class _CopyKernels:
         copied, index = core.te_type(type_), ir.IndexType.get()
         with ir.InsertionPoint.at_block_begin(self.module.body), ir.Location.unknown():
             function = func.FuncOp(name, ([copied, *[index] * len(symbols)], [copied]), visibility="private")
-            function.arg_attrs = [ir.DictAttr.get({"relay.param": ir.UnitAttr.get()} if is_param else {}), *symbol_attributes(symbols)]
+            function.arg_attrs = [ir.DictAttr.get(PARAM.entry(is_param)), *symbol_attributes(symbols)]
             with ir.InsertionPoint(function.add_entry_block()), function_sizes(function):
                 func.ReturnOp([core.parallel(type_, [function.arguments[0]], lambda x: x)])
-        attributes = {"ops": "copy", "sources": "result", "input_dtypes": type_.dtype, "output_dtypes": type_.dtype}
+        attributes = {OPERATORS: "copy", SOURCES: "result", INPUT_DTYPES: type_.dtype, OUTPUT_DTYPES: type_.dtype}
         for attribute, text in attributes.items():
-            function.attributes[f"relay.{attribute}"] = strings_attribute([text])
+            attribute.put(function, (text,))
         return name

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from relayc.dialects.discardable import UPDATES
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.te.read.updates import UPDATES
 from relayc.pipelines.tir.strategy.choice import Choice, operators_of, schedule_kernel
 from relayc.pipelines.tir.strategy.table import FUNCTIONS, strategies_of, tuning_for
 
@@ -51,7 +51,7 @@ class Schedules:
         """
         own = self._own.get(name)
         tuning = tuning_for(name, self.config, self.target.kind, None if own is None else own[0], self.asks_values)
-        if UPDATES in function.attributes:
+        if UPDATES.on(function):
             why = "it writes a part of an argument in place"
             if own is not None:
                 from relayc.pipelines.tir.tree.views import ScheduleError

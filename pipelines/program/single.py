@@ -5,10 +5,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from relayc.dialects.functions import Names, calls_others, signature_of, strings_attribute, symbol_name, value_attributes, value_names
+from relayc.dialects.discardable import INPUT_DTYPES, NAME, OUTPUT_DTYPES, PARAM, STAGE
+from relayc.dialects.functions import Names, calls_others, signature_of, symbol_name, value_attributes, value_names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.module import STAGE, IRModule
+from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, dtype_of
 from relayc.dialects.tir.names import FORM
@@ -52,7 +53,7 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
 def written_in_te(mod: IRModule) -> bool:
     """Whether a module is of the te stage from the start."""
     attributes = mod.module.operation.attributes
-    return STAGE in attributes and ir.StringAttr(attributes[STAGE]).value == "te"
+    return STAGE.on(attributes) and STAGE.of(attributes) == "te"
 
 
 def te_program(mod: IRModule) -> IRModule:
@@ -124,7 +125,7 @@ def _tensors_of(function: ir.OpView) -> list[ir.Type]:
 def _names_of(function: ir.OpView, which: str) -> list[str | None]:
     """The names that a function says of its arguments, or its results ("res_attrs")."""
     attributes = value_attributes(function, which)
-    return [ir.StringAttr(a["relay.name"]).value if "relay.name" in a else None for a in attributes]
+    return [NAME.get(a) for a in attributes]
 
 
 def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
@@ -138,8 +139,8 @@ def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
         if not isinstance(array, np.ndarray) or array.shape != specs[i].shape or dtype_of(array) != specs[i].dtype:
             found = f"{array.dtype.name}{list(array.shape)}" if isinstance(array, np.ndarray) else repr(array)
             raise RelayError(f"compile_kernel: params: argument {i} of @{name}: expected an array {specs[i]}, found {found}")
-        arguments[i]["relay.param"] = ir.UnitAttr.get()
-    missing = [i for i, attributes in enumerate(arguments) if "relay.param" in attributes and i not in params]
+        arguments[i].update(PARAM.entry())
+    missing = [i for i, attributes in enumerate(arguments) if PARAM.on(attributes) and i not in params]
     if missing:
         raise RelayError(f"compile_kernel: params: expected the parameters of @{name} (relay.param), found none for argument {missing[0]}")
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes) for attributes in arguments])
@@ -154,9 +155,8 @@ def _call(mod: IRModule, kernel: ir.OpView, params: Mapping[int, np.ndarray], pr
         types = [*(signature.inputs[i] for i in inputs), *[ir.IndexType.get()] * len(symbols)]
         function = func.FuncOp(program, (types, list(signature.results)))
     given, made = dtypes_of(kernel, "input"), dtypes_of(kernel, "output")
-    dtypes = {"input": [given[i] for i in inputs], "output": made}
-    for which, names in dtypes.items():
-        function.attributes[f"relay.{which}_dtypes"] = strings_attribute(names)
+    INPUT_DTYPES.put(function, tuple(given[i] for i in inputs))
+    OUTPUT_DTYPES.put(function, tuple(made))
     arguments, results = (_names_of(kernel, which) for which in ("arg_attrs", "res_attrs"))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(
         [*value_names([arguments[i] or f"arg{i}" for i in inputs]), *symbol_attributes(symbols)]

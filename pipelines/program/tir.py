@@ -1,5 +1,6 @@
 """The module of the tir stage, complete: what the runtime has to know of it stands beside the IR."""
 
+from relayc.dialects.discardable import USES_TILES
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.program.calls import emit_calls
@@ -26,7 +27,7 @@ class TirModule(IRModule):
         self.params_bytes = params_bytes(mod.module)
         self.layout: list[Parameter] = parameters_of(mod.module, mod.params)
         self.parameters = parameter_infos(self.layout, self.programs)
-        self.uses_tiles = any("relay.uses_tiles" in f.attributes for f in functions_of(mod.module).values())
+        self.uses_tiles = any(USES_TILES.on(f) for f in functions_of(mod.module).values())
 
     def take_layout(self) -> list[Parameter]:
         """Hands over `layout`, and with it the arrays."""

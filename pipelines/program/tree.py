@@ -12,6 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
+from relayc.dialects.discardable import SYMBOL, SYMBOLS
 from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.functions import symbols_of as symbols_of_module
 from relayc.dialects.mlir import arith, func, ir, scf
@@ -19,7 +20,7 @@ from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType, shape_of
-from relayc.pipelines.emission.sizes import SYMBOL, SYMBOLS, read_condition, read_size, symbol_names, symbol_positions
+from relayc.pipelines.emission.sizes import read_condition, read_size, symbol_names, symbol_positions
 from relayc.pipelines.program.functions import tensors_of
 from relayc.runtime.artifact import EqualSizes
 from relayc.symbolic import Size, product, substitute, symbol, symbols_of
@@ -315,8 +316,8 @@ class _Reader:
                 self.constants[op.operation.results[0]] = op
             elif (size := read_size(op.operation, self.sizes)) is not None:
                 self.sizes[op.operation.results[0]] = size
-                if SYMBOL in op.attributes:
-                    self.named[ir.StringAttr(op.attributes[SYMBOL]).value] = size
+                if SYMBOL.on(op):
+                    self.named[SYMBOL.of(op)] = size
             elif (condition := read_condition(op.operation, self.sizes, self.conditions)) is not None:
                 self.conditions[op.operation.results[0]] = condition
             elif name == "tensor.dim" and op.operation.operands[1] in self.sizes:
@@ -343,7 +344,7 @@ class _Reader:
             return Call(op)
         callee = self.functions[op.callee.value]
         symbols = symbol_names(callee)
-        defined = [ir.StringAttr(a[SYMBOL]).value for a in value_attributes(callee, "res_attrs") if SYMBOL in a] if results else []
+        defined = [SYMBOL.of(a) for a in value_attributes(callee, "res_attrs") if SYMBOL.on(a)] if results else []
         names = [self.fresh(name) for name in defined]
         self.sizes.update({value: symbol(name) for value, name in zip(results, names, strict=True)})
         words = dict(zip([*symbols, *defined], [self.sizes[v] for v in (*given, *results)], strict=True))
@@ -368,7 +369,7 @@ class _Reader:
 
     def defined(self, op: ir.OpView, *places: Sequence[Value]) -> list[str]:
         """Names of the sizes that a branch or loop gives, which are the last ones of each of some places."""
-        names = [ir.StringAttr(a).value for a in ir.ArrayAttr(op.attributes[SYMBOLS])] if SYMBOLS in op.attributes else []
+        names = list(SYMBOLS.get(op, ()))
         for values in places:
             last = list(values)[len(values) - len(names) :]
             self.sizes.update({value: symbol(name) for value, name in zip(last, names, strict=True)})
@@ -393,7 +394,7 @@ class _Reader:
         found = [self.sizes.get(i) for i in indices]
         if not all(isinstance(i, int) for i in found):
             raise RelayError(f"{self.where(op)}: expected an element at constant indices")
-        name = ir.StringAttr(op.attributes[SYMBOL]).value if SYMBOL in op.attributes else self.fresh("size")
+        name = SYMBOL.of(op) if SYMBOL.on(op) else self.fresh("size")
         self.sizes[op.operation.results[0]] = symbol(name)
         return Define(op, source, tuple(i for i in found if isinstance(i, int)), names=[name])
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from relayc.dialects.discardable import REPEATED, TURNS
 from relayc.dialects.functions import Names, extend_signature, symbol_name
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.tir.strategy.turns import REPEATED, TURNS
 
 
 def mark_repeated(programs: Iterable[ir.OpView], kernels: Mapping[str, ir.OpView]) -> None:
@@ -15,7 +15,7 @@ def mark_repeated(programs: Iterable[ir.OpView], kernels: Mapping[str, ir.OpView
         if op.name == "scf.while":
             for name in calls_in(op.regions[1].blocks[0]):
                 if name in kernels:
-                    kernels[name].attributes[REPEATED] = ir.UnitAttr.get()
+                    REPEATED.mark(kernels[name])
         return ir.WalkResult.ADVANCE
 
     for program in programs:
@@ -41,7 +41,7 @@ def split_turning(functions: Iterable[ir.OpView], names: Names) -> dict[str, str
     these by those of the kernels, which call them with 0."""
     found = {}
     for kernel in functions:
-        if TURNS not in kernel.attributes:
+        if not TURNS.on(kernel):
             continue
         name = symbol_name(kernel)
         found[name] = names.free(f"{name}.turn")
@@ -68,7 +68,7 @@ def _ways(kernel: ir.OpView) -> list[ir.Operation]:
     found = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "arith.constant" and TURNS in op.attributes:
+        if op.name == "arith.constant" and TURNS.on(op):
             found.append(op)
         return ir.WalkResult.ADVANCE
 

@@ -10,11 +10,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from relayc.dialects.functions import signature_of, strings_attribute
+from relayc.dialects.discardable import SYMBOLS
+from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.unify import match, substitute_type
-from relayc.pipelines.emission.sizes import SYMBOLS, SizeValues, function_sizes, size_value, tensor_count
+from relayc.pipelines.emission.sizes import SizeValues, function_sizes, size_value, tensor_count
 from relayc.pipelines.te.rules import core
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols
 from relayc.symbolic import symbol
@@ -50,7 +51,7 @@ class _Dispatch:
         (name, case), *others = cases
         made = scf.IfOp(self.holds(sizes_of(case)), self.types, has_else=True)
         if self.defined:
-            made.attributes[SYMBOLS] = strings_attribute(self.defined)
+            SYMBOLS.put(made, tuple(self.defined))
         with ir.InsertionPoint(made.then_block):
             scf.YieldOp(self.special(name, case, tensors))
         with ir.InsertionPoint(made.else_block):

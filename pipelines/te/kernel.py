@@ -5,6 +5,7 @@ A kernel carries what it came from (see graph.outline_groups).
 
 import numpy as np
 
+from relayc.dialects.discardable import OPERATORS, OWN_FLOPS, SOURCES, copy_discardable
 from relayc.dialects.functions import signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import named_location
 from relayc.dialects.mlir import func, ir
@@ -12,12 +13,9 @@ from relayc.dialects.relay.base import Op, RelayError
 from relayc.dialects.relay.elements import dense_array, uniform_element
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType, flat_types, type_of
-from relayc.dialects.relay.winograd import OWN_FLOPS
 from relayc.pipelines.emission.sizes import function_sizes
 from relayc.pipelines.te.rules import core, scalar
 from relayc.pipelines.te.signature import te_function
-
-_KEPT = ("relay.ops", "relay.sources", OWN_FLOPS)
 
 
 def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
@@ -29,9 +27,7 @@ def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
     what = f"kernel of {_sources(source) or symbol_name(source)}"
     with ir.InsertionPoint(module.body):
         function = te_function(symbol_name(source), source, (what, what), "private")
-    for key in _KEPT:
-        if key in source.attributes:
-            function.attributes[key] = source.attributes[key]
+    copy_discardable((OPERATORS, SOURCES, OWN_FLOPS), source, function)
     if "arg_attrs" in source.attributes:
         symbols = value_attributes(function)[len(signature_of(source).inputs) :]
         function.arg_attrs = [*value_attributes(source), *symbols]
@@ -57,8 +53,7 @@ def _location(op: ir.OpView) -> ir.Location:
 
 def _sources(function: ir.Operation) -> str:
     """The names of what a kernel was made from."""
-    found = function.attributes["relay.sources"] if "relay.sources" in function.attributes else ir.ArrayAttr.get([])
-    return ", ".join(f'"{ir.StringAttr(s).value}"' for s in ir.ArrayAttr(found))
+    return ", ".join(f'"{source}"' for source in SOURCES.get(function, ()))
 
 
 def _member(member: ir.OpView, values: dict[ir.Value, list[ir.Value]]) -> None:

@@ -8,9 +8,9 @@ te.dispatch). Declarations of packed functions (`relay.packed`) and of functions
 written in the te and tir stages themselves (`relay.stage`), are taken over.
 """
 
+from relayc.dialects.discardable import PACKED, PRIMITIVE, STAGE, TE, TIR
 from relayc.dialects.functions import Names, symbol_name
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.specializations import names_of
@@ -40,9 +40,9 @@ def lower_module(mod: IRModule) -> IRModule:
                 if callee is not None:
                     callees[symbol_name(op)] = callee
         with_body = {symbol_name(f): f for f in functions(mod)}
-        called = with_body | {symbol_name(op): op.operation for op in mod.module.body.operations if PACKED in op.attributes}
+        called = with_body | {symbol_name(op): op.operation for op in mod.module.body.operations if PACKED.on(op)}
         for function in with_body.values():
-            if "relay.primitive" in function.attributes:
+            if PRIMITIVE.on(function):
                 lower_kernel(function, out.module)
             elif special := names_of(function):
                 general = Names(mod.module).free(f"{symbol_name(function)}_general")
@@ -54,21 +54,21 @@ def lower_module(mod: IRModule) -> IRModule:
 
 
 def _has_relay_body(function: ir.Operation) -> bool:
-    return len(function.regions[0].blocks) > 0 and "relay.stage" not in function.attributes
+    return len(function.regions[0].blocks) > 0 and not STAGE.on(function)
 
 
 def _take_over(function: ir.Operation, out: IRModule) -> str | None:
     """Copies a function of a later stage, or a declaration, into the te module; gives the name that calls of it use there."""
-    if "relay.stage" in function.attributes:
+    if STAGE.on(function):
         with ir.InsertionPoint(out.module.body):
             function.clone()
         return None
     name = symbol_name(function)
-    if "relay.te" in function.attributes:
-        return ir.FlatSymbolRefAttr(function.attributes["relay.te"]).value
+    if TE.on(function):
+        return TE.of(function)
     with ir.InsertionPoint(out.module.body):
         declared = te_function(name, function, (f"@{name}", f"@{name}"), "private")
-    for key in (PACKED, "relay.tir"):
+    for key in (PACKED.name, TIR.name):
         if key in function.attributes:
             declared.attributes[key] = function.attributes[key]
             break

@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-from relayc.dialects.functions import is_public, signature_of, strings_attribute, symbol_name, value_attributes
+from relayc.dialects.discardable import BINDINGS, KNOWN_AS, NAME, PACKED, PRIMITIVE, PROGRAM, SIZES, SYMBOL, SYMBOLS, copy_discardable
+from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import arith, func, ir, scf, tensor
 from relayc.dialects.relay.base import Op, RelayError
-from relayc.dialects.relay.calls import BINDINGS, PACKED, stated_bindings
+from relayc.dialects.relay.calls import stated_bindings
 from relayc.dialects.relay.conditions import Condition
 from relayc.dialects.relay.elements import dense_array
 from relayc.dialects.relay.indexing import CheckIndex
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import conditions_of
 from relayc.dialects.relay.sizes import CastShape, CheckSizes, DefineSizes, MatchShape
-from relayc.dialects.relay.specializations import KNOWN_AS, SIZES
 from relayc.dialects.relay.structure import Constant, If, TupleGetItem, While
 from relayc.dialects.relay.types import TensorType, TupleType, flat_types, ranked_type, relay_type, signless_dtype, type_of
 from relayc.dialects.relay.unify import Bindings, match
-from relayc.pipelines.emission.sizes import SYMBOL, SYMBOLS, function_sizes, require, size_value, tensor_count
+from relayc.pipelines.emission.sizes import function_sizes, require, size_value, tensor_count
 from relayc.pipelines.te.dispatch import dispatch
 from relayc.pipelines.te.rules import core
 from relayc.pipelines.te.signature import defined_symbols, flat_tensors, needed_symbols, te_array, te_function
@@ -61,12 +61,10 @@ def _program_function(source: ir.Operation, out: IRModule, name: str | None = No
     with ir.InsertionPoint(out.module.body):
         function = te_function(name or symbol_name(source), source, ("argument", "result"), "private" if is_private else None)
     if is_private:
-        function.attributes["relay.program"] = ir.UnitAttr.get()
+        PROGRAM.mark(function)
     if name is not None:
-        function.attributes[KNOWN_AS] = ir.StringAttr.get(symbol_name(source))
-    for attribute in ("relay.inputs", "relay.outputs", KNOWN_AS, SIZES):
-        if attribute in source.attributes:
-            function.attributes[attribute] = source.attributes[attribute]
+        KNOWN_AS.put(function, symbol_name(source))
+    copy_discardable((KNOWN_AS, SIZES), source, function)
     _name_tensors(source, function)
     return function
 
@@ -113,7 +111,7 @@ class _Callee:
 
     @property
     def is_kernel(self) -> bool:
-        return "relay.primitive" in self.function.attributes
+        return PRIMITIVE.on(self.function)
 
     @cached_property
     def conditions(self) -> list[Condition]:
@@ -245,8 +243,8 @@ class _ProgramLowering:
     def _require_sizes(self, callee: ir.Operation, op: func.CallOp, names: Sequence[str]) -> None:
         """Raises RelayError for a packed function whose results are of sizes that it alone knows: the program makes their memory before."""
         unknown = [name for name in names if name not in self.sizes.symbols]
-        if PACKED in callee.attributes and unknown:
-            what = f"call_packed at {source_of(op.operation.location)}: results of {ir.StringAttr(callee.attributes[PACKED]).value!r}"
+        if PACKED.on(callee) and unknown:
+            what = f"call_packed at {source_of(op.operation.location)}: results of {PACKED.of(callee)!r}"
             raise RelayError(f"{what}: expected sizes that are known before the call, found {', '.join(unknown)}")
 
     def _bindings(self, op: func.CallOp, wanted: Sequence[TensorType]) -> Bindings:
@@ -267,7 +265,7 @@ class _ProgramLowering:
     def _has_own_symbols(self, op: func.CallOp) -> bool:
         """Whether the function that is called has other symbols than this one: kernels have the same ones unless they were merged."""
         callee = self.functions.get(op.callee.value)
-        return callee is not None and (BINDINGS in op.attributes or not callee.is_kernel)
+        return callee is not None and (BINDINGS.on(op) or not callee.is_kernel)
 
     # ---- sizes
 
@@ -307,7 +305,7 @@ class _ProgramLowering:
         for i, name in enumerate(op.names):
             element = tensor.ExtractOp(data, [core.index_constant(i)] if data.type.rank else []).result
             cast = arith.IndexCastOp(ir.IndexType.get(), element)
-            cast.attributes[SYMBOL] = ir.StringAttr.get(name)
+            SYMBOL.put(cast, name)
             value = cast.result
             self._require_range(name, value, _ANY, f"define_sizes at {op.source()}", "")
             self.sizes.define(name, value)
@@ -347,7 +345,7 @@ class _ProgramLowering:
     def _name(self, name: str, value: ir.Value) -> None:
         """Gives a size a name that types have for it from here on."""
         named = arith.AddIOp(value, core.index_constant(0))
-        named.attributes[SYMBOL] = ir.StringAttr.get(name)
+        SYMBOL.put(named, name)
         self.sizes.define(name, named.result)
 
     def _require_range(self, name: str, value: ir.Value, proved: tuple[int, int], what: str, where: str) -> None:
@@ -373,8 +371,8 @@ class _ProgramLowering:
         block = self.source.regions[0].blocks[0]
         if isinstance(value.owner, ir.Block) and value.owner == block:
             attributes = value_attributes(self.source)[ir.BlockArgument(value).arg_number]
-            if "relay.name" in attributes:
-                return ir.StringAttr(attributes["relay.name"]).value
+            if NAME.on(attributes):
+                return NAME.of(attributes)
         return str(TensorType.of(value))
 
     def _new_symbols(self, types: Sequence[TensorType]) -> list[str]:
@@ -479,12 +477,12 @@ def _is_static(op: ir.OpView) -> bool:
 def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:
     """Says which symbols the last results of a branch or loop are."""
     if names:
-        op.attributes[SYMBOLS] = strings_attribute(names)
+        SYMBOLS.put(op, tuple(names))
 
 
 def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:
     """The attributes of each tensor of a tuple: its name is the tuple's with a number."""
-    if "relay.name" not in attributes:
+    if not NAME.on(attributes):
         return [ir.DictAttr.get({})] * count
-    name = ir.StringAttr(attributes["relay.name"]).value
-    return [ir.DictAttr.get({"relay.name": ir.StringAttr.get(f"{name}.{i}")}) for i in range(count)]
+    name = NAME.of(attributes)
+    return [ir.DictAttr.get(NAME.entry(f"{name}.{i}")) for i in range(count)]

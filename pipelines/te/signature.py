@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relayc.dialects.functions import signature_of, strings_attribute
+from relayc.dialects.discardable import INPUT_DTYPES, OUTPUT_DTYPES, PACKED, PRIMITIVE
+from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.scopes import symbols_in
 from relayc.dialects.relay.types import TensorType, dtype_of, flat_types, relay_type, signless_dtype
@@ -48,8 +48,8 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
     for key, tensors_of, names in (("arg_attrs", inputs, symbols), ("res_attrs", results, defined)):
         if names:
             function.attributes[key] = ir.ArrayAttr.get([*[ir.DictAttr.get({})] * len(tensors_of), *symbol_attributes(names)])
-    for which, part in zip(("input", "output"), tensors, strict=True):
-        function.attributes[f"relay.{which}_dtypes"] = strings_attribute(t.dtype for t in part)
+    for dtypes, part in zip((INPUT_DTYPES, OUTPUT_DTYPES), tensors, strict=True):
+        dtypes.put(function, tuple(t.dtype for t in part))
     return function
 
 
@@ -60,7 +60,7 @@ def needed_symbols(function: ir.Operation) -> list[str]:
     types of its arguments, as it defines the others itself.
     """
     signature = signature_of(function)
-    if "relay.primitive" not in function.attributes and PACKED not in function.attributes:
+    if not PRIMITIVE.on(function) and not PACKED.on(function):
         return sorted({s for t in flat_tensors(signature.inputs) for s in t.symbols})
     found = {s for t in flat_tensors([*signature.inputs, *signature.results]) for s in t.symbols}
     for block in function.regions[0].blocks:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
+from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
@@ -147,9 +148,7 @@ def _shapes(mod: IRModule) -> dict[str, tuple[int | str, ...]]:
     values = [*zip(block.arguments, value_attributes(mod.main), strict=True)]
     results = block.operations[len(block.operations) - 1].operands
     values += zip(results, value_attributes(mod.main, "res_attrs"), strict=True)
-    types = {
-        ir.StringAttr(a["relay.name"]).value: TensorType.of(value) for value, a in values if isinstance(value.type, ir.RankedTensorType)
-    }
+    types = {NAME.of(a): TensorType.of(value) for value, a in values if isinstance(value.type, ir.RankedTensorType)}
     return {name: tuple(d if isinstance(d, int) else str(d) for d in type_.shape) for name, type_ in types.items()}
 
 

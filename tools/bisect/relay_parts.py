@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import refresh_signature, value_attributes, value_names
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir
@@ -96,7 +97,7 @@ class RelaySource:
                     uses = [use.owner for use in value.uses if _top(use.owner) in kept]
                     if uses:
                         names.append(name)
-                        attributes.append(ir.DictAttr.get({"relay.name": ir.StringAttr.get(name)}))
+                        attributes.append(ir.DictAttr.get(NAME.entry(name)))
                         value.replace_all_uses_with(block.add_argument(value.type, ir.Location.name(name)))
             for i in reversed(range(len(ops))):
                 if i not in chosen:
@@ -140,7 +141,7 @@ def _constants(mod: IRModule) -> list[Constant]:
 
 def _argument_names(mod: IRModule) -> list[str]:
     attributes = value_attributes(_main(mod))
-    return [ir.StringAttr(a["relay.name"]).value if "relay.name" in a else f"input{i}" for i, a in enumerate(attributes)]
+    return [NAME.get(a, f"input{i}") for i, a in enumerate(attributes)]
 
 
 def _top(op: ir.Operation | ir.OpView) -> ir.Operation:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import func, ir
@@ -89,7 +90,7 @@ class _ProgramReader:
         groups = (self._group(f"@{symbol_name(function)}"),) if is_group else ()
         block = function.regions[0].blocks[0]
         for argument, attributes in zip(block.arguments, function.arg_attrs, strict=True):
-            name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"arg{argument.arg_number}"
+            name = NAME.get(attributes, f"arg{argument.arg_number}")
             self._from[argument] = [self.drawing.add(Box(name, (_type_text(argument),), "input", groups), [])]
         for i, value in enumerate(self._block(block, groups)):
             self.drawing.add(Box(f"output {i}", (_type_text(value),), "output", groups), self._inputs([value]))

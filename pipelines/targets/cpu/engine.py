@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from relayc.dialects.discardable import OPTIMIZE
 from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
-from relayc.pipelines.targets.cpu.loop_hints import OPTIMIZE
 from relayc.pipelines.targets.cpu.parallel import FORKS, TAKE
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import PART_SYMBOL
@@ -77,7 +77,7 @@ class _Compiled:
     """One MLIR execution engine, made without holding the interpreter lock."""
 
     def __init__(self, module: ir.Module, libraries: Sequence[str]) -> None:
-        is_optimized = any(OPTIMIZE in op.operation.attributes for op in module.body.operations if _is_defined(op.operation))
+        is_optimized = any(OPTIMIZE.on(op.operation) for op in module.body.operations if _is_defined(op.operation))
         level = OPT_LEVEL if is_optimized else OPT_LEVEL_AS_IT_IS
         paths = (_StringRef * len(libraries))(*[_string(path) for path in libraries])
         with module.context:
@@ -260,7 +260,7 @@ def _split(symbols: dict[str, ir.Operation], threads: int) -> list[list[_Functio
     # What each kernel calls goes with it.
     defined = {f.name for f in functions} - {TAKE, *FORKS}
     leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
-    groups = [[f for f in leaves if (OPTIMIZE in f.op.attributes) == is_optimized] for is_optimized in (True, False)]
+    groups = [[f for f in leaves if OPTIMIZE.on(f.op) == is_optimized] for is_optimized in (True, False)]
     parts = [part for group in groups for part in _parts(group, PARTS_PER_THREAD * threads)]
     return parts if len(parts) > 1 else []
 

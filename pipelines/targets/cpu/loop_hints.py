@@ -15,12 +15,11 @@ optimisation level (see engine.py).
 
 from collections.abc import Callable
 
+from relayc.dialects.discardable import OPTIMIZE
 from relayc.dialects.mlir import func, ir, scf
 from relayc.dialects.operations import walk
 from relayc.pipelines.emission.sizes import symbol_positions
 
-OPTIMIZE = "relay.optimize"
-"""Of a function in which LLVM may find loops to vectorize or to unroll: any but those that take symbols and whose loops have vectors."""
 _ON_LOOP = "llvm.loop_annotation"
 _ON_BRANCH = "loop_annotation"
 _OF_VECTORS = "vector."
@@ -39,7 +38,7 @@ def keep_loops(module: ir.Module) -> bool:
     symbolic = [op for op in functions if symbol_positions(op)]
     hint = ir.Attribute.parse(_AS_IT_IS)
     for function in functions:
-        function.operation.attributes[OPTIMIZE] = ir.UnitAttr.get()
+        OPTIMIZE.mark(function.operation)
     for function in symbolic:
         loops = [loop.operation for loop in walk(function.operation, scf.ForOp) if not _is_short(loop.operation)]
         kept = [loop for loop in loops if _has_vectors(loop)]
@@ -48,7 +47,7 @@ def keep_loops(module: ir.Module) -> bool:
         for loop in kept:
             loop.attributes[_ON_LOOP] = hint
         if len(kept) == len(loops) and not _has_other_loops(function.operation):
-            del function.operation.attributes[OPTIMIZE]
+            OPTIMIZE.remove(function.operation)
     return bool(symbolic)
 
 

@@ -15,6 +15,7 @@ code can be kept, loaded into other processes, and be called by several threads 
 from collections.abc import Sequence
 from math import prod
 
+from relayc.dialects.discardable import LAUNCHER, MAP, PACKED
 from relayc.dialects.functions import Names, extend_signature, symbol_name
 from relayc.dialects.mlir import func, gpu, ir
 from relayc.dialects.operations import element_bytes, walk
@@ -23,9 +24,6 @@ from relayc.pipelines.llvm.bare_pointers import UNBOUNDED, give_bare_pointers
 from relayc.pipelines.llvm.tables import Strings
 from relayc.pipelines.targets.cuda.driver_calls import DRIVER_CALLS, LAUNCH, SWIZZLES, data_type, tensor_map_text
 
-_KERNEL, _MAP = "relay.kernel", "relay.map"
-"""Of the declaration of a launch: the number of the kernel, and of each argument whether it is a tensor map. Of that of a tensor map: the
-driver's numbers of its type and its swizzle, and the box."""
 _TENSOR_MAP = "relay.tensor_map"
 """The operation by which the host fills a tensor map (pipelines.tir.gpu.tensor_maps)."""
 _READ, _ALLOCATE, _RELEASE = "__relayc_read", "__relayc_allocate", "__relayc_release"
@@ -75,8 +73,8 @@ class _Host:
 
     def run(self) -> None:
         for declaration in self.declared.values():
-            if "relay.packed" in declaration.attributes:
-                name = ir.StringAttr(declaration.attributes["relay.packed"]).value
+            if PACKED.on(declaration):
+                name = PACKED.of(declaration)
                 raise ValueError(f"target cuda: expected a program of kernels alone, found a call of {name}, which is done on the host")
         index, buffer = ir.IndexType.get(), ir.MemRefType.get([UNBOUNDED], ir.IntegerType.get_signless(8))
         self.declare(_READ, [index] * 3, [index])
@@ -156,7 +154,7 @@ class _Host:
         if kernel not in self.launches:
             self.launches[kernel] = name = self.names.free(f"{kernel}.launch")
             declared = self.declare(name, [ir.IndexType.get()] * (2 + _DIMENSIONS + len(are_maps)), [])
-            declared.attributes[_KERNEL] = ir.DenseI64ArrayAttr.get([self.numbers[kernel], *map(int, are_maps)])
+            LAUNCHER.put(declared, [self.numbers[kernel], *map(int, are_maps)])
         return self.launches[kernel]
 
     def tensor_map(self, op: ir.Operation, context: ir.Value) -> None:
@@ -171,7 +169,7 @@ class _Host:
         declared = self.declare(name, [ir.IndexType.get()] * len(values), [])
         swizzle = SWIZZLES[ir.IntegerAttr(op.attributes["swizzle"]).value]
         box, window = (ir.DenseI64ArrayAttr(op.attributes[name]) for name in ("box", "window"))
-        declared.attributes[_MAP] = ir.DenseI64ArrayAttr.get([data_type(element), swizzle, rank, *box, *window])
+        MAP.put(declared, [data_type(element), swizzle, rank, *box, *window])
         func.CallOp([], ir.FlatSymbolRefAttr.get(name), values)
 
     def load(self, op: ir.Operation, context: ir.Value) -> None:
@@ -240,7 +238,7 @@ def add_driver_calls(module: ir.Module, kernels: Sequence[str]) -> None:
     """Gives what `use_driver` declared its bodies; the module is in the LLVM dialect. `kernels` are their names by number."""
     functions = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
     declared = {symbol_name(op): op for op in functions if not len(op.regions[0].blocks)}
-    launchers = [op for op in declared.values() if _KERNEL in op.attributes]
+    launchers = [op for op in declared.values() if LAUNCHER.on(op)]
     strings = Strings()
     offsets = [strings.offset(name) for name in kernels] or [strings.offset("")]
     rows = [
@@ -250,11 +248,7 @@ def add_driver_calls(module: ir.Module, kernels: Sequence[str]) -> None:
     ]
     parts = [DRIVER_CALLS, _NAMES.format(count=len(offsets), rows="\n".join(rows)), strings.as_global("__relayc_kernel_strings")]
     parts += map(_launcher, launchers)
-    parts += [
-        tensor_map_text(symbol_name(op), list(ir.DenseI64ArrayAttr(op.attributes[_MAP])))
-        for op in declared.values()
-        if _MAP in op.attributes
-    ]
+    parts += [tensor_map_text(symbol_name(op), MAP.of(op)) for op in declared.values() if MAP.on(op)]
     with module.context, ir.Location.unknown():
         parsed = ir.Module.parse("\n".join(parts))
         made = [op.operation for op in parsed.body.operations]
@@ -268,7 +262,7 @@ def add_driver_calls(module: ir.Module, kernels: Sequence[str]) -> None:
 
 
 def _launcher(op: ir.Operation) -> str:
-    number, *are_maps = ir.DenseI64ArrayAttr(op.attributes[_KERNEL])
+    number, *are_maps = LAUNCHER.of(op)
     count = len(are_maps)
     sizes = [f"%n{i}" for i in range(_DIMENSIONS)]
     stores = [

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import ir, scf
 from relayc.dialects.operations import walk
 from relayc.pipelines.emission import emit
-from relayc.pipelines.te.read.updates import DISTINCT
 from relayc.pipelines.tir.fallback.bufferize import split_parallel
 from relayc.pipelines.tir.tree.indices import Reader
 from relayc.symbolic import Size, ceil_div
@@ -86,7 +86,7 @@ def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
         block = loop.regions[0].blocks[0]
         variable = block.arguments[0]
         level = level_of(variable, list(loop.operands)[:3], reader)
-        distinct = DISTINCT in loop.attributes
+        distinct = DISTINCT.on(loop)
         if level is None or not (distinct or has_own_elements(loop, variable, private)):
             break
         levels.append(level)

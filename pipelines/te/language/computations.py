@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from relayc.dialects.functions import strings_attribute, unique_names
+from relayc.dialects.discardable import strings_attribute
+from relayc.dialects.functions import unique_names
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
 from relayc.dialects.tir.names import AXES

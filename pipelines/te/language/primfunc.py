@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from relayc.dialects.functions import Names, signature_of, strings_attribute
+from relayc.dialects.discardable import INPUT_DTYPES, NAME, OUTPUT_DTYPES, PACKED, STAGE, SYMBOL
+from relayc.dialects.functions import Names, signature_of
 from relayc.dialects.mlir import func, ir, make_context
-from relayc.dialects.relay.calls import PACKED
 from relayc.dialects.relay.errors import check
-from relayc.dialects.relay.module import STAGE, IRModule
+from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes
 from relayc.pipelines.te.language.expressions import Var
 from relayc.pipelines.te.language.graph import emit_operations, in_order, symbols_in, tensor_name, unique_names
@@ -45,8 +45,8 @@ def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main")
         check(not missing, what, f"the placeholder {op.name} among its arguments", ", ".join(t.name for t in tensors))
     names = unique_names([*(t.op for t in arguments), *(op for op in operations if not isinstance(op, PlaceholderOp))])
     mod = IRModule(ir.Module.create(ir.Location.unknown(make_context())))
-    mod.module.operation.attributes[STAGE] = ir.StringAttr.get("te", mod.context)
     with mod.context, ir.Location.unknown(), mod.ranges:
+        STAGE.put(mod.module.operation, "te")
         if any(isinstance(op, ExternOp) for op in operations):
             _ProgramBuilder(mod.module, names).build(name, operations, arguments, results)
         else:
@@ -69,8 +69,8 @@ class _FunctionBuilder:
         types = [[te_type(t.type) for t in part] for part in (inputs, outputs)]
         with ir.InsertionPoint(self.module.body):
             function = func.FuncOp(name, ([*types[0], *[index] * len(symbols)], types[1]), visibility=visibility)
-        for which, part in (("input", inputs), ("output", outputs)):
-            function.attributes[f"relay.{which}_dtypes"] = strings_attribute(t.dtype for t in part)
+        for dtypes, part in ((INPUT_DTYPES, inputs), (OUTPUT_DTYPES, outputs)):
+            dtypes.put(function, tuple(t.dtype for t in part))
         arguments, results = ([self._name(t) if named else {} for t in part] for part in (inputs, outputs))
         if named or symbols:
             function.attributes["arg_attrs"] = ir.ArrayAttr.get([*map(ir.DictAttr.get, arguments), *symbol_attributes(symbols)])
@@ -79,7 +79,7 @@ class _FunctionBuilder:
         return function
 
     def _name(self, tensor: Tensor) -> dict[str, ir.Attribute]:
-        return {"relay.name": ir.StringAttr.get(tensor_name(tensor, self.names))}
+        return NAME.entry(tensor_name(tensor, self.names))
 
     def build(
         self, name: str, operations: Sequence[Operation], inputs: Sequence[Tensor], outputs: Sequence[Tensor], visibility: str | None
@@ -137,13 +137,13 @@ class _ProgramBuilder(_FunctionBuilder):
         """The declaration of a packed function, made once for each type."""
         symbols = sorted(symbols_in([op]))
         made = self.declare(callees.free(re.sub(r"\W", "_", op.packed)), op.inputs, op.tensors, symbols, "private", named=False)
-        made.attributes[PACKED] = ir.StringAttr.get(op.packed)
+        PACKED.put(made, op.packed)
         return made
 
     def _call(self, callee: func.FuncOp, taken: Sequence[Tensor], made: Sequence[Tensor], values: dict[int, Value]) -> None:
         signature = signature_of(callee)
         attributes = [ir.DictAttr(a) for a in callee.attributes["arg_attrs"]] if "arg_attrs" in callee.attributes else []
-        sizes = [size_value(symbol(ir.StringAttr(a["relay.symbol"]).value)) for a in attributes if "relay.symbol" in a]
+        sizes = [size_value(symbol(SYMBOL.of(a))) for a in attributes if SYMBOL.on(a)]
         operands = [*(values[id(t)] for t in taken), *sizes]
         found = func.CallOp(list(signature.results), ir.FlatSymbolRefAttr.get(callee.name.value), operands).results
         values.update({id(t): value for t, value in zip(made, found, strict=True)})

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
+from relayc.dialects.discardable import SORT
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir, linalg
 from relayc.dialects.relay.types import shape_of
@@ -15,7 +16,6 @@ from relayc.symbolic import Dim, Size, symbol
 
 Expression: TypeAlias = int | ir.AffineExpr
 """A result of an indexing map: the loop whose index it is, or any other expression."""
-SORT = "relay.sort"
 """Attribute of a loop that is a sort (see te.read.sorting)."""
 
 
@@ -218,7 +218,7 @@ def read_kernel(function: ir.OpView) -> Kernel:
             result = operation.results[0]
             if isinstance(result.type, ir.RankedTensorType):
                 values[result] = _node("table", result.type, op=operation)
-        elif SORT in operation.attributes:
+        elif SORT.on(operation):
             _read_sort(operation, values)
         else:
             raise NotStructured(f"{name} at {operation.location}")

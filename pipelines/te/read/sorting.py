@@ -8,8 +8,9 @@ or a matrix [rows, columns]. It gives its results [outer, count, inner], or [row
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relayc.dialects.discardable import SORT, strings_attribute
 from relayc.dialects.mlir import ir
-from relayc.pipelines.te.read.graph import SORT, Kernel, Node
+from relayc.pipelines.te.read.graph import Kernel, Node
 from relayc.symbolic import Size
 
 VALUES, INDICES = "values", "indices"
@@ -26,14 +27,13 @@ def mark_sort(result: ir.Value, dtype: str, results: Sequence[str], descending: 
       of_rows: the rows of a matrix are sorted, by the first elements in which they differ.
     """
     loop: ir.Operation = result.owner.operation
-    loop.attributes[SORT] = ir.DictAttr.get(
-        {
-            "dtype": ir.StringAttr.get(dtype),
-            "results": ir.ArrayAttr.get([ir.StringAttr.get(kind) for kind in results]),
-            "descending": ir.BoolAttr.get(descending),
-            "of_rows": ir.BoolAttr.get(of_rows),
-        }
-    )
+    said = {
+        "dtype": ir.StringAttr.get(dtype),
+        "results": strings_attribute(results),
+        "descending": ir.BoolAttr.get(descending),
+        "of_rows": ir.BoolAttr.get(of_rows),
+    }
+    SORT.put(loop, ir.DictAttr.get(said))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def match(kernel: Kernel) -> Sorting | None:
     found = [_without_views(node) for node in kernel.results]
     if not found or any(node.kind != "sort" or node.op != found[0].op for node in found):
         return None
-    said = ir.DictAttr(found[0].op.attributes[SORT])
+    said = ir.DictAttr(SORT.of(found[0].op))
     kinds = [ir.StringAttr(kind).value for kind in ir.ArrayAttr(said["results"])]
     source = _without_views(found[0].inputs[0])
     if source.kind != "arg":

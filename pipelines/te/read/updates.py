@@ -6,15 +6,8 @@ may do that. The kernel copies the argument first where the result has memory of
 
 from collections.abc import Mapping
 
+from relayc.dialects.discardable import UPDATES
 from relayc.dialects.mlir import ir, scf
-
-UPDATES = "relay.updates"
-DISTINCT = "relay.distinct"
-"""Unit attribute of loops of te kernels: no two iterations write the same element, or it does not matter which of them does it last; what
-they write none of them reads."""
-THREADS = "relay.threads"
-"""Attribute of such loops, of which iterations may be shared by threads of a CPU: the work of each, a size, in iterations of an innermost
-loop."""
 
 
 def find_updates(function: ir.OpView) -> dict[int, int]:
@@ -39,13 +32,13 @@ def _updated(value: ir.Value) -> int | None:
 
 def updates_of(function: ir.OpView) -> dict[int, int]:
     """What the attribute of a kernel says: arguments by position of the result."""
-    if UPDATES not in function.attributes:
+    if not UPDATES.on(function):
         return {}
-    numbers = list(ir.DenseI64ArrayAttr(function.attributes[UPDATES]))
+    numbers = list(ir.DenseI64ArrayAttr(UPDATES.of(function)))
     return dict(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def mark_updates(function: ir.OpView, updates: Mapping[int, int]) -> None:
     """Lets calls of a kernel put results where arguments are."""
     known = updates_of(function) | dict(updates)
-    function.attributes[UPDATES] = ir.DenseI64ArrayAttr.get([n for pair in known.items() for n in pair])
+    UPDATES.put(function, ir.DenseI64ArrayAttr.get([n for pair in known.items() for n in pair]))

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from math import factorial, pi
 
-from relayc.dialects.mlir import arith, ir, linalg, math
-from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.discardable import DISTINCT, ITERATION_WORK
+from relayc.dialects.mlir import arith, linalg, math
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.fourier import LARGEST_FACTOR, PLAN, plan_of
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.te.read.updates import DISTINCT, THREADS
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import (
     Value,
@@ -224,8 +223,8 @@ def fft(op: Op, data: Value, roots: Value, plan: Value, *multipliers: Value) -> 
         return [rows.write(work, copy, result)]
 
     found = loop(zero, index_constant(ceil_div(batch, side_by_side)), one, [empty(out)], block)[0]
-    attributes = found.owner.operation.attributes
-    attributes[DISTINCT], attributes[THREADS] = ir.UnitAttr.get(), size_attribute(_PASSES * length * side_by_side)
+    DISTINCT.mark(found.owner.operation)
+    ITERATION_WORK.put(found.owner.operation, _PASSES * length * side_by_side)
     return found
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
+from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import arith, ir, linalg
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.te.read.updates import DISTINCT
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import (
     Value,
@@ -172,7 +172,7 @@ def _any_order(found: list[Value], distinct: bool) -> list[Value]:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "scf.for":
-            op.attributes[DISTINCT] = ir.UnitAttr.get()
+            DISTINCT.mark(op)
         return ir.WalkResult.ADVANCE
 
     if distinct and not isinstance(found[0].owner, ir.Block) and found[0].owner.operation.name == "scf.for":

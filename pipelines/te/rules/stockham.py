@@ -15,8 +15,8 @@ from functools import reduce
 from math import cos, pi, sin
 from typing import TypeAlias
 
-from relayc.dialects.mlir import arith, ir, math
-from relayc.pipelines.te.read.updates import DISTINCT
+from relayc.dialects.discardable import DISTINCT
+from relayc.dialects.mlir import arith, math
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import Value, extract, index_constant
 from relayc.pipelines.te.rules.literal import add, divide, equal, index_of, less, multiply, subtract
@@ -239,7 +239,7 @@ class Lines:
     def _side_by_side(self, extent: Value, work: Value, body: Callable[[Value, Value], Value]) -> Value:
         """`body` for neighbours, which are independent."""
         found = loop(index_constant(0), extent, index_constant(1), [work], lambda q, work: [body(q, work)])[0]
-        found.owner.operation.attributes[DISTINCT] = ir.UnitAttr.get()
+        DISTINCT.mark(found.owner.operation)
         return found
 
     def _unrolled(self, work: Value, copy: Value, left: Value, factor: int, m: Value) -> Value:

@@ -5,7 +5,7 @@ Kernels that no tiled schedule takes (sorting, scattering, scans, Fourier transf
   2. one-shot bufferization decides which tensors share a buffer;
   3. linalg operations become loops; of an operation that stands on its own and has enough work, the outer parallel loops become one
      `scf.parallel`, the rest stays sequential so that the innermost loop vectorises. An outermost loop that is marked to be shared by
-     threads (te.read.updates.THREADS) becomes an `scf.parallel`, too;
+     threads (ITERATION_WORK) becomes an `scf.parallel`, too;
   4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
 
 Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it updates
@@ -15,15 +15,15 @@ Inputs and destinations must not overlap: the kernel may write a destination bef
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from relayc.dialects.discardable import ITERATION_WORK
 from relayc.dialects.functions import retype, symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
 from relayc.dialects.operations import element_bytes, walk
-from relayc.dialects.relay.attributes import read_size_attribute
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission.sizes import function_sizes, size_value, symbol_attributes, symbol_names
-from relayc.pipelines.te.read.updates import THREADS, updates_of
+from relayc.pipelines.te.read.updates import updates_of
 from relayc.symbolic import Dim, Size
 
 STACK_BYTES = 16 * 1024
@@ -369,11 +369,11 @@ def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
 
 def _share_iterations(function: func.FuncOp) -> None:
     """Makes loops whose iterations are worth a thread parallel, where all of them together are."""
-    loops = [loop for loop in walk(function.operation, scf.ForOp) if THREADS in loop.operation.attributes]
+    loops = [loop for loop in walk(function.operation, scf.ForOp) if ITERATION_WORK.on(loop.operation)]
     for loop in [loop for loop in loops if loop.operation.parent.name == "func.func" and not loop.operation.results]:
         low, high, step = loop.operation.operands
         with function_sizes(function), ir.InsertionPoint(loop), loop.location:
-            work = size_value(read_size_attribute(loop.operation.attributes[THREADS]))
+            work = size_value(ITERATION_WORK.of(loop.operation))
             worth = arith.cmpi(arith.CmpIPredicate.sge, arith.muli(arith.subi(high, low), work), _index(PARALLEL_WORK))
             ir.Operation.create(ParallelIf.OPERATION_NAME, results=[], operands=[worth])
             shared = scf.ParallelOp([], [low], [high], [step], [])

@@ -7,10 +7,10 @@ where it carries floats. A loop that does anything else stays as it is.
 
 from collections.abc import Sequence
 
+from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import ir, scf
 from relayc.dialects.operations import element_bytes, walk
 from relayc.pipelines.emission import emit
-from relayc.pipelines.te.read.updates import DISTINCT
 
 _ELEMENTWISE = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.fma")
 _ALL_LANES = 8
@@ -30,7 +30,7 @@ def vectorize_loops(module: ir.Module, vector_bytes: int, mask_bits: int) -> Non
     with module.context:
         for loop in walk(module.operation, scf.ForOp):
             operation = loop.operation
-            if DISTINCT in operation.attributes and not operation.results:
+            if DISTINCT.on(operation) and not operation.results:
                 with operation.location, ir.InsertionPoint(operation):
                     _vectorize(operation, vector_bytes, mask_bits == _ALL_LANES)
 

@@ -2,7 +2,7 @@
 
 The contract. A function of the tir stage allocates a map, `%m = memref.alloca() : memref<128xi8>`, and has the host fill it by
 `relay.tensor_map(%m, %buffer, %numbers...)` before the launch that uses it. In the launch the address of `%m` is what nvvm operations take
-as a tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` gives these arguments the attribute MAP. From there on:
+as a tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` marks these arguments (TENSOR_MAP). From there on:
 
 - device code makes such an argument a `__grid_constant__` of 128 bytes that is passed by value (llvm.byval, aligned to 64);
 - host code fills the 128 bytes by cuTensorMapEncodeTiled, or where there is a window by cuTensorMapEncodeIm2col, of what `TensorMap.of`
@@ -13,12 +13,12 @@ as a tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relayc.dialects.discardable import TENSOR_MAP
 from relayc.dialects.mlir import gpu, ir
 from relayc.dialects.operations import walk
 from relayc.dialects.relay.later import TensorMap as TensorMapOp
 from relayc.pipelines.emission import emit
 
-MAP = "relay.tensor_map"
 """Attribute of an argument of a kernel that is a tensor map."""
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 MOST_RANK = 5
@@ -131,7 +131,7 @@ def tensor_map_of(value: ir.Value) -> ir.OpView | None:
 
 
 def mark_tensor_maps(module: ir.Module) -> None:
-    """Gives the arguments of outlined kernels that are tensor maps the attribute MAP, in place."""
+    """Gives the arguments of outlined kernels that are tensor maps the attribute TENSOR_MAP, in place."""
     kernels = {}
     for op in module.body.operations:
         if isinstance(op, gpu.GPUModuleOp):
@@ -146,7 +146,7 @@ def mark_tensor_maps(module: ir.Module) -> None:
         kernel = kernels[ir.SymbolRefAttr(launch.operation.attributes["kernel"]).value[-1]]
         with module.context:
             # Outlining gives arguments no other attributes.
-            found = [ir.DictAttr.get({MAP: ir.UnitAttr.get()} if i in marked else {}) for i in range(len(operands))]
+            found = [ir.DictAttr.get(TENSOR_MAP.entry(i in marked)) for i in range(len(operands))]
             kernel.operation.attributes["arg_attrs"] = ir.ArrayAttr.get(found)
 
 
@@ -154,7 +154,7 @@ def map_arguments(kernel: ir.Operation) -> frozenset[int]:
     """Which arguments of a gpu.func are tensor maps."""
     if "arg_attrs" not in kernel.attributes:
         return frozenset()
-    return frozenset(i for i, named in enumerate(ir.ArrayAttr(kernel.attributes["arg_attrs"])) if MAP in ir.DictAttr(named))
+    return frozenset(i for i, named in enumerate(ir.ArrayAttr(kernel.attributes["arg_attrs"])) if TENSOR_MAP.on(ir.DictAttr(named)))
 
 
 # ---- on the CPU -------------------------------------------------------------------------------------------------------------------

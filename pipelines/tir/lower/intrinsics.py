@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir.block import extents_of
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.emission import emit
 from relayc.pipelines.tir.analysis.dependence import loops_of_iterators

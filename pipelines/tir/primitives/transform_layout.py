@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from relayc.dialects.discardable import PARAM
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.emission import emit
@@ -79,7 +80,7 @@ def _check_parameter(nest: Nest, number: int, label: str) -> None:
     attributes = value_attributes(nest.head)[number]
     if names.OUTPUT in attributes:
         raise ScheduleError(f"buffer {label}: expected a buffer of the function or a parameter, found an output: use cache_write first")
-    if "relay.param" not in attributes:
+    if not PARAM.on(attributes):
         raise ScheduleError(f"buffer {label}: expected a buffer of the function or a parameter, found an argument: use cache_read first")
 
 

@@ -6,7 +6,8 @@ which is what its schedule gets.
 
 from typing import TYPE_CHECKING
 
-from relayc.dialects.functions import DTYPE, strings_attribute, symbol_name, value_attributes
+from relayc.dialects.discardable import DTYPE, INPUT_DTYPES, NAME, OUTPUT_DTYPES, PARAM
+from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import ranked_type
@@ -35,18 +36,15 @@ def _te_function(nest: Nest) -> None:
     described = value_attributes(nest.function)
     buffers = [(a, entry) for a, entry in zip(nest.entry.arguments, described, strict=True) if names.BUFFER in entry]
     types = [ranked_type(nest.shape(a), a.type.element_type) for a, _ in buffers]
-    dtypes = [ir.StringAttr(e[DTYPE]).value if DTYPE in e else type_name(a.type.element_type) for a, e in buffers]
-    kept = [
-        ir.DictAttr.get({"relay.name": e[names.BUFFER], **({"relay.param": e["relay.param"]} if "relay.param" in e else {})})
-        for _, e in buffers
-    ]
+    dtypes = [DTYPE.get(e, type_name(a.type.element_type)) for a, e in buffers]
+    kept = [ir.DictAttr.get({NAME.name: e[names.BUFFER], **PARAM.entry(PARAM.on(e))}) for _, e in buffers]
     count = sum(not nest.is_output(a) for a, _ in buffers)
     symbols = symbol_names(nest.function)
     made = func.FuncOp(nest.name, ([*types[:count], *[ir.IndexType.get()] * len(symbols)], types[count:]))
     made.attributes["arg_attrs"] = ir.ArrayAttr.get([*kept[:count], *symbol_attributes(symbols)])
     made.attributes["res_attrs"] = ir.ArrayAttr.get(kept[count:])
-    made.attributes["relay.input_dtypes"] = strings_attribute(dtypes[:count])
-    made.attributes["relay.output_dtypes"] = strings_attribute(dtypes[count:])
+    INPUT_DTYPES.put(made, tuple(dtypes[:count]))
+    OUTPUT_DTYPES.put(made, tuple(dtypes[count:]))
     made.attributes[names.WRITTEN] = ir.StringAttr.get(str(nest.function))
     with ir.InsertionPoint(made.add_entry_block()):
         with function_sizes(made):

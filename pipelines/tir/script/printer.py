@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from relayc.dialects.functions import DTYPE, value_attributes
+from relayc.dialects.discardable import DTYPE, PARAM
+from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
@@ -135,10 +136,10 @@ class _Printer:
 
     def _argument(self, value: ir.Value, attributes: ir.DictAttr) -> str:
         name = ir.StringAttr(attributes[names.BUFFER]).value
-        dtype = ir.StringAttr(attributes[DTYPE]).value if DTYPE in attributes else type_name(value.type.element_type)
+        dtype = DTYPE.get(attributes, type_name(value.type.element_type))
         shown = self._buffer(value, name, dtype)
         extra = "" if shown == name else f', name="{name}"'
-        if "relay.param" in attributes:
+        if PARAM.on(attributes):
             extra += ", param=True"
         shape = _tuple([str(d) if isinstance(d, int) else f'"{d}"' for d in self.nest.shape(value)])
         return f'{shown}: T.Buffer({shape}, "{dtype}"{extra})'
@@ -146,7 +147,7 @@ class _Printer:
     def _allocation(self, op: ir.Operation) -> None:
         value = op.results[0]
         name = allocation_name(op)
-        dtype = ir.StringAttr(op.attributes[DTYPE]).value if DTYPE in op.attributes else type_name(value.type.element_type)
+        dtype = DTYPE.get(op, type_name(value.type.element_type))
         shown = self._buffer(value, name, dtype)
         scope = self.nest.scope(value)
         extra = ("" if scope == "global" else f', scope="{scope}"') + ("" if shown == name else f', name="{name}"')

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, overload
 
+from relayc.dialects.discardable import DTYPE
 from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.module import IRModule
@@ -277,7 +278,7 @@ class _Reader:
         check(chosen not in taken, f"T.alloc_buffer {name}", "a name that no other buffer has", chosen)
         value = make_buffer(chosen, said.shape, te_element(said.dtype), said.scope)
         if signless_dtype(said.dtype) != said.dtype:
-            value.owner.attributes[signature.DTYPE] = ir.StringAttr.get(said.dtype)
+            DTYPE.put(value.owner, said.dtype)
         return Buffer(value, said.shape, said.dtype, chosen)
 
     def _check_sizes(self, sizes: Any) -> None:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from relayc.dialects.functions import DTYPE, value_attributes
+from relayc.dialects.discardable import DTYPE, PARAM
+from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.attributes import size_attribute
 from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import signless_dtype
+from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.emission.sizes import symbol_attributes
@@ -19,7 +20,7 @@ from relayc.pipelines.tir.tree.buffers import memref_type
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.symbolic import Dim, Size, symbol, symbols_of
 
-__all__ = ["DTYPE", "Argument", "Signature", "make_function", "mark_outputs"]
+__all__ = ["Argument", "Signature", "make_function", "mark_outputs"]
 
 
 @dataclass
@@ -118,10 +119,8 @@ def _described(argument: Argument) -> ir.DictAttr:
     if any(isinstance(d, Dim) for d in argument.shape):
         found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in argument.shape])
     if signless_dtype(argument.dtype) != argument.dtype:
-        found[DTYPE] = ir.StringAttr.get(argument.dtype)
-    if argument.param:
-        found["relay.param"] = ir.UnitAttr.get()
-    return ir.DictAttr.get(found)
+        found.update(DTYPE.entry(argument.dtype))
+    return ir.DictAttr.get({**found, **PARAM.entry(argument.param)})
 
 
 def mark_outputs(nest: Nest, accumulates: bool) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from relayc.dialects.functions import strings_of
+from relayc.dialects.discardable import OPERATORS
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.facts import Pattern
 from relayc.dialects.relay.registration import OPS
@@ -110,4 +110,4 @@ def anchor_of(function: ir.OpView) -> str | None:
 
 def operators_of(function: ir.OpView) -> list[str]:
     """Relay's names of the operators that a kernel was made of, in their order."""
-    return list(strings_of(function, "relay.ops"))
+    return list(OPERATORS.get(function, ()))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from relayc.dialects.discardable import PARAM
 from relayc.dialects.functions import begin_function
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.emission import emit
@@ -38,7 +39,7 @@ def is_param(kernel: Kernel, node: Node) -> bool:
     attributes = kernel.function.attributes
     if node.kind != "arg" or "arg_attrs" not in attributes:
         return False
-    return "relay.param" in ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position])
+    return PARAM.on(ir.DictAttr(ir.ArrayAttr(attributes["arg_attrs"])[node.position]))
 
 
 def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:

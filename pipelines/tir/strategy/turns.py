@@ -7,23 +7,18 @@ A kernel that a loop of a program calls is marked before it is scheduled (REPEAT
 says it once the calls of programs are emitted (see program.turning).
 """
 
+from relayc.dialects.discardable import REPEATED, TURNS
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.te.read.graph import Kernel
 
-REPEATED = "relay.repeated"
-"""Unit attribute of a kernel of the te stage that a loop of a program calls."""
-TURNS = "relay.turns"
-"""Unit attribute of a kernel of the tir stage that asks which way to go, and of the constant in it, of type index, that says it: 0, which
-is forwards, as where no loop calls it."""
-
 
 def is_repeated(kernel: Kernel) -> bool:
     """Whether a loop of a program calls a kernel."""
-    return REPEATED in kernel.function.attributes
+    return REPEATED.on(kernel.function)
 
 
 def way() -> ir.Value:
     """Which way the kernel that is being emitted goes: 0 forwards, 1 backwards."""
-    attributes = {"value": ir.IntegerAttr.get(ir.IndexType.get(), 0), TURNS: ir.UnitAttr.get()}
+    attributes = {"value": ir.IntegerAttr.get(ir.IndexType.get(), 0), **TURNS.entry()}
     return emit.create("arith.constant", [ir.IndexType.get()], [], attributes)

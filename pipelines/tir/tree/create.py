@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from relayc.dialects.discardable import NAME, PARAM
 from relayc.dialects.functions import begin_function, symbol_name, unique_names, value_attributes
 from relayc.dialects.locations import label_of
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.attributes import size_attribute
+from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, make_block
 from relayc.pipelines.emission import emit
@@ -86,8 +87,7 @@ class _Creation:
         with ir.InsertionPoint(self.module.body), self.source.location:
             described = [_described(node, label, i >= len(given)) for i, (node, label) in enumerate(zip(tensors, labels, strict=True))]
             for node, found in zip(kernel.args, described, strict=False):
-                if "relay.param" in attributes[node.position]:
-                    found["relay.param"] = attributes[node.position]["relay.param"]
+                found.update(PARAM.entry(PARAM.on(attributes[node.position])))
             types = [memref_type(node.shape, node.element) for node in tensors] + [ir.IndexType.get()] * len(kernel.symbols)
             arg_attrs = ir.ArrayAttr.get([*map(ir.DictAttr.get, described), *symbol_attributes(kernel.symbols)])
             function = begin_function(kernel.name, types, {"arg_attrs": arg_attrs, names.FORM: ir.UnitAttr.get()})
@@ -113,7 +113,7 @@ class _Creation:
 
     @staticmethod
     def _argument_name(attributes: ir.DictAttr, default: str) -> str:
-        return _identifier(ir.StringAttr(attributes["relay.name"]).value, default) if "relay.name" in attributes else default
+        return _identifier(NAME.of(attributes), default) if NAME.on(attributes) else default
 
     def _result_name(self, value: ir.Value, position: int) -> str:
         owner = value.owner

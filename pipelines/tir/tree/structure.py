@@ -7,7 +7,7 @@ from typing import Any
 
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import func, ir
-from relayc.dialects.relay.attributes import read_size_attribute
+from relayc.dialects.size_attribute import read_size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import block_name
 from relayc.pipelines.emission import emit

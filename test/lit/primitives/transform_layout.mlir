@@ -68,9 +68,9 @@ module attributes {transform.with_named_sequence} {
 
 // A parameter is to be packed so.
 // CHECK-LABEL: func.func @main(
-// CHECK-SAME: %arg0: memref<8x6xf32> {relay.param = "w", tir.buffer = "X", tir.layout = affine_map<(d0, d1) -> (d1, d0)>}
+// CHECK-SAME: %arg0: memref<8x6xf32> {relay.param, tir.buffer = "X", tir.layout = affine_map<(d0, d1) -> (d1, d0)>}
 module attributes {transform.with_named_sequence} {
-  func.func @main(%x: tensor<6x8xf32> {relay.name = "X", relay.param = "w"}) -> tensor<6x8xf32> {
+  func.func @main(%x: tensor<6x8xf32> {relay.name = "X", relay.param}) -> tensor<6x8xf32> {
     %e = tensor.empty() : tensor<6x8xf32>
     %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
       iterator_types = ["parallel", "parallel"], tir.axes = ["i", "j"]}

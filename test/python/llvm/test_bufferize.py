@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from jitted import call, compile_text
 
+from relayc.dialects.discardable import DISTINCT
 from relayc.dialects.mlir import ir, make_context
 from relayc.pipelines.driver.compile_kernel import compile_kernel
-from relayc.pipelines.te.read.updates import DISTINCT
 from relayc.pipelines.tir.fallback.bufferize import PARALLEL_WORK, bufferize_kernel
 from relayc.pipelines.tir.fallback.vectorize import vectorize_loops
 from relayc.pipelines.tir.strategy.table import FALLBACK

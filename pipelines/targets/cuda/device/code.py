@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from relayc.dialects.discardable import BLOCK_THREADS, DYNAMIC_SHARED, STATIC_SHARED
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.targets.cuda.architectures import ARCHITECTURES
 from relayc.pipelines.targets.cuda.device.errors import DeviceCodeError
 from relayc.pipelines.targets.cuda.device.figures import KernelFigures, kernel_figures
 from relayc.pipelines.targets.cuda.device.llvm_text import KernelText, kernel_texts
-from relayc.pipelines.targets.cuda.device.lowering import DYNAMIC_SHARED, STATIC_SHARED, THREADS, lower_kernels
+from relayc.pipelines.targets.cuda.device.lowering import lower_kernels
 from relayc.pipelines.targets.cuda.device.ptx import make_ptx, require_llvm
 from relayc.pipelines.targets.cuda.device.ptxas import assemble, tool, tool_version
 from relayc.pipelines.targets.cuda.passes import ARCHITECTURES_OPTION
@@ -123,4 +124,4 @@ def _check(arch: str, target: CudaTarget) -> None:
 
 def _images(kernel: KernelText, images: list[Image]) -> KernelImages:
     facts = kernel.facts
-    return KernelImages(kernel.name, facts[THREADS], facts[STATIC_SHARED], facts[DYNAMIC_SHARED], tuple(images))
+    return KernelImages(kernel.name, facts[BLOCK_THREADS.name], facts[STATIC_SHARED.name], facts[DYNAMIC_SHARED.name], tuple(images))

@@ -20,7 +20,7 @@ class KernelText:
 
     Attributes:
       name: of the kernel.
-      facts: its attributes that are numbers, by name (see lowering.THREADS).
+      facts: its attributes that are numbers, by name (see dialects.discardable.BLOCK_THREADS).
       text: a module with the kernel and the variables that it uses, for any triple.
     """
 

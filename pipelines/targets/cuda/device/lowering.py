@@ -7,6 +7,7 @@ dialect calls a library of the maker for mathematical functions.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from relayc.dialects.discardable import BLOCK_THREADS, DYNAMIC_SHARED, STATIC_SHARED
 from relayc.dialects.functions import signature_of, symbol_name
 from relayc.dialects.mlir import func, ir, memref
 from relayc.dialects.operations import walk
@@ -24,7 +25,6 @@ from relayc.pipelines.targets.cuda.device.threads import lower_thread_operations
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.tir.gpu.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, map_arguments
 
-THREADS, DYNAMIC_SHARED, STATIC_SHARED = "relay.threads", "relay.dynamic_shared_bytes", "relay.static_shared_bytes"
 """Attributes of lowered kernels: the most threads of a block, bytes of shared memory that the launch says, and that it does not."""
 
 _CANONICAL = "canonicalize{top-down=false},cse"
@@ -169,17 +169,12 @@ def _check_lowered(device: ir.Module) -> None:
 
 
 def _finish_kernel(function: ir.Operation, kernel: _Kernel, target: CudaTarget) -> None:
-    unit, i64 = ir.UnitAttr.get(), ir.IntegerType.get_signless(64)
-    function.attributes["gpu.kernel"] = function.attributes["nvvm.kernel"] = unit
+    function.attributes["gpu.kernel"] = function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
     if kernel.block is not None:
         function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get(kernel.block)
-    facts = {
-        THREADS: threads_of(kernel.block) or MOST_THREADS,
-        STATIC_SHARED: kernel.shared.static_bytes,
-        DYNAMIC_SHARED: kernel.shared.dynamic_bytes,
-    }
-    for name, value in facts.items():
-        function.attributes[name] = ir.IntegerAttr.get(i64, value)
+    BLOCK_THREADS.put(function, threads_of(kernel.block) or MOST_THREADS)
+    STATIC_SHARED.put(function, kernel.shared.static_bytes)
+    DYNAMIC_SHARED.put(function, kernel.shared.dynamic_bytes)
     _say_of_arguments(function, kernel)
     _order_atomics(function)
 

@@ -6,7 +6,8 @@ place for its handle. Called with a frame of null, it does nothing. It gives the
 
 from itertools import pairwise
 
-from relayc.dialects.functions import signature_of, strings_attribute
+from relayc.dialects.discardable import COROUTINE, SMALL, strings_attribute
+from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import func, ir, memref
 from relayc.dialects.operations import walk
 from relayc.pipelines.context.upstream import run_upstream
@@ -14,10 +15,6 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import i64, pointer_type
 from relayc.pipelines.targets.gpu.emulate.thread import SUSPEND
 
-COROUTINE = "relay.coroutine"
-"""Marks the functions that LLVM is to split."""
-SMALL = "relay.small"
-"""Marks functions that LLVM is to spend little time on: they are run a few times for each time that they are compiled."""
 FRAME_ALIGNMENT = 64
 
 
@@ -68,15 +65,15 @@ def make_coroutine(function: func.FuncOp, frame: int, handle: int) -> None:
             func.ReturnOp([size])
         inputs = signature_of(function).inputs
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, [i64()]))
-        function.attributes[COROUTINE] = ir.UnitAttr.get()
+        COROUTINE.mark(function)
 
 
 def mark_functions(module: ir.Module) -> None:
     """Tells LLVM which functions of a module in its dialect are coroutines, and which are to be small: conversions lose such attributes."""
     with module.context:
         for op in module.body.operations:
-            if COROUTINE in op.attributes or SMALL in op.attributes:
-                words = ("presplitcoroutine", "optsize") if COROUTINE in op.attributes else ("optsize",)
+            if COROUTINE.on(op) or SMALL.on(op):
+                words = ("presplitcoroutine", "optsize") if COROUTINE.on(op) else ("optsize",)
                 op.attributes["passthrough"] = strings_attribute(words)
 
 

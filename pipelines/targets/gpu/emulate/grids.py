@@ -6,14 +6,14 @@ threads.
 
 from collections.abc import Sequence
 
+from relayc.dialects.discardable import HEAP, SMALL
 from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir, scf
-from relayc.dialects.relay.later import HEAP
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.llvm.bare_pointers import UNBOUNDED
 from relayc.pipelines.targets.gpu.emulate import memory, scheduler
-from relayc.pipelines.targets.gpu.emulate.coroutines import FRAME_ALIGNMENT, SMALL, make_coroutine
+from relayc.pipelines.targets.gpu.emulate.coroutines import FRAME_ALIGNMENT, make_coroutine
 from relayc.pipelines.targets.gpu.emulate.errors import RAISE
 from relayc.pipelines.targets.gpu.emulate.instructions import emulate_instructions, find_waits
 from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
@@ -102,7 +102,7 @@ class WaitingGrid:
     def _emit_grid(self) -> None:
         kernel = self.kernel
         function, sizes = kernel.function_of_grid(self.name, [ir.IntegerType.get_signless(32)])
-        function.attributes[SMALL] = ir.UnitAttr.get()
+        SMALL.mark(function)
         arguments = list(function.arguments)
         operands, dynamic = arguments[: len(kernel.types)], arguments[-1]
         grid = sizes[:3]
@@ -163,7 +163,7 @@ class WaitingGrid:
                 call(scheduler.RUN, [base, to_word(threads), failures])
                 emit.yield_values([])
         for allocated in (frame_memory, raw, *([] if cells is None else [cells])):
-            emit.create("memref.dealloc", [], [allocated], {HEAP: ir.UnitAttr.get()})
+            emit.create("memref.dealloc", [], [allocated], HEAP.entry())
 
     def _begin(self, base: ir.Value, number: ir.Value, dynamic: ir.Value, failures: ir.Value, cells: ir.Value | None) -> None:
         """Prepares the memory of a block."""
@@ -201,7 +201,7 @@ def _heap(size: ir.Value) -> ir.Value:
     """Bytes of the heap, at a cache line."""
     type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
     segments = ir.DenseI32ArrayAttr.get([1, 0])
-    return emit.create("memref.alloc", [type_], [size], {"operandSegmentSizes": segments, HEAP: ir.UnitAttr.get()})
+    return emit.create("memref.alloc", [type_], [size], {"operandSegmentSizes": segments, **HEAP.entry()})
 
 
 def _aligned(size: int) -> tuple[ir.Value, ir.Value]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
 from relayc.dialects.mlir import func, gpu, ir, scf
 from relayc.dialects.operations import walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
-from relayc.pipelines.targets.gpu.emulate.coroutines import SMALL
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
 from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
 from relayc.pipelines.targets.gpu.emulate.instructions import waits
@@ -144,7 +144,7 @@ class _Emulation:
                 op.detach_from_parent()
                 self.module.body.append(op)
                 if small and isinstance(op, func.FuncOp):
-                    op.attributes[SMALL] = ir.UnitAttr.get()
+                    SMALL.mark(op)
 
 
 def _forget_alignment(gpu_module: ir.Operation) -> None:

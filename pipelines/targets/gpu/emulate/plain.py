@@ -2,10 +2,10 @@
 
 from contextlib import ExitStack
 
+from relayc.dialects.discardable import SMALL
 from relayc.dialects.mlir import func, ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Var
-from relayc.pipelines.targets.gpu.emulate.coroutines import SMALL
 from relayc.pipelines.targets.gpu.emulate.instructions import emulate_instructions
 from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
 from relayc.pipelines.targets.gpu.emulate.positions import Position, block_of, linear_thread, parallel_tasks, product
@@ -15,7 +15,7 @@ from relayc.pipelines.targets.gpu.emulate.thread import Thread
 def run_in_loops(kernel: EmulatedKernel, name: str) -> None:
     """Emits a function that runs the grid of a kernel at the insertion point; the kernel is empty after."""
     function, sizes = kernel.function_of_grid(name)
-    function.attributes[SMALL] = ir.UnitAttr.get()
+    SMALL.mark(function)
     grid, block = sizes[:3], sizes[3:]
     arguments = list(function.arguments)[: len(kernel.types)]
     with ir.InsertionPoint(function.entry_block):

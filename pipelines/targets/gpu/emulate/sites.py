@@ -3,12 +3,12 @@
 import io
 from collections.abc import Iterable
 
+from relayc.dialects.discardable import SITE
 from relayc.dialects.mlir import ir
 from relayc.pipelines.llvm.tables import Strings
 
 _MOST_TEXT = 160
 """Characters of an operation's text in an error."""
-_SITE = "relay.site"
 """Attribute of an operation: its number."""
 
 
@@ -28,15 +28,15 @@ class Sites:
         """Numbers operations under `root`: names are given to its values once, and not for each of them."""
         state = ir.AsmState(root, use_local_scope=True)
         for op in ops:
-            if _SITE not in op.attributes:
+            if not SITE.on(op):
                 text = io.StringIO()
                 op.print(state, file=text)
                 self.texts.append(_describe(op, text.getvalue()))
-                op.attributes[_SITE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(self.texts))
+                SITE.put(op, len(self.texts))
 
     def number(self, op: ir.Operation) -> int:
         """The number that an operation was given."""
-        return ir.IntegerAttr(op.attributes[_SITE]).value
+        return SITE.of(op)
 
 
 def _describe(op: ir.Operation, text: str) -> str:

@@ -68,7 +68,9 @@ def _along(vector: ir.Value, axis: int, rank: int) -> ir.Value:
 
 
 def _with_weight(op: Op, data: ir.Value, weight: ir.Value) -> ir.Value:
-    return build(op.relay_name, data, weight, **op.attrs())
+    # It stands for its own node of the model as for the multiplication's.
+    with ir.Location.fused([op.operation.location, ir.Location.current]):
+        return build(op.relay_name, data, weight, **op.attrs())
 
 
 def _scale_linear(op: Linear, scale: ir.Value) -> ir.Value | None:

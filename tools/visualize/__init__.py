@@ -39,7 +39,7 @@ class Picture:
         if format not in FORMATS:
             raise ValueError(f"visualize: expected one of {', '.join(FORMATS)}, found {format!r}")
         graph = _graph(self.drawing)
-        return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot")
+        return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot", args="-q")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the picture to a file, in the format that its name ends with. Raises as `render`, and OSError."""
@@ -83,7 +83,7 @@ def _graph(drawing: Drawing) -> "AGraph":
     graph.edge_attr.update(color="#606878", fontname="Helvetica", fontsize="9", arrowsize="0.6")
     slowest = max((box.seconds or 0.0 for box in drawing.boxes), default=0.0)
     for number, box in enumerate(drawing.boxes):
-        graph.add_node(number, label=_label(box), tooltip=box.source or box.name, fillcolor=_colour(box, slowest))
+        graph.add_node(number, label=_label(box), tooltip=", ".join(box.sources) or box.name, **_style(number, box, slowest))
     for arrow in drawing.arrows:
         style = {"style": "dashed", "constraint": "false"} if arrow.is_back else {}
         graph.add_edge(arrow.source, arrow.target, tooltip=arrow.text, **style)
@@ -108,6 +108,11 @@ def _add_groups(graph: "AGraph", boxes: list[tuple[int, Box]], depth: int) -> No
 def _label(box: Box) -> str:
     lines = "".join(f'<br/><font point-size="9">{html.escape(line)}</font>' for line in box.lines)
     return f"<<b>{html.escape(box.name)}</b>{lines}>"
+
+
+def _style(number: int, box: Box, slowest: float) -> dict[str, str]:
+    """Its colour, and the class of SVG by which a page finds it."""
+    return {"fillcolor": _colour(box, slowest), "class": f"box{number}"}
 
 
 def _colour(box: Box, slowest: float) -> str:

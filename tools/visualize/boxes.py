@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from relayc.dialects.discardable import NAME
 from relayc.dialects.functions import symbol_name
-from relayc.dialects.locations import source_of
+from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.calls import stage_of
@@ -24,7 +24,7 @@ class Box:
       name: of the operator or the kernel; lines: what the box says below it, such as types.
       kind: "operator", "kernel", "input" or "output".
       groups: labels of the groups around it, outermost first, each with a number that tells groups of one label apart.
-      source: the model's node that it came from.
+      sources: the names of the model's nodes that it came from.
       seconds: the time of a kernel; None where it was not measured.
     """
 
@@ -32,7 +32,7 @@ class Box:
     lines: tuple[str, ...] = ()
     kind: str = "operator"
     groups: tuple[tuple[int, str], ...] = ()
-    source: str = ""
+    sources: tuple[str, ...] = ()
     seconds: float | None = None
 
 
@@ -125,7 +125,7 @@ class _ProgramReader:
         lines = [f"{text} constant" if n == 1 else f"{n} constants {text}" for text, n in constants.items()]
         lines += map(_type_text, results)
         called = ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
-        box = Box(f"@{called}" if called else name, tuple(lines), "operator", groups, source_of(op.location))
+        box = Box(f"@{called}" if called else name, tuple(lines), "operator", groups, sources_of(op.location))
         number = self.drawing.add(box, self._inputs(op.operands))
         self._from.update((result, [number]) for result in op.results)
 
@@ -176,7 +176,7 @@ def kernel_boxes(graph: Graph, inputs: int, profile: Profile | None = None) -> D
         schedule = node.attrs.get("schedule", "").split(" ")[0]
         lines = (*([schedule] if schedule else []), *shapes, *([f"{seconds * 1e6:.1f} us"] if seconds is not None else []))
         name = "view" if node.function == NOP else node.function
-        box = Box(name, lines, "kernel", source=", ".join(node.sources), seconds=seconds)
+        box = Box(name, lines, "kernel", sources=node.sources, seconds=seconds)
         given = [(numbers[n], _shape_text(graph, (n, i))) for n, i in node.inputs if n in numbers]
         numbers[number] = drawing.add(box, given)
     for name, place in zip(graph.output_names, graph.heads, strict=True):

@@ -66,6 +66,30 @@ def _collapse(drawing: Drawing, first: int, period: int, times: int) -> Drawing:
     return Drawing(kept, list(dict.fromkeys(arrows)))
 
 
+def merged(drawing: Drawing) -> Drawing:
+    """A drawing with one box for each of the outermost groups: what large programs are drawn as, of which groups are too many frames."""
+    numbers: dict[object, int] = {}
+    members: list[list[Box]] = []
+    places = []
+    for box in drawing.boxes:
+        number = numbers.setdefault(box.groups[0] if box.groups else len(members), len(members))
+        if number == len(members):
+            members.append([])
+        members[number].append(box)
+        places.append(number)
+    arrows = [Arrow(places[a.source], places[a.target], a.text, a.is_back) for a in drawing.arrows if places[a.source] != places[a.target]]
+    return Drawing([_one(boxes) for boxes in members], list(dict.fromkeys(arrows)))
+
+
+def _one(boxes: Sequence[Box]) -> Box:
+    """A box that stands for several."""
+    names = [box.name for box in boxes]
+    more = f" + {len(names) - 4} more" if len(names) > 5 else ""
+    sources = tuple(dict.fromkeys(name for box in boxes for name in box.sources))
+    name = " + ".join(names[: 4 if more else 5]) + more
+    return replace(boxes[0], name=name, lines=boxes[-1].lines[-1:], groups=(), sources=sources, seconds=_sum([b.seconds for b in boxes]))
+
+
 def _sum(seconds: Sequence[float | None]) -> float | None:
     known = [s for s in seconds if s is not None]
     return sum(known) if known else None

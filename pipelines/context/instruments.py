@@ -4,9 +4,11 @@ import io
 import os
 import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import RelayError
@@ -73,10 +75,10 @@ class PassInstrument:
     """Base of the instruments: every method may be left as it is.
 
     Attributes:
-      observes_schedules: whether `run_on_schedule` is to be called.
+      observes_schedules: whether `run_on_schedule` is to be called; observes_tunings: `run_on_tuning`.
     """
 
-    observes_schedules = False
+    observes_schedules = observes_tunings = False
 
     def enter_pass_ctx(self) -> None:
         """Called when the PassContext is entered."""
@@ -96,6 +98,9 @@ class PassInstrument:
 
     def run_on_schedule(self, found: KernelSchedule) -> None:
         """Called with each kernel that a schedule which a person wrote was applied to."""
+
+    def run_on_tuning(self, kernel: str, values: Mapping[str, Sequence[Any]]) -> None:
+        """Called with the sensible values of the tunable numbers of each kernel that is scheduled."""
 
 
 @dataclass

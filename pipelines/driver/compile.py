@@ -212,11 +212,12 @@ class _Source:
         self._settings = passes.PassContext.current().settings if passes is not None else {}
 
     def compile_again(self, specialize: Sequence[Mapping[str, int]], model: Any = None) -> Module:
-        """The same with other sizes to specialize for. Raises ValueError where `model` is not given and its file is not what it was."""
+        """The same with other sizes to specialize for, observed by the instruments of the ambient PassContext. Raises ValueError where
+        `model` is not given and its file is not what it was."""
         model = self._model("specialize", model)
         from relayc.pipelines.context.passes import PassContext
 
-        with PassContext(**self._settings):
+        with PassContext(**self._settings, instruments=PassContext.current().instruments):
             return compile(model, specialize=specialize, **self._options)
 
     def schedule(self, kernel: str, specialize: Sequence[Mapping[str, int]], model: Any = None) -> str:

@@ -48,7 +48,12 @@ def schedule_texts(compile_to_tir: Callable[[], IRModule], pattern: str = "*") -
 def _text(op: ir.OpView, chosen: str, by_primitives: KernelSchedule | None) -> str:
     if by_primitives is None or by_primitives.schedule != chosen.split()[0]:
         return f"{op}\n"
+    return schedule_script(by_primitives)
+
+
+def schedule_script(found: KernelSchedule) -> str:
+    """The blocks and loops that a schedule of primitives made, in TVMScript's form, and its trace, if it has one."""
     from relayc.pipelines.tir.script.printer import script
 
-    blocks = script(IRModule.parse(by_primitives.after))
-    return f"{blocks}\n# The trace.\n{by_primitives.trace}\n" if by_primitives.trace else blocks
+    blocks = script(IRModule.parse(found.after))
+    return f"{blocks}\n# The trace.\n{found.trace}\n" if found.trace else blocks

@@ -46,6 +46,7 @@ from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.context.backend import find_backend
+from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.sizes import symbol_attributes, symbol_names, tensor_count
 from relayc.pipelines.program.functions import Functions, callees, dtypes_of, read_functions, specs_of, tensors_of
@@ -96,12 +97,15 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
 
 def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any]) -> dict[str, Choice]:
     """The kernels in tir, at the end of the module, and how they came to that."""
-    schedules = Schedules(kernels, target, config)
+    observers = [i for i in PassContext.current().instruments if i.observes_tunings]
+    schedules = Schedules(kernels, target, config, asks_values=bool(observers))
     found: dict[str, Choice] = {}
     left = []
     for name, function in kernels.items():
         with ir.InsertionPoint(module.body), function.operation.location:
             found[name] = schedules.choose(name, function)
+        for observer in observers:
+            observer.run_on_tuning(name, found[name].tuning.values)
         if found[name].scheduled is None:
             left.append(function)
     if left:

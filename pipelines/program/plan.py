@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from relayc.dialects.discardable import ARENA, HEAP, MAX_DEPTH, OFFSET, PACKING, PARAM_KEY
 from relayc.dialects.functions import extend_signature, symbol_name
+from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, memref
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -66,15 +67,43 @@ def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
       RelayError: a buffer of unknown size; a recursive program needs more than MAX_RECURSION_BYTES.
     """
     with mod.context, ir.Location.unknown():
-        programs = {name: _ProgramMemory(f) for name, f in programs_of(mod.module).items()}
-        for component in program_components(mod.module):
-            _plan_arenas(component, programs, max_depth)
+        programs = _programs(mod, max_depth)
         blob = _Blob(mod.module)
         for program in programs.values():
             blob.enter(program.parameters)
         for program in programs.values():
             _Rewriting(program, programs, blob).run()
     return mod
+
+
+def _programs(mod: IRModule, max_depth: int) -> "dict[str, _ProgramMemory]":
+    """The programs of a module, their buffers with offsets."""
+    programs = {name: _ProgramMemory(f) for name, f in programs_of(mod.module).items()}
+    for component in program_components(mod.module):
+        _plan_arenas(component, programs, max_depth)
+    return programs
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """The memory of a program as it is planned, for people to look at.
+
+    Attributes:
+      buffers: those that have a place in the arena, with the names of the model's nodes that they are of; a called program's part of the
+        arena has its name, "@NAME".
+      calls: for each step that is a call, what is called.
+      arena_bytes: what a call of the program needs.
+    """
+
+    buffers: tuple[tuple[Tensor, tuple[str, ...]], ...]
+    calls: Mapping[int, str]
+    arena_bytes: Size
+
+
+def planned(mod: IRModule, max_depth: int) -> dict[str, ProgramPlan]:
+    """What `plan_memory` would do, by program; the module stays as it is."""
+    with mod.context, mod.ranges, ir.Location.unknown():
+        return {name: program.plan() for name, program in _programs(mod, max_depth).items()}
 
 
 # ---- lifetimes --------------------------------------------------------------------------------------------------------------------
@@ -138,6 +167,12 @@ class _ProgramMemory:
         self._read(function.regions[0].blocks[0], [])
         for buffer in self.buffers:
             buffer.live()
+
+    def plan(self) -> ProgramPlan:
+        """Its plan, after offsets were found."""
+        buffers = [(b.tensor, sources_of(b.op.operation.location)) for b in self.buffers if b.tensor is not None]
+        buffers += [(tensor, (f"@{self.calls[number][0].callee.value}",)) for number, tensor in self.arenas.items()]
+        return ProgramPlan(tuple(buffers), {step: call.callee.value for call, step in self.calls}, self.arena_bytes)
 
     def _read(self, block: ir.Block, loops: list[_Loop], holding: EqualSizes = _ALWAYS) -> None:
         for op in block.operations:

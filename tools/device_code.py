@@ -1,6 +1,6 @@
 """The kernels of a program for GPUs as the commands show them: PTX, instructions, and what they need of a multiprocessor."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -87,21 +87,42 @@ def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, st
     columns: dict[str, dict[str, Any]] = {"kernel": {"overflow": "fold"}}
     if schedules is not None:
         columns["strategy"] = {"overflow": "fold"}
-    numbers = ("threads", "registers", "spilled", "shared", "blocks", "occupancy", "instructions", "tensor cores")
     arch = figures[0].arch if figures else ""
-    table = make_table(f"kernels on {arch}", **columns, **dict.fromkeys(numbers, NUMBER), warnings={"overflow": "fold"})
+    table = make_table(f"kernels on {arch}", **columns, **dict.fromkeys(FIGURES[:-1], NUMBER), warnings={"overflow": "fold"})
     for row in figures:
         names = [row.name] if schedules is None else [row.name, schedule_of(row.name, schedules).partition(" ")[0]]
-        table.add_row(*names, *_cells(row))
+        table.add_row(*names, *figure_texts(row))
     return table
 
 
+def function_of(kernel: str, functions: Collection[str]) -> str:
+    """The function that launches a kernel: it has the name of the kernel, without the number where it launches several; "" for none."""
+    return next((name for name in (kernel, kernel.rpartition("_")[0]) if name in functions), "")
+
+
 def schedule_of(kernel: str, schedules: Mapping[str, str]) -> str:
-    """The schedule of the function that launches a kernel: it has the name of the function, with a number where that launches several."""
-    return schedules.get(kernel) or schedules.get(kernel.rpartition("_")[0], "")
+    """The schedule of the function that launches a kernel."""
+    return schedules.get(function_of(kernel, schedules), "")
 
 
-def _cells(row: "KernelFigures") -> list[str]:
+def ptx_of(module: Module) -> dict[str, str]:
+    """The PTX of the kernels of a compiled module for its architecture, by kernel; nothing for a module not for NVIDIA's GPUs."""
+    if not is_device(module.target) or not module.device_code:
+        return {}
+    from relayc.pipelines.context.target import Target
+    from relayc.pipelines.targets.cuda.device.code import kept_code
+
+    found: Any = Target(module.target)
+    code = kept_code(module.device_code, found.arch)
+    return {kernel.name: kernel.of(code.arch).ptx for kernel in code.images.kernels.values()}
+
+
+FIGURES = ("threads", "registers", "spilled", "shared", "blocks", "occupancy", "instructions", "tensor cores", "warnings")
+"""What `figure_texts` says."""
+
+
+def figure_texts(row: "KernelFigures") -> list[str]:
+    """What a kernel needs of a multiprocessor, in the order of FIGURES; "" for what is 0 or not known."""
     report, shared = row.report, row.static_shared_bytes + row.dynamic_shared_bytes
     whole = str(sum(row.instructions.values()))
     cores = str(row.tensor_core_instructions or "")

@@ -28,6 +28,6 @@ def sources_of(location: ir.Location) -> tuple[str, ...]:
     """The names that a location carries, each once: several for operations fused into one."""
     if isinstance(location, ir.FusedLoc):
         return tuple(dict.fromkeys(name for part in location.locations for name in sources_of(part)))
-    if isinstance(location, ir.NameLoc) and not isinstance(location.child_loc, ir.UnknownLoc):
-        return sources_of(location.child_loc)
+    if isinstance(location, ir.NameLoc):
+        return (location.name_str,) if isinstance(location.child_loc, ir.UnknownLoc) else sources_of(location.child_loc)
     return () if isinstance(location, ir.UnknownLoc) else (source_of(location).strip('"'),)

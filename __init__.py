@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.tir.schedule.rules import remove_schedule_rule, schedule_rule
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
+    from relayc.tools.report import report
     from relayc.tools.visualize import visualize
 
 __version__ = "0.1.0"
@@ -62,6 +63,7 @@ __all__ = [
     "register_func",
     "remove_frontend",
     "remove_schedule_rule",
+    "report",
     "schedule_rule",
     "set_num_threads",
     "tuning_space",
@@ -85,6 +87,7 @@ _HOMES = {
     "relayc.pipelines.context.target": ("Target",),
     "relayc.pipelines.driver.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
+    "relayc.tools.report": ("report",),
     "relayc.tools.visualize": ("visualize",),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "te", "tir", "tools")

@@ -1,5 +1,6 @@
 """A compiled program that can be called: named functions on arrays, with memory, parameters and profiling."""
 
+import importlib
 import os
 import statistics
 import time
@@ -171,6 +172,22 @@ class Module:
         if self.describe_schedule is None:
             raise ValueError("schedule: expected a module that relayc.compile gave, found one without a compiler")
         return self.describe_schedule(kernel, self.specialized, model)
+
+    def report(self, path: str | os.PathLike[str], inputs: Mapping[str, Any] | Sequence[Any] | None = None, model: Any = None) -> None:
+        """Writes a page about how the module is compiled and how it runs (docs/report.md). The module is compiled again for it.
+
+        Args:
+          path: of the page, HTML.
+          inputs: of the call of `main` that is timed, by name or in order; by default random ones at typical sizes.
+          model: what the module was compiled from, where that was no file, or the file is not as it was.
+
+        Raises:
+          ValueError, TypeError: the model is not at hand, or the module was not compiled here; as a call of `main` does.
+          OSError: the page cannot be written.
+          ModuleNotFoundError: the compiler, or a package of `relayc[report]`, is not installed.
+        """
+        # By name, as the runtime imports nothing of the compiler: it is there without one.
+        importlib.import_module("relayc").report(self, path, inputs=inputs, model=model)
 
     @property
     def device_code(self) -> bytes:

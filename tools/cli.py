@@ -5,6 +5,7 @@
     relayc inspect MODEL   shows its kernels (operators, FLOPs, bytes, time), its IR or machine code, or what can be tuned
     relayc compile MODEL   writes it as a library that runs where relayc is not installed
     relayc visualize MODEL draws it: its operators, fusion groups or kernels
+    relayc report MODEL    writes a page about it: every pass, the graph, kernels with times and code, the memory
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc targets         shows what programs can be compiled for
@@ -21,7 +22,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -55,6 +56,7 @@ from relayc.tools.inputs import (
     parse_tolerance,
     random_inputs,
     save_outputs,
+    sizes_of_call,
     sizes_text,
     symbol_sizes,
     tensors_of,
@@ -172,16 +174,9 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
 
 def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console: Console) -> None:
     """Writes what each kernel call of a run gives, and its time."""
-    executor = GraphExecutorDebug(module, sizes=_sizes_of_call(module, inputs), dump_root=folder)
+    executor = GraphExecutorDebug(module, sizes=sizes_of_call(module, inputs), dump_root=folder)
     executor.run(**inputs)
     console.print(f"wrote {len(executor.times)} calls to {folder}", markup=False, soft_wrap=True)
-
-
-def _sizes_of_call(module: Module, inputs: dict[str, np.ndarray]) -> Mapping[str, int]:
-    """The values of the symbols in a call with these inputs."""
-    main = module[module.function_names()[0]]
-    with main.host_values():
-        return main.call_shapes(main.check([inputs[spec.name] for spec in main.inputs]))[1]
 
 
 def _print_profile(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
@@ -339,7 +334,7 @@ def visualize(arguments: argparse.Namespace, console: Console) -> None:
         program = _module(arguments)
         inputs = _inputs(program, arguments, console)
         profile = None if program.lacking else program.profile(inputs)
-        sizes = _sizes_of_call(program, inputs)
+        sizes = sizes_of_call(program, inputs)
     elif arguments.show == "fused":
         program = compile_model(arguments, stop_after="relay")
     else:
@@ -349,6 +344,18 @@ def visualize(arguments: argparse.Namespace, console: Console) -> None:
     picture = draw(program, profile=profile, sizes=sizes, collapse=not arguments.all)
     picture.save(arguments.out)
     _say(f"wrote {arguments.out}: {len(picture.drawing.boxes)} boxes", arguments, console)
+
+
+def report(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc report`: compiles a model, runs it, and writes a page about both."""
+    from relayc.tools.report import make_report
+
+    if arguments.model.suffix == ".so":
+        raise CommandError(f"expected a model, found the library {arguments.model}: a report shows how a model is compiled")
+    page = make_report(partial(compile_model, arguments, cache=False), lambda module: _inputs(module, arguments, console), arguments.model)
+    with written(arguments.out) as file:
+        file.write(page)
+    _say(f"wrote {arguments.out}: {scaled(len(page))} bytes", arguments, console)
 
 
 def bisect(arguments: argparse.Namespace, console: Console) -> None:
@@ -502,6 +509,11 @@ def make_parser() -> argparse.ArgumentParser:
     _add_model_options(painter)
     add_visualize_options(painter)
     painter.set_defaults(action=visualize)
+    about = "Write a page about a model: the IR after every pass, the graph, the kernels with their times and code, the memory."
+    reporter = commands.add_parser("report", help="write a page about how a model is compiled and runs", description=about)
+    _add_model_options(reporter)
+    reporter.add_argument("-o", "--out", type=output_file, required=True, metavar="FILE", help="the page, HTML; - for standard output")
+    reporter.set_defaults(action=report)
     about = (
         "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
     )
@@ -536,8 +548,8 @@ def main(argv: list[str] | None = None) -> int:
     if sys.stdout is None:
         print("relayc: error: expected a standard output, found it closed", file=sys.stderr)
         return 1
-    files = [str(getattr(arguments, name, None)) for name in ("outputs", "json")]
-    if files == ["-", "-"]:
+    files = [str(getattr(arguments, name, None)) for name in ("outputs", "json", "out")]
+    if files[:2] == ["-", "-"]:
         parser.error("expected - for one of --outputs and --json, found it for both")
     try:
         is_given = any(getattr(arguments, name, []) for name in ("config", "disable", "require"))

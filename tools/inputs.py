@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from relayc.files import open_file
-from relayc.runtime import TensorSpec
+from relayc.runtime import Module, TensorSpec
 from relayc.runtime.artifact import is_numpys, is_object_dtype, numpy_dtype
 from relayc.symbolic import Range, evaluate, parse, symbols_of
 
@@ -130,6 +130,13 @@ def symbol_sizes(specs: Sequence[TensorSpec], given: Mapping[str, int], ranges: 
         if any(evaluate(d, found) < 0 for d in spec.shape):
             raise ValueError(f"sizes: input {spec.name}: expected dimensions of 0 or more, found {spec} for {sizes_text(found)}")
     return found
+
+
+def sizes_of_call(module: Module, inputs: Mapping[str, Any]) -> Mapping[str, int]:
+    """The values of the symbols in a call of `main` with these inputs."""
+    main = module[module.function_names()[0]]
+    with main.host_values():
+        return main.call_shapes(main.check([inputs[spec.name] for spec in main.inputs]))[1]
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

@@ -1,0 +1,11 @@
+export { EditorState } from "@codemirror/state";
+export { EditorView, lineNumbers, keymap, highlightActiveLine } from "@codemirror/view";
+export { StreamLanguage, syntaxHighlighting, HighlightStyle } from "@codemirror/language";
+export { search, searchKeymap } from "@codemirror/search";
+export { unifiedMergeView } from "@codemirror/merge";
+export { simpleMode } from "@codemirror/legacy-modes/mode/simple-mode";
+export { python } from "@codemirror/legacy-modes/mode/python";
+export { tags } from "@lezer/highlight";
+export { zoom, zoomIdentity } from "d3-zoom";
+export { select } from "d3-selection";
+export * as Plot from "@observablehq/plot";

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.tir.schedule.rules import remove_schedule_rule, schedule_rule
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
+    from relayc.tools.advise import advise
     from relayc.tools.report import report
     from relayc.tools.visualize import visualize
 
@@ -48,6 +49,7 @@ __all__ = [
     "Target",
     "TensorType",
     "TuningSpace",
+    "advise",
     "compile",
     "compile_kernel",
     "from_onnx",
@@ -88,6 +90,7 @@ _HOMES = {
     "relayc.pipelines.driver.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
     "relayc.tools.report": ("report",),
+    "relayc.tools.advise": ("advise",),
     "relayc.tools.visualize": ("visualize",),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "te", "tir", "tools")

@@ -36,14 +36,25 @@ class Peak:
         return max(flops / self.gflops, num_bytes / self.gbytes) / 1e9
 
 
+COMPUTE, MEMORY, OVERHEAD, THREADS, LATENCY = BOUNDS = ("compute", "memory", "overhead", "threads", "latency")
+"""What keeps work from being faster (see Work.bound)."""
+_NEAR = 0.5
+"""The share of a limit from which the limit counts as what bounds the work."""
+_SHORT_SECONDS = 10e-6
+"""A call of less is mostly its own start, and that of its threads."""
+_SCALING = 0.25
+"""Of the gain that each further thread could bring, the least that counts as one."""
+
+
 class Work:
-    """Operations and bytes in some time. Subclasses have `seconds`, `flops`, `done_flops` and `bytes`.
+    """Operations and bytes in some time. Subclasses have `calls`, `seconds`, `flops`, `done_flops` and `bytes`.
 
     Attributes:
       flops: floating-point operations that the operators are by their definitions.
       done_flops: those that were done: fewer, or more, where kernels compute operators in another way (Winograd).
     """
 
+    calls: int
     seconds: float
     flops: int
     done_flops: int
@@ -76,6 +87,26 @@ class Work:
     def roof(self, peak: Peak) -> float:
         """Share of what the machine can do: the larger of the two."""
         return max(self.shares(peak))
+
+    def bound(self, peak: Peak, alone: float | None = None) -> str:
+        """What keeps the work from being faster.
+
+        Args:
+          alone: its seconds on one thread, where they were measured.
+
+        Returns:
+          COMPUTE: it reaches half of the machine's operations; OVERHEAD: its calls take less than 10 us each; MEMORY: it reaches half of
+          the bandwidth; THREADS: further threads bring less than a quarter of what they could; LATENCY: none of these.
+        """
+        compute, memory = self.shares(peak)
+        if compute >= _NEAR:
+            return COMPUTE
+        if self.seconds < _SHORT_SECONDS * max(self.calls, 1):
+            return OVERHEAD
+        if memory >= _NEAR:
+            return MEMORY
+        scales = alone is None or peak.threads == 1 or alone >= self.seconds * (1 + _SCALING * (peak.threads - 1))
+        return LATENCY if scales else THREADS
 
     def lost(self, peak: Peak) -> float:
         """Seconds above what the machine needs at least; memory is no limit for what is faster than memory."""
@@ -270,7 +301,7 @@ def _data(work: Work, share: float, peak: Peak | None) -> dict[str, Any]:
     found |= {"gflops": work.gflops, "gbytes": work.gbytes}
     if peak is not None:
         compute, memory = work.shares(peak)
-        found |= {"of_f32": compute, "of_memory": memory, "of_peak": work.roof(peak)}
+        found |= {"of_f32": compute, "of_memory": memory, "of_peak": work.roof(peak), "bound": work.bound(peak)}
     return found
 
 

@@ -6,6 +6,7 @@
     relayc compile MODEL   writes it as a library that runs where relayc is not installed
     relayc visualize MODEL draws it: its operators, fusion groups or kernels
     relayc report MODEL    writes a page about it: every pass, the graph, kernels with times and code, the memory
+    relayc advise MODEL    says where its time goes, and which options make it faster here, as measured
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc targets         shows what programs can be compiled for
@@ -25,9 +26,10 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -66,6 +68,9 @@ from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import add_pass_options, pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 from relayc.tools.visualize.command import add_options as add_visualize_options
+
+if TYPE_CHECKING:
+    from relayc.tools.build import Build
 
 
 class CommandError(Exception):
@@ -414,6 +419,42 @@ def _bisect_passes(arguments: argparse.Namespace, options: dict[str, Any], conso
         raise CommandError(f"{first.kind} {first.name} changes what the model gives")
 
 
+def advise(arguments: argparse.Namespace, console: Console) -> None:
+    """`relayc advise`: where the time of a model goes, and what makes it faster."""
+    from relayc.tools.advice_tables import advice_parts
+    from relayc.tools.advise import search
+
+    if arguments.model.suffix == ".so":
+        raise CommandError(f"advise needs the model, found a library: {arguments.model}")
+    build = _build(arguments)
+    progress = Console(stderr=True)
+    quiet = arguments.quiet or not progress.is_terminal
+    with nullcontext() if quiet else progress.status("compiling") as status:
+        report = (lambda text: None) if status is None else status.update
+        advice = search(build, lambda module: _inputs(module, arguments, console), arguments.seconds, report)
+    for part in advice_parts(advice):
+        console.print(part, markup=False, soft_wrap=isinstance(part, str))
+    if arguments.json is not None:
+        with written(arguments.json) as file:
+            file.write(f"{json.dumps({'model': str(arguments.model), **advice.as_data()}, indent=1)}\n".encode())
+    if advice.interrupted:
+        raise KeyboardInterrupt
+
+
+def _build(arguments: argparse.Namespace) -> "Build":
+    """How the options of a command compile its model, and what they say of its inputs."""
+    from relayc.tools.build import Build
+
+    names = ("target", "precision", "opt_level", "specialize")
+    options = {name: getattr(arguments, name) for name in names} | {"shapes": dict(arguments.shape), "dims": dict(arguments.dim)}
+    words = [] if arguments.inputs is None else ["--inputs", str(arguments.inputs)]
+    words += ["--fill", arguments.fill] if arguments.fill != "random" else []
+    words += ["--seed", str(arguments.seed)] if arguments.seed else []
+    words += [word for name, size in arguments.size for word in ("--size", f"{name}={size}")]
+    build = Build.of(arguments.model, {**options, "cache": False if arguments.no_cache else None}, words)
+    return build if arguments.threads is None else replace(build, threads=arguments.threads)
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
@@ -514,6 +555,15 @@ def make_parser() -> argparse.ArgumentParser:
     _add_model_options(reporter)
     reporter.add_argument("-o", "--out", type=output_file, required=True, metavar="FILE", help="the page, HTML; - for standard output")
     reporter.set_defaults(action=report)
+    about = "Show what bounds the kernels of a model, and try options that may make it faster, each timed in turns with the model as it is."
+    adviser = commands.add_parser("advise", help="say why a model is slow, and what makes it faster", description=about)
+    _add_model_options(adviser)
+    how_long = "how long to try options (default 60); ^C ends it earlier, with what is known by then"
+    adviser.add_argument("--seconds", type=_seconds, default=60.0, metavar="S", help=how_long)
+    adviser.add_argument(
+        "--json", type=output_file, metavar="FILE", help="write it as JSON too; to standard output, in place of tables, for -"
+    )
+    adviser.set_defaults(action=advise)
     about = (
         "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
     )

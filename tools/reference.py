@@ -68,6 +68,37 @@ def spread(found: np.ndarray, reference: np.ndarray) -> float:
     return distance / unit if unit else (0.0 if distance == 0 else float("inf"))
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far an output is from a reference.
+
+    Attributes:
+      largest: largest absolute difference of finite elements; of outputs that are not numbers, 1 where they differ.
+      relative: in the largest magnitude of the reference.
+      kinds: whether NaN and infinities are in the same places.
+    """
+
+    largest: float
+    relative: float
+    kinds: bool = True
+
+    @property
+    def is_none(self) -> bool:
+        return self.largest == 0 and self.kinds
+
+
+def difference(found: np.ndarray, reference: np.ndarray) -> Difference:
+    """How far an output is from a reference of the same shape."""
+    if reference.dtype.kind in "OUS":
+        far = 0.0 if np.array_equal(found, reference) else 1.0
+        return Difference(far, far)
+    a, b = found.astype(np.float64), reference.astype(np.float64)
+    both = np.isfinite(a) & np.isfinite(b)
+    far = float(np.max(np.abs(a[both] - b[both]), initial=0.0))
+    size = float(np.max(np.abs(b[both]), initial=0.0))
+    return Difference(far, far / size if size else (0.0 if far == 0 else float("inf")), _same_kinds(a, b))
+
+
 def tolerance(precision: str, given: tuple[float, float] | None = None) -> str:
     """What `compare` allows, in words."""
     if given is not None:

@@ -130,8 +130,9 @@ def _flow_columns(profile: Profile) -> dict[str, dict[str, Any]]:
     return {"where": {}, "calls": NUMBER}
 
 
-_RATES = {name: NUMBER for name in ("us", "of total", "GFLOP/s", "GB/s", "of f32", "of memory")}
-_BAR = 8
+_NUMBERS = {name: NUMBER for name in ("us", "of total", "GFLOP/s", "GB/s", "of f32", "of memory")}
+_RATES: dict[str, Any] = {**_NUMBERS, "bound": {"no_wrap": True, "min_width": 8}}
+_BAR = 4
 """Characters of a bar as long as the whole."""
 _MARKED = 3
 
@@ -143,7 +144,7 @@ def profile_table(profile: Profile) -> Table:
     The sites that lose most time against the peak are marked.
     """
     flow = _flow_columns(profile)
-    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={}, nodes={}, **flow, **_RATES)
+    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={"min_width": 8}, nodes={}, **flow, **_RATES)
     nodes = shortened([row.sources for row in profile.rows])
     slow = set(_slowest(profile))
     for i, (row, name) in enumerate(zip(profile.rows, nodes, strict=True)):
@@ -180,7 +181,7 @@ class OneLine:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         longest = max(1, cell_len(self.text))
-        return Measurement(min(longest, 12), longest)
+        return Measurement(min(longest, 9), longest)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         left = options.max_width - 1
@@ -194,7 +195,7 @@ class OneLine:
 def _rates(work: Work, share: float, profile: Profile) -> list[str]:
     """Cells of the columns _RATES."""
     numbers = [f"{work.seconds * 1e6:.1f}", f"{_bar(share)} {share:6.1%}", f"{work.gflops:.1f}", f"{work.gbytes:.1f}"]
-    return [*numbers, *share_texts(work, profile.peak)]
+    return [*numbers, *share_texts(work, profile.peak), "" if profile.peak is None else work.bound(profile.peak)]
 
 
 def _bar(share: float) -> str:

@@ -1,0 +1,222 @@
+"""`relayc.advise`: which changes it tries, what it concludes from their times, and that what it prints can be done again."""
+
+import json
+import shlex
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import relayc
+from relayc.pipelines.targets.cpu import peak
+from relayc.runtime import KernelInfo, Peak
+from relayc.runtime.profile import ProfileRow
+from relayc.tools import advise as advising
+from relayc.tools import cli
+from relayc.tools.timing import Comparison
+
+
+@pytest.fixture
+def model(tmp_path):
+    """x[batch, 3] -> softmax(relu(x @ w)), as an ONNX file."""
+    w = helper.make_tensor("w", TensorProto.FLOAT, [3, 4], np.linspace(-1, 2, 12))
+    nodes = [helper.make_node(*node) for node in (("MatMul", ["x", "w"], ["a"]), ("Relu", ["a"], ["b"]), ("Softmax", ["b"], ["y"]))]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", n]) for name, n in (("x", 3), ("y", 4))]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [w])
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def calm(monkeypatch, cache):
+    """A peak that is given, and two CPUs: what is tried is the same on every machine. What one test compiles, others find."""
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(cache))
+    monkeypatch.setattr(advising, "_profiles", lambda build, module, inputs: (module.profile(inputs, repeat=1), None))
+    monkeypatch.setattr(peak, "quick_peak", lambda threads: Peak(threads, 200.0, 20.0, 15.0))
+    monkeypatch.setattr(advising, "usable_cpus", lambda: 2)
+
+
+def gain(ratio, sure=0.01):
+    return Comparison(1.0, 1 / ratio, ratio, ratio - sure, ratio + sure, 8)
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Gives changes the times that a function of (module, batch factor) says."""
+
+    def use(ratio_of):
+        monkeypatch.setattr(
+            advising, "measure", lambda module, inputs, other, others, seconds, factor: gain(ratio_of(other, factor)).by_item(factor)
+        )
+
+    return use
+
+
+def is_fixed(module):
+    return not module.inputs[0].is_symbolic
+
+
+def test_the_best_change_of_each_kind_is_combined(model, timed):
+    timed(lambda m, factor: (1.5 if is_fixed(m) else 1.3 if m.specialized else 1) * (1.2 if m.num_threads == 1 else 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("relayc.tools.build.num_threads", lambda: 2)
+        found = relayc.advise(model, sizes={"batch": 4})
+    names = [trial.candidate.name for trial in found.helpful if trial.candidate.kind != "batch"]
+    assert names == ["fixed sizes: batch = 4 + 1 thread", "fixed sizes: batch = 4", "hot sizes: batch = 4", "1 thread"]
+    assert found.best is found.together and found.best.comparison.ratio == pytest.approx(1.8)
+    assert found.best.candidate.cost == "runs at these sizes only"
+    words = shlex.split(found.best.build.command)
+    assert words[:3] == ["relayc", "run", model] and words[-4:] == ["--threads", "1", "--repeat", "100"]
+    assert words[words.index("--dim") + 1] == "batch=4" and "--size" not in words
+
+
+def test_what_does_not_help_is_said(model, timed):
+    timed(lambda m, factor: 0.5 if is_fixed(m) else 1 / factor)
+    found = relayc.advise(model, sizes={"batch": 4})
+    assert found.helpful == [] and found.best is None and found.together is None
+    text = str(found)
+    assert "nothing that was tried makes it faster beyond the noise" in text
+    assert "slower: fixed sizes: batch = 4 (0.50x)" in text and "no difference: " in text and "relayc run" not in text
+
+
+def test_every_command_it_prints_runs(model, timed, capsys):
+    timed(lambda m, factor: 2.0)
+    found = relayc.advise(model, sizes={"batch": 4}, seed=3, target="cpu -mcpu=x86-64-v2", opt_level=1)
+    kinds = {trial.candidate.kind for trial in found.helpful}
+    assert {"shapes", "target", "batch", "together"} <= kinds
+    for build in (found.build, *(trial.build for trial in found.helpful)):
+        assert str(build.command) in str(found)
+        assert cli.main([*shlex.split(build.command)[1:-1], "1"]) == 0, build.command
+    assert capsys.readouterr().err == ""
+
+
+def test_a_batch_is_compared_by_item_and_row_by_row(model, timed):
+    timed(lambda m, factor: 0.5)
+    found = relayc.advise(model, sizes={"batch": 2})
+    by_name = {trial.candidate.name: trial for trial in found.trials}
+    assert by_name["batch = 8"].comparison.ratio == pytest.approx(2) and by_name["batch = 32"].comparison.ratio == pytest.approx(8)
+    assert found.best is None  # a larger batch makes no call faster
+    far = by_name["batch = 8"].difference
+    assert far is not None and far.relative < 1e-6  # the same rows, in f32
+
+
+def test_passes_that_were_turned_off_are_turned_on_again(model, timed):
+    timed(lambda m, factor: 1.5 if len(m.kernels) == 1 else 1.0)
+    with relayc.PassContext(disabled_pass=["fuse-ops.epilogue", "Winograd"]):
+        found = relayc.advise(model, sizes={"batch": 4})
+    outcome = {trial.candidate.name: trial.why for trial in found.trials}
+    assert outcome["without --disable winograd"] == "the program stays the same"
+    assert "without --disable fuse-ops.epilogue" in outcome and "without winograd" not in outcome
+    assert "--disable fuse-ops.epilogue --disable winograd" in found.build.command
+
+
+def test_an_interrupt_gives_what_is_known(model, monkeypatch, capsys):
+    known = iter([gain(1.5)])
+
+    def measure(*_):
+        try:
+            return next(known)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(advising, "measure", measure)
+    code = cli.main(["advise", model, "--size", "batch=4"])
+    out, err = capsys.readouterr()
+    assert code == 130 and "interrupted" in err
+    assert "1.50x" in out and "interrupted before: " in out
+
+
+def test_without_time_nothing_is_tried(model):
+    found = relayc.advise(model, sizes={"batch": 4}, seconds=0)
+    assert found.trials == [] and "fixed sizes: batch = 4" in found.untried
+    assert "no time for (--seconds): " in str(found)
+
+
+def test_a_change_that_is_not_possible_says_why(model, monkeypatch):
+    def refuse(*_):
+        raise ValueError("expected\n something else")
+
+    monkeypatch.setattr(advising, "measure", refuse)
+    found = relayc.advise(model, sizes={"batch": 4})
+    assert "expected something else" in {trial.why for trial in found.trials}
+    assert "not possible: " in str(found)
+
+
+def test_json_has_these_fields(model, timed, tmp_path, capsys):
+    timed(lambda m, factor: 1.5)
+    assert cli.main(["advise", model, "--size", "batch=4", "--json", str(tmp_path / "advice.json")]) == 0
+    data = json.loads((tmp_path / "advice.json").read_text())
+    # Programs read it: a field that goes or changes its name breaks them.
+    assert list(data) == [
+        *("model", "command", "call", "precision", "sizes", "latency_seconds", "kernel_seconds", "threads", "peak", "bounds", "kernels"),
+        *("trials", "together", "best", "untried", "interrupted"),
+    ]
+    assert list(data["bounds"]) == ["compute", "memory", "overhead", "threads", "latency"]
+    assert sum(data["bounds"].values()) == pytest.approx(1)
+    assert {"kernel", "operators", "seconds", "bound", "of_f32", "of_memory"} <= set(data["kernels"][0])
+    assert list(data["trials"][0]) == ["kind", "change", "cost", "command", "call", "helps", "why", "times", "difference"]
+    assert list(data["best"]["times"]) == ["base_seconds", "seconds", "ratio", "low", "high", "rounds", "verdict"]
+    assert list(data["best"]["difference"]) == ["largest", "relative", "kinds"]
+    shown = capsys.readouterr().out
+    assert "what bounds the kernels" in shown and "docs/why-slow.md#" in shown and "what makes it faster" in shown
+
+
+def test_models_that_are_no_files_are_compiled_as_often_as_it_takes(timed):
+    timed(lambda m, factor: 1.5)
+    program = relayc.Program()
+
+    @program.function(x=relayc.TensorType(("n", 4), "float32"))
+    def main(x):
+        return program.op.nn.softmax(program.op.nn.relu(x))
+
+    for source in (program, program.module()):
+        found = relayc.advise(source, {"x": np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)})
+        assert found.build.command is None and found.sizes == {"n": 3}
+        assert "relayc.compile(model, dims={'n': 3}" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--size", "rows=4"], "sizes: expected names of dimensions (batch), found rows"),
+        (["--target", "cpu -mcpu=sapphirerapids -mattr=+unknown"], "unknown"),
+        (["--disable", "winogard"], "no pass 'winogard'"),
+    ],
+)
+def test_wrong_options_are_one_line(model, capsys, arguments, message):
+    assert cli.main(["advise", model, *arguments]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("relayc: error: ") and message in err and err.count("\n") == 1
+
+
+def test_a_library_is_no_model(tmp_path, capsys):
+    assert cli.main(["advise", str(tmp_path / "model.so")]) == 1
+    assert "advise needs the model, found a library" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flops", "num_bytes", "seconds", "calls", "alone", "bound"),
+    [
+        (60e6, 1000, 1e-3, 1, None, "compute"),  # 60 of 100 GFLOP/s
+        (40e6, 6e6, 1e-3, 1, None, "memory"),  # 6 of 10 GB/s
+        (60e6, 6e6, 1e-3, 1, None, "compute"),
+        (400e3, 9e4, 9e-6, 1, None, "overhead"),  # as much as memory gives, but in a call that is short
+        (400e3, 9e4, 18e-6, 2, None, "overhead"),
+        (600e3, 1000, 9e-6, 1, None, "compute"),
+        (1e6, 1e6, 1e-3, 1, 1.1e-3, "threads"),  # the second thread brings a tenth
+        (1e6, 1e6, 1e-3, 1, 1.3e-3, "latency"),
+        (1e6, 1e6, 1e-3, 1, None, "latency"),
+    ],
+)
+def test_bounds(flops, num_bytes, seconds, calls, alone, bound):
+    kernel = KernelInfo("k", (), (), ("add",), (), int(flops / calls), int(num_bytes / calls))
+    row = ProfileRow(kernel, (), seconds, 1.0, calls)
+    assert row.bound(Peak(2, 100.0, 10.0, 8.0), alone) == bound

@@ -1,0 +1,87 @@
+"""Timing in turns: what is decided from which times, by a clock that the calls advance."""
+
+import numpy as np
+import pytest
+
+from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_times, median_bounds
+
+
+class Clock:
+    """A clock that stands still except for what calls take."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def call(self, draw):
+        def run():
+            self.now += draw()
+
+        return run
+
+
+def compared(base, other, seconds=100.0, **options):
+    clock = Clock()
+    return compare_times(clock.call(base), clock.call(other), seconds, clock=clock, **options), clock.now
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"), [(0.8, FASTER), (1.3, SLOWER), (1.0, SAME), (0.99, SAME)], ids=["faster", "slower", "equal", "not worth it"]
+)
+def test_a_steady_difference_is_decided_in_the_fewest_rounds(other, verdict):
+    found, _ = compared(lambda: 0.01, lambda: 0.01 * other)
+    assert (found.verdict, found.rounds) == (verdict, 8)
+    assert found.ratio == pytest.approx(1 / other) and found.base_seconds == pytest.approx(0.01)
+
+
+def test_noise_takes_more_rounds():
+    rng = np.random.default_rng(0)
+    found, _ = compared(lambda: 0.01 * rng.uniform(0.8, 1.6), lambda: 0.01 * rng.uniform(0.7, 1.3))
+    assert found.verdict == FASTER and found.rounds > 8 and 1 < found.low <= found.ratio <= found.high
+
+
+def test_what_noise_hides_is_unclear():
+    rng = np.random.default_rng(1)
+    found, _ = compared(lambda: 0.01 * rng.uniform(0.5, 2), lambda: 0.01 * rng.uniform(0.5, 2))
+    assert found.verdict == UNCLEAR and found.rounds == 128
+
+
+def test_time_runs_out():
+    found, taken = compared(lambda: 1.0, lambda: 0.5, 5.0)
+    assert found.verdict == UNCLEAR and found.low == 0 and found.high == float("inf") and taken < 8
+    assert found.as_data()["low"] is None and found.as_data()["high"] is None
+    assert compared(lambda: 1.0, lambda: 0.5, 0.0)[0].rounds == 1
+
+
+def test_it_ends_where_what_is_found_is_enough():
+    rng = np.random.default_rng(1)
+    noise = lambda: 0.01 * rng.uniform(0.5, 2)  # noqa: E731
+    assert compared(noise, noise, enough=lambda found: True)[0].rounds == 8
+
+
+def test_a_spike_in_one_round_changes_nothing():
+    times = iter([0.01] * 5 + [5.0] + [0.01] * 100)
+    found, _ = compared(lambda: 0.01, lambda: next(times))
+    assert found.verdict == SAME or found.rounds == 8
+
+
+def test_by_item():
+    found = Comparison(1.0, 2.0, 0.5, 0.45, 0.55, 8).by_item(4)
+    assert (found.ratio, found.low, found.high, found.verdict) == (2.0, 1.8, 2.2, FASTER)
+
+
+@pytest.mark.parametrize("count", [8, 16, 40])
+def test_the_bounds_hold_the_median_as_often_as_they_should(count):
+    rng = np.random.default_rng(count)
+    draws = np.sort(rng.exponential(size=(4000, count)), axis=1)
+    held = [low <= np.log(2) <= high for low, high in map(median_bounds, draws.tolist())]
+    assert 0.985 < np.mean(held) <= 1  # 99 %, and four standard deviations of that many draws
+    if count > 8:  # the narrowest bounds of which that is true
+        assert np.mean([row[median_index(row)] <= np.log(2) <= row[-1 - median_index(row)] for row in draws.tolist()]) < 0.99
+
+
+def median_index(row):
+    """The position one further inside than that of the lower bound."""
+    return row.index(median_bounds(row)[0]) + 1

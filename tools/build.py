@@ -1,0 +1,118 @@
+"""How a model is compiled and called: what `relayc.compile` and the command line can both say."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines import DEFAULT_OPT_LEVEL
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile import compile as compile_
+from relayc.runtime import Module, num_threads
+
+_DEFAULTS = {"target": "cpu", "precision": "f32", "opt_level": DEFAULT_OPT_LEVEL}
+
+
+@dataclass(frozen=True)
+class Build:
+    """A model and how it is compiled.
+
+    Attributes:
+      options: of `relayc.compile`, without those of which only the defaults are used.
+      threads: that calls run on; None for what holds for the process.
+      context: arguments of the PassContext.
+      inputs: options of the command line, each with a value, that say what the inputs are; None where no options do.
+    """
+
+    model: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+    threads: int | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[str] | None = ()
+
+    @staticmethod
+    def of(model: Any, options: Mapping[str, Any], inputs: Sequence[str] | None = ()) -> "Build":
+        """A call of `relayc.compile` with options under the ambient PassContext."""
+        if isinstance(model, (str, os.PathLike)):
+            model = os.fspath(model)
+        given = {name: value for name, value in options.items() if value not in (None, {}, []) and value != _DEFAULTS.get(name)}
+        outer = PassContext.current().settings
+        level = outer["opt_level"] if options.get("opt_level") is None else options["opt_level"]
+        if level != DEFAULT_OPT_LEVEL:
+            given["opt_level"] = level
+        threads = given.pop("num_threads", None)
+        build = Build(model, given, None, {**outer, "opt_level": level}, inputs)
+        return build if threads is None else build.on_threads(threads)
+
+    def changed(self, **options: Any) -> "Build":
+        """The same with some other options of `relayc.compile`."""
+        return replace(self, options={**self.options, **options})
+
+    def on_threads(self, count: int) -> "Build":
+        """The same, planned for a number of threads and run on them."""
+        said = self.options.get("target", "cpu")
+        is_open = isinstance(said, str) and "-num-threads" not in said
+        text = f"{said} -num-threads={count}" if is_open else str(Target(said, num_threads=count))
+        return replace(self.changed(target=text), threads=count)
+
+    @property
+    def target(self) -> Target:
+        return Target(self.options.get("target", "cpu"))
+
+    @property
+    def called_on(self) -> int:
+        """Threads of a call."""
+        return num_threads() if self.threads is None else self.threads
+
+    def compile(self, **more: Any) -> Any:
+        """The module, or the IRModule of the stage that `stop_after` says."""
+        model = self.model
+        if isinstance(model, IRModule):  # passes change it in place
+            model = IRModule.parse(str(model), model.params)
+        outer = PassContext.current()
+        with PassContext(**{**self.context, "instruments": outer.instruments}):
+            made = compile_(model, **{**self.options, **more})
+        if isinstance(made, Module):
+            made.num_threads = self.threads
+        return made
+
+    def words(self) -> list[str]:
+        """The options as words of the command line."""
+        found: list[str] = []
+        for name in ("target", "precision", "opt_level"):
+            if name in self.options:
+                found += [f"--{name.replace('_', '-')}", str(self.options[name])]
+        found += [w for name, dims in self.options.get("shapes", {}).items() for w in ("--shape", f"{name}={','.join(map(str, dims))}")]
+        for name, size in self.options.get("dims", {}).items():
+            found += ["--dim", f"{name}={size}" if isinstance(size, int) else f"{name}={size[0]}:{size[1]}"]
+        for sizes in self.options.get("specialize", []):
+            found += ["--specialize", ",".join(f"{name}={size}" for name, size in sizes.items())]
+        found += [] if self.threads is None else ["--threads", str(self.threads)]
+        found += ["--no-cache"] if self.options.get("cache") is False else []
+        for option, key in (("--disable", "disabled_pass"), ("--require", "required_pass")):
+            found += [word for name in sorted(self.context.get(key, ())) for word in (option, name)]
+        for key, value in self.context.get("config", {}).items():
+            found += ["--config", f"{key}={','.join(value) if isinstance(value, list) else value}"]
+        return found
+
+    @property
+    def command(self) -> str | None:
+        """The `relayc run` that times this; None where the command line cannot say it."""
+        values = self.context.get("config", {}).values()
+        plain = all(isinstance(v, (bool, int, str)) or (isinstance(v, list) and all(isinstance(w, str) for w in v)) for v in values)
+        if not isinstance(self.model, str) or self.inputs is None or self.options.get("schedules") or not plain:
+            return None
+        return shlex.join(["relayc", "run", self.model, *self.words(), *self.inputs, "--repeat", "100"])
+
+    @property
+    def call(self) -> str:
+        """The call of `relayc.compile`, for people."""
+        options = {**self.options, **({} if self.threads is None else {"num_threads": self.threads})}
+        return f"relayc.compile({', '.join(['model', *(f'{name}={value!r}' for name, value in options.items())])})"
+
+    def as_data(self) -> dict[str, Any]:
+        """How it is compiled, as plain data."""
+        return {"command": self.command, "call": self.call}

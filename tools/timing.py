@@ -1,0 +1,122 @@
+"""Two ways to compute the same, timed in turns until their difference is beyond the noise."""
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+FASTER, SLOWER, SAME, UNCLEAR = "faster", "slower", "same", "unclear"
+WORTH = 0.02
+"""The least gain that is worth a change: 2 %."""
+_ERROR = 0.01
+"""Probability that an interval misses the median. Intervals are looked at after 8, 16, 32, ... rounds, so that few looks add theirs."""
+_FEWEST_ROUNDS = 8
+_MOST_ROUNDS = 128
+_TURN_SECONDS = 0.005
+"""Calls of a turn take this long together, at least: within a turn the median call stands for the turn."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two ways to compute the same, timed.
+
+    Attributes:
+      base_seconds, seconds: median call of the first way, and of the second.
+      ratio: median over the rounds of the time of the first way in that of the second: above 1, the second is faster.
+      low, high: bounds of the true median ratio, which hold with a probability of 99 %; 0 and infinity while there are too few rounds.
+      rounds: how often each had its turn.
+    """
+
+    base_seconds: float
+    seconds: float
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+
+    @property
+    def verdict(self) -> str:
+        """What the second way is: FASTER or SLOWER beyond the noise and by WORTH at least, the SAME, or UNCLEAR."""
+        if self.low > 1 and self.ratio >= 1 + WORTH:
+            return FASTER
+        if self.high < 1 and self.ratio <= 1 - WORTH:
+            return SLOWER
+        return SAME if self.low > 1 - 2 * WORTH and self.high < 1 + 2 * WORTH else UNCLEAR
+
+    def by_item(self, factor: float) -> "Comparison":
+        """The comparison by item, where a call of the second way has `factor` times as many; times stay those of calls."""
+        return replace(self, ratio=self.ratio * factor, low=self.low * factor, high=self.high * factor)
+
+    def as_data(self) -> dict[str, Any]:
+        """The comparison as plain data; a bound that is not known is None."""
+        high = self.high if math.isfinite(self.high) else None
+        names = {"base_seconds": self.base_seconds, "seconds": self.seconds, "ratio": self.ratio}
+        return {**names, "low": self.low or None, "high": high, "rounds": self.rounds, "verdict": self.verdict}
+
+
+def is_decided(found: Comparison) -> bool:
+    """Whether the difference of two ways is known."""
+    return found.verdict != UNCLEAR
+
+
+def compare_times(
+    base: Callable[[], Any],
+    other: Callable[[], Any],
+    seconds: float,
+    enough: Callable[[Comparison], bool] = is_decided,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Comparison:
+    """Times two ways in turns: in every second round the other one begins.
+
+    It ends as soon as what is found is `enough`, or after `seconds`; each way has one round at least.
+    """
+    deadline = clock() + seconds
+    sides = (base, other)
+    for side in sides:
+        side()  # the first call allocates
+    calls = [_calls_of_a_turn(side, clock) for side in sides]
+    times: tuple[list[float], list[float]] = ([], [])
+    found = None
+    while found is None or (clock() < deadline and len(times[0]) < _MOST_ROUNDS):
+        order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
+        for i in order:
+            times[i].append(_turn(sides[i], calls[i], clock))
+        rounds = len(times[0])
+        found = _comparison(times)
+        if rounds >= _FEWEST_ROUNDS and rounds & (rounds - 1) == 0 and enough(found):
+            break
+    return found
+
+
+def _calls_of_a_turn(call: Callable[[], Any], clock: Callable[[], float]) -> int:
+    start = clock()
+    call()
+    return max(1, math.ceil(_TURN_SECONDS / max(clock() - start, 1e-6)))
+
+
+def _turn(call: Callable[[], Any], calls: int, clock: Callable[[], float]) -> float:
+    """The median call of a turn."""
+    seconds = []
+    for _ in range(calls):
+        start = clock()
+        call()
+        seconds.append(clock() - start)
+    return max(statistics.median(seconds), 1e-9)
+
+
+def _comparison(times: Sequence[Sequence[float]]) -> Comparison:
+    base, other = times
+    ratios = sorted(a / b for a, b in zip(base, other, strict=True))
+    return Comparison(statistics.median(base), statistics.median(other), statistics.median(ratios), *median_bounds(ratios), len(ratios))
+
+
+def median_bounds(values: Sequence[float]) -> tuple[float, float]:
+    """Two of some sorted values, between which the median of their distribution lies with a probability of 99 %, whatever the distribution
+    (the sign test); 0 and infinity where there are too few values."""
+    n, outside, k = len(values), 0.0, 0
+    while k < n // 2 and outside + 2 * math.comb(n, k) * 0.5**n <= _ERROR:
+        outside += 2 * math.comb(n, k) * 0.5**n
+        k += 1
+    return (values[k - 1], values[n - k]) if k else (0.0, math.inf)

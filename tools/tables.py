@@ -131,7 +131,7 @@ def _flow_columns(profile: Profile) -> dict[str, dict[str, Any]]:
 
 
 _NUMBERS = {name: NUMBER for name in ("us", "of total", "GFLOP/s", "GB/s", "of f32", "of memory")}
-_RATES: dict[str, Any] = {**_NUMBERS, "bound": {"no_wrap": True, "min_width": 8}}
+_RATES: dict[str, Any] = {**_NUMBERS, "bound": {"no_wrap": True}}
 _BAR = 4
 """Characters of a bar as long as the whole."""
 _MARKED = 3
@@ -144,7 +144,7 @@ def profile_table(profile: Profile) -> Table:
     The sites that lose most time against the peak are marked.
     """
     flow = _flow_columns(profile)
-    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={"min_width": 8}, nodes={}, **flow, **_RATES)
+    table = make_table(f"kernels on {profile.threads} threads, in execution order", kernel={"min_width": 7}, nodes={}, **flow, **_RATES)
     nodes = shortened([row.sources for row in profile.rows])
     slow = set(_slowest(profile))
     for i, (row, name) in enumerate(zip(profile.rows, nodes, strict=True)):
@@ -168,7 +168,7 @@ def operators_table(profile: Profile) -> Table:
 def _whole_numbers(table: Table) -> Table:
     """The table with columns of numbers that keep their width on a narrow terminal: those of names give way."""
     for column in table.columns:
-        if column.justify == "right":
+        if column.no_wrap:
             column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
     return table
 
@@ -181,7 +181,7 @@ class OneLine:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         longest = max(1, cell_len(self.text))
-        return Measurement(min(longest, 9), longest)
+        return Measurement(min(longest, 6), longest)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         left = options.max_width - 1

@@ -132,7 +132,7 @@ def _flow_columns(profile: Profile) -> dict[str, dict[str, Any]]:
 
 _NUMBERS = {name: NUMBER for name in ("us", "of total", "GFLOP/s", "GB/s", "of f32", "of memory")}
 _RATES: dict[str, Any] = {**_NUMBERS, "bound": {"no_wrap": True}}
-_BAR = 4
+_BAR = 3
 """Characters of a bar as long as the whole."""
 _MARKED = 3
 

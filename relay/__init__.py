@@ -20,8 +20,9 @@ from relayc.frontend.relay.ast import RelayModule as IRModule
 from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op
+from relayc.frontend.relay.prelude import Prelude
 from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_module
-from relayc.relay import transform
+from relayc.relay import transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 
@@ -31,6 +32,7 @@ __all__ = [
     "ExecutorFactory",
     "IRModule",
     "ParseError",
+    "Prelude",
     "Program",
     "TypeInferenceError",
     "UnsupportedOperator",
@@ -44,6 +46,7 @@ __all__ = [
     "parse",
     "parse_expr",
     "transform",
+    "vm",
 ]
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.relay.ast import Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, ndarray
+from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, as_expr, bind, const
 from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.lowering import NeedsControl
 from relayc.relay.build import Params, as_module, compiled
+from relayc.relay.control import ControlProgram, reachable, taken
+from relayc.relay.kernel import on_structures
+from relayc.runtime.control import Machine, NoClause
 from relayc.runtime.device import Device
-from relayc.runtime.function import Function as Compiled
 
 KINDS = ("graph", "vm", "aot", "debug", "interpreter")
 """Relay's kinds of executors; here all run the same code."""
@@ -32,10 +33,11 @@ class Executor:
 
         Args:
           expr: what to evaluate; by default main.
-          binds: expressions for free variables.
+          binds: expressions, or arrays, for free variables.
 
         Returns:
-          Arrays (`.numpy()` gives plain ones); a list of values for a tuple. Arguments are converted to the types of the parameters.
+          Arrays (`.numpy()` gives plain ones); a list of values for a tuple; a ConstructorValue or RefValue (runtime.values) for a data
+          type or a reference. Arguments are converted to the types of the parameters.
 
         Raises:
           RelayError, ValueError, TypeError: as `relayc.compile`.
@@ -46,12 +48,10 @@ class Executor:
             expr = self.mod["main"]
         found = as_expr(expr)
         if binds:
-            found = bind(found, {var: as_expr(value) for var, value in binds.items()})
-        module = self.mod.shallow_copy()
+            found = bind(found, {var: value if isinstance(value, Expr) else const(value) for var, value in binds.items()})
+        module = reachable(self.mod, [found])
         module["main"] = found
-        typed = infer_module(as_module(module, self._params))
-        main = typed["main"]
-        function = _python_function(compiled(typed, self._target)["main"], main)
+        function = python_function(as_module(module, self._params), self._target)
         return function if isinstance(found, Function) else function()
 
 
@@ -81,30 +81,33 @@ def create_executor(
     return Executor(mod, target, params)
 
 
-def _python_function(compiled_main: Compiled, main: Function) -> Callable[..., Any]:
-    """A compiled function on values in the structure of the function's types."""
+def python_function(module: RelayModule, target: Any) -> Callable[..., Any]:
+    """The function main of a module as one on Python's values: compiled where it is one on tensors, else run by a machine."""
+    typed = infer_module(module)
+    main = typed["main"]
+    try:
+        run = on_structures(compiled(typed, target)["main"], main)
+    except NeedsControl:
+        run = _controlled(typed, target)
     names = [param.name_hint for param in main.params]
-    types = [param.type_annotation for param in main.params]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)]
         if len(given) != len(names) or len(args) + len(kwargs) != len(names):
             raise TypeError(f"main: expected {len(names)} argument(s) ({', '.join(names)}), found {len(args) + len(kwargs)}")
-        flat = [array for value, type_ in zip(given, types, strict=True) for array in _flat(value, type_)]
-        found = compiled_main(*flat)
-        return _structured(main.ret_type, list(found) if isinstance(found, tuple) else [found])
+        return run(*given)
 
     return call
 
 
-def _flat(value: Any, type_: Type | None) -> list[np.ndarray]:
-    if isinstance(type_, TupleType):
-        return [array for part, field in zip(value, type_.fields, strict=True) for array in _flat(part, field)]
-    assert isinstance(type_, TensorType)
-    return [np.asarray(value.numpy() if hasattr(value, "numpy") else value, DTYPES[type_.dtype])]
+def _controlled(typed: RelayModule, target: Any) -> Callable[..., Any]:
+    program = ControlProgram(typed, target)
+    machine, types = Machine(program.functions), [param.type_annotation for param in typed["main"].params]
 
+    def run(*args: Any) -> Any:
+        try:
+            return machine.run(0, [taken(value, type_) for value, type_ in zip(args, types, strict=True)])
+        except NoClause as error:
+            raise RelayError(str(error)) from None
 
-def _structured(type_: Type | None, flat: list[Any]) -> Any:
-    if isinstance(type_, TupleType):
-        return [_structured(field, flat) for field in type_.fields]
-    return ndarray(flat.pop(0))
+    return run

@@ -19,8 +19,11 @@ from relayc.frontend.relay.ast.analysis import (
 )
 from relayc.frontend.relay.ast.functor import children, post_order, type_parts
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.call_graph import CallGraph
+from relayc.frontend.relay.coverage import unmatched_cases
 
 __all__ = [
+    "CallGraph",
     "Feature",
     "all_type_vars",
     "all_vars",
@@ -36,6 +39,7 @@ __all__ = [
     "list_fake_quantized_op_freqs",
     "list_op_freqs",
     "post_order_visit",
+    "unmatched_cases",
     "well_formed",
 ]
 

@@ -86,6 +86,10 @@ def lower(module: RelayModule) -> IRModule:
     return _Lowering(infer_module(module)).run()
 
 
+class NeedsControl(RelayError):
+    """A program that makes values which are no tensors when it runs: data types, references, functions."""
+
+
 class _Emitter:
     """Builds operators of calls, on values."""
 
@@ -126,15 +130,15 @@ class _Lowering:
         self._program = Program()
         self._symbols: set[str] = set()
         self._emitter = _Emitter(self._program, self._symbols)
-        self._first_order = {v.name_hint: f for v, f in module.functions.items() if _is_first_order(f)}
+        self._first_order = {v.name_hint: f for v, f in module.functions.items() if is_first_order(f)}
 
     # ---- functions
 
     def run(self) -> IRModule:
         """Lowers the functions, those that others call first."""
         order, recursive = _call_order(self._first_order)
-        if not order:
-            raise RelayError("expected a function on tensors, found none in the module")
+        if not order or ("main" in self._module and "main" not in order):
+            raise NeedsControl("main: expected a function on tensors and tuples of them")
         types = {name: self._parameter_types(self._first_order[name]) for name in order}
         for name in recursive:  # of what is called before it is defined, the type is known alone
             self._program.declare(name, types[name], _nested(self._dialect_type(self._first_order[name].ret_type, name)))
@@ -183,12 +187,15 @@ class _Lowering:
         place = "" if expr.span is None else f" at {expr.span}"
         return RelayError(f"{type(expr).__name__}{place}: {message}")
 
+    def _needs_control(self, expr: e.Expr, what: str) -> NeedsControl:
+        return NeedsControl(f"{self._failed(expr, what)}: the program is not one on tensors alone (relay.create_executor runs it)")
+
     def _data(self, expr: e.Expr, value: Value) -> Value:
         """A value that is tensors, and no function. Raises RelayError."""
         if isinstance(value, tuple):
             return tuple(self._data(expr, part) for part in value)
         if isinstance(value, (Closure, Global)):
-            raise self._failed(expr, "a function as a result, which is known only when the program runs, is not supported yet")
+            raise self._needs_control(expr, "a function as a result, which is known only when the program runs")
         return value
 
     def _value(self, expr: e.Expr, scope: Scope) -> Call[Value]:
@@ -223,8 +230,7 @@ class _Lowering:
         if isinstance(expr, e.If):
             cond = yield self._value(expr.cond, scope)
             return self._branch(expr, cond, expr.true_branch, expr.false_branch, scope)
-        what = "data types are" if isinstance(expr, (e.Match, e.Constructor)) else "references are"
-        raise self._failed(expr, f"{what} not supported yet when a program is compiled")
+        raise self._needs_control(expr, "a value of a data type, or a reference")
 
     def _lets(self, expr: e.Expr, scope: Scope) -> Call[Value]:
         while isinstance(expr, e.Let):
@@ -242,6 +248,8 @@ class _Lowering:
         """What a function builds; its errors get the place of the expression."""
         try:
             return build_()
+        except NeedsControl:
+            raise
         except RelayError as error:
             if expr.span is None or str(expr.span) in str(error):
                 raise
@@ -272,8 +280,7 @@ class _Lowering:
             form = loop_form(function, callee.name)
             if form is None:
                 name = getattr(callee.name, "name_hint", callee.name)
-                message = "calls itself before its end: only global functions on tensors can do so yet"
-                raise self._failed(call, f"{name} {message}")
+                raise self._needs_control(call, f"{name} calls itself before its end, and is no global function on tensors")
             return self._loop(callee, form, tuple(self._data(call, a) for a in args))
         inner = Scope(callee.scope, {p.vid: arg for p, arg in zip(function.params, args, strict=True)})
         return (yield self._value(function.body, inner))
@@ -296,7 +303,7 @@ class _Lowering:
             return trampoline(self._next(form.step, closure.name, entered(values)))
 
         carried = None  # the types of the arguments
-        if all(_is_data(p.type_annotation) for p in params):
+        if all(is_data(p.type_annotation) for p in params):
             types = tuple(self._dialect_type(p.type_annotation, p.name_hint) for p in params)
             if any(isinstance(d, Dim) for type_ in types for d in _sizes(type_)):
                 carried = _nested(TupleType(types))
@@ -344,14 +351,14 @@ def _like(type_: t.Type, flat: list[Value]) -> Value:
     return flat.pop(0)
 
 
-def _is_data(type_: t.Type | None) -> bool:
-    return all(map(_is_data, type_.fields)) if isinstance(type_, t.TupleType) else isinstance(type_, t.TensorType)
+def is_data(type_: t.Type | None) -> bool:
+    return all(map(is_data, type_.fields)) if isinstance(type_, t.TupleType) else isinstance(type_, t.TensorType)
 
 
-def _is_first_order(function: e.Function) -> bool:
+def is_first_order(function: e.Function) -> bool:
     """Whether a function is one of tensors."""
     types = [*(p.type_annotation for p in function.params), function.ret_type]
-    return not function.type_params and all(map(_is_data, types))
+    return not function.type_params and all(map(is_data, types))
 
 
 def _call_order(functions: Mapping[str, e.Function]) -> tuple[list[str], set[str]]:

@@ -12,7 +12,7 @@ from relayc.frontend.relay.ast.analysis import free_vars
 from relayc.frontend.relay.ast.base import Span, ndarray
 from relayc.frontend.relay.ast.expr import Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
 from relayc.frontend.relay.ast.functor import ExprMutator
-from relayc.frontend.relay.ast.types import TensorType, Type
+from relayc.frontend.relay.ast.types import IncompleteType, TensorType, Type
 
 
 def var(
@@ -149,6 +149,11 @@ class ScopeBuilder:
     def _begin(self) -> None:
         self._bindings.append([])
         self._results.append(None)
+
+    def type_of(self, value: Expr) -> Type:
+        """What is known of an expression's type before inference."""
+        known = value.type_annotation if isinstance(value, Var) else value.type if isinstance(value, Constant) else value.checked_type_
+        return known or IncompleteType()
 
     def let(self, variable: Var | str | tuple[str, Type], value: Any) -> Var:
         """Binds a variable, or a new one of a name (and a type), to a value; gives the variable."""

@@ -154,6 +154,8 @@ def _plain(item: Any) -> tuple[Token, list[Any]]:
     if isinstance(item, Attrs):
         filled = {name: value for name, value in item.items() if value is not None}
         return ("Attrs", tuple(sorted(filled))), [filled[name] for name in sorted(filled)]
+    if hasattr(item, "structural_parts"):
+        return (type(item).__name__, *item.structural_parts()[:1]), list(item.structural_parts()[1:])
     if item is None or (isinstance(item, Node) and not item.parts):
         return type(item).__name__, []
     if isinstance(item, (tuple, list)):
@@ -162,8 +164,6 @@ def _plain(item: Any) -> tuple[Token, list[Any]]:
         return ("map", len(item)), [part for pair in item.items() for part in pair]
     if isinstance(item, np.ndarray):
         return ("array", item.dtype.name, item.shape, item.tobytes()), []
-    if hasattr(item, "structural_parts"):
-        return (type(item).__name__, *item.structural_parts()[:1]), list(item.structural_parts()[1:])
     if isinstance(item, float) and np.isfinite(item):
         item = round(item, 9)  # numbers that went through float32 are those that were written
     # 1, 1.0 and True are equal, and so must their texts be.

@@ -40,6 +40,7 @@ _TYPE_METHODS = {
     "GlobalTypeVar": "visit_global_type_var",
     "TypeCall": "visit_type_call",
     "TypeData": "visit_type_data",
+    "TypeRelation": "visit_type_relation",
 }
 
 

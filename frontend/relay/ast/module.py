@@ -8,6 +8,11 @@ from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import Node
 from relayc.frontend.relay.ast.expr import Constructor, Expr, Function, GlobalVar, TypeData
 from relayc.frontend.relay.ast.types import GlobalTypeVar
+from relayc.nearest import nearest
+
+
+class UnknownName(KeyError, ValueError):
+    """A name that a module has not; Relay's programs expect ValueError."""
 
 
 class RelayModule(Node):
@@ -91,7 +96,7 @@ class RelayModule(Node):
         """The variable of a function. Raises KeyError."""
         found = self._find(name)
         if found is None:
-            raise KeyError(f"no function @{name}; the module has {', '.join(f'@{v.name_hint}' for v in self.functions) or 'none'}")
+            raise UnknownName(f"no function @{name} in the module{nearest(name, [v.name_hint for v in self.functions])}")
         return found
 
     def get_global_vars(self) -> list[GlobalVar]:
@@ -102,7 +107,7 @@ class RelayModule(Node):
         """The variable of a type. Raises KeyError."""
         found = next((var for var in self.type_definitions if var.name_hint == name), None)
         if found is None:
-            raise KeyError(f"no type {name}; the module has {', '.join(v.name_hint for v in self.type_definitions) or 'none'}")
+            raise UnknownName(f"no type {name} in the module{nearest(name, [v.name_hint for v in self.type_definitions])}")
         return found
 
     def get_global_type_vars(self) -> list[GlobalTypeVar]:
@@ -119,7 +124,7 @@ class RelayModule(Node):
         for constructor in self.get_type(type_name)[1:]:
             if constructor.name_hint == name:
                 return constructor
-        raise KeyError(f"type {type_name} has no constructor {name}")
+        raise UnknownName(f"type {type_name} has no constructor {name}")
 
     def update(self, other: "RelayModule | Mapping[Any, Function]") -> None:
         """Adds what another module has, in the place of what has the same name here."""
@@ -129,6 +134,12 @@ class RelayModule(Node):
             other = other.functions
         for var, function in other.items():
             self[var] = function
+
+    def import_from_std(self, name: str) -> None:
+        """Adds a standard text: "prelude.rly" or "nat.rly" (see relayc.frontend.relay.prelude). Raises KeyError for another name."""
+        from relayc.frontend.relay.prelude import import_from_std
+
+        import_from_std(self, name)
 
     def update_func(self, var: GlobalVar, function: Function) -> None:
         """Puts a function in the place of another."""

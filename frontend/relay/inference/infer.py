@@ -14,6 +14,7 @@ from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.analysis import bound_vars
 from relayc.frontend.relay.ast.functor import children, post_order, rebuilt, type_parts
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.coverage import unmatched_cases
 from relayc.frontend.relay.inference.errors import TypeInferenceError
 from relayc.frontend.relay.inference.operands import operand_types
 from relayc.frontend.relay.inference.operators import call_type
@@ -267,6 +268,9 @@ class Inference:
         for clause, found in zip(expr.clauses, parts[1:], strict=True):
             self._pattern(expr, clause.lhs, parts[0])
             result = self._unify(expr, result, found)
+        missing = unmatched_cases(expr, self._module) if expr.complete else []
+        if missing:
+            raise self._failed(expr, f"expected a clause for every value, found none for {', '.join(map(str, missing))}")
         return result
 
     def _pattern(self, expr: e.Match, pattern: e.Pattern, type_: t.Type) -> None:
@@ -293,7 +297,7 @@ class Inference:
 
     def _resolved(self, expr: e.Expr) -> t.Type:
         found = self._unifier.resolve(self._types[expr] if not isinstance(expr, e.Var) else self._vars[expr.vid])
-        if not self._unifier.is_complete(found):
+        if not self._unifier.is_complete(found, within_data=True):
             raise self._failed(expr, f"expected a type, found {found}, of which a part is not known: expected annotations")
         return found
 

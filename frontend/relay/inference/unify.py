@@ -41,10 +41,16 @@ class Unifier:
             return found
         return rebuilt_type(found, self.resolve)
 
-    def is_complete(self, type_: t.Type) -> bool:
-        """Whether all of a type is known."""
+    def is_complete(self, type_: t.Type, within_data: bool = False) -> bool:
+        """Whether all of a type is known.
+
+        Args:
+          within_data: whether arguments of data types need not be: any type will do for the elements of a list that is empty.
+        """
         found = self.find(type_)
-        return not isinstance(found, t.IncompleteType) and all(map(self.is_complete, type_parts(found)))
+        if isinstance(found, t.IncompleteType) or (isinstance(found, t.TypeCall) and within_data):
+            return not isinstance(found, t.IncompleteType)
+        return all(self.is_complete(part, within_data) for part in type_parts(found))
 
     def instantiate(self, type_: t.FuncType, args: Sequence[t.Type] = ()) -> tuple[t.FuncType, tuple[t.Type, ...]]:
         """A function type with types in the place of its parameters, given or to be found; and these types."""

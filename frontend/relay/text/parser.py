@@ -361,7 +361,7 @@ class Parser(TypeParser):
 
     def _match(self, start: Token) -> Call[e.Expr]:
         complete = not self.accept("?")
-        data = yield self._parentheses(self.expect("("))
+        data = yield self._expr()
         self.expect("{")
         clauses = []
         while not self.accept("}"):

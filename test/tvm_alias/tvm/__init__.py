@@ -6,7 +6,6 @@ Submodules of `tvm.relay` that relayc has none of (testing, prelude) are those o
 import importlib
 import os
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -17,8 +16,8 @@ from relayc.dialects.relay import Pattern
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay import analysis, ast, dataflow_pattern, inference
 from relayc.frontend.relay.op import registered
-from relayc.frontend.relay.text import parse_module as _parse_module
 from relayc.relay import transform as relay_transform
+from relayc.runtime import values
 from relayc.runtime.graph_executor import create
 from relayc.symbolic import Dim, symbol
 
@@ -51,8 +50,14 @@ class Target(str):
         return None
 
 
+class Device(str):
+    """A device by its text."""
+
+    device_type = 1
+
+
 def device(kind="cpu", index=0):
-    return f"{'cpu' if kind == 'llvm' else kind}:{index}"
+    return Device(f"{'cpu' if kind == 'llvm' else kind}:{index}")
 
 
 def cpu(index=0):
@@ -100,11 +105,17 @@ _equal = {name: getattr(ast, name) for name in ("structural_equal", "assert_stru
 _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr}
 module("tvm.error", TVMError=RelayError, DiagnosticError=RelayError, OpError=RelayError)
 module("tvm._ffi")
+register_func = relayc.register_func
+rpc = module("tvm.rpc")
 module("tvm._ffi.base", TVMError=RelayError)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
-runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray)
-module("tvm.runtime.container", ADT=list)
+nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
+runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node)
+container = module("tvm.runtime.container", ADT=(list, values.ConstructorValue), tuple_object=list)
+module("tvm.runtime.vm", VirtualMachine=_relay.vm.VirtualMachine, Executable=_relay.vm.Executable)
+module("tvm.runtime.module", Module=None, BenchmarkResult=None)
 ir = module("tvm.ir", IRModule=IRModule, make_node=make_node, **_types, **_equal, **_json)
+module("tvm.ir.diagnostics", get_renderer=lambda: None, override_renderer=lambda renderer: None)
 module("tvm.ir.module", IRModule=IRModule)
 
 
@@ -195,7 +206,9 @@ relay.__getattr__ = _relay.__getattr__
 relay.__path__ = [os.path.join(os.environ["RELAYC_TVM_PYTHON"], "tvm", "relay")] if "RELAYC_TVM_PYTHON" in os.environ else []
 for _name in ("expr", "adt", "ty", "function", "base", "expr_functor", "type_functor", "scope_builder"):
     module(f"tvm.relay.{_name}", **_types, scalar_type=ast.scalar_type, const=ast.const, var=ast.var, bind=ast.bind)
-module("tvm.relay.backend")
+module("tvm.relay.backend", vm=_relay.vm, Executor=None)
+module("tvm.relay.backend.interpreter", RefValue=values.RefValue, ConstructorValue=values.ConstructorValue, Executor=_relay.Executor)
+sys.modules["tvm.relay.backend.vm"] = _relay.vm
 module("tvm.relay.backend.te_compiler", get=lambda: SimpleNamespace(clear=lambda: None))
 module("tvm.relay.analysis", **{name: getattr(analysis, name) for name in analysis.__all__})
 # What TVM has in them and relayc has not is imported by name all the same: the tests that use it fail.
@@ -211,6 +224,7 @@ def type_solver():
 relay.analysis._ffi_api = SimpleNamespace(_test_type_solver=type_solver)
 relay_transform.gradient = None
 relay.TypeKind = ast.Kind
+relay.SpanCheck = None
 module("tvm.relay.dataflow_pattern", **{name: getattr(dataflow_pattern, name) for name in dataflow_pattern.__all__})
 module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name)
 sys.modules["tvm.relay.transform"] = relay.transform = relay_transform
@@ -227,12 +241,6 @@ for _name in ("tensor", "transform", "reduce", "algorithm"):
     module(f"tvm.relay.op.{_name}").__getattr__ = _relay.op.__getattr__
 
 
-def import_from_std(mod, name):
-    text = Path(os.environ["RELAYC_TVM_PYTHON"], "tvm", "relay", "std", name).read_text()
-    mod.update(_parse_module(text, name, mod))
-
-
-IRModule.import_from_std = import_from_std
 IRModule._add = lambda mod, var, function, update=False: mod.__setitem__(var, function)
 relay_transform.ToANormalFormExpr = lambda expr: expr  # the prelude's module makes functions of tensor arrays with it
 
@@ -251,6 +259,8 @@ testing_of_relay.__path__ = [os.path.join(path, "testing") for path in relay.__p
 def _workload(name):
     if name == "create_workload":
         return importlib.import_module("tvm.relay.testing.init").create_workload
+    if name in ("count", "make_nat_value", "make_nat_expr"):
+        return getattr(importlib.import_module("tvm.relay.testing.nat"), name)
     raise AttributeError(name)
 
 

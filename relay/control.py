@@ -1,0 +1,385 @@
+"""Programs of the Relay language as steps of a machine (runtime.control) and kernels.
+
+The largest parts of a function that are operators on tensors, and calls of global functions on tensors alone, are kernels: each is compiled
+when it runs first, once for all programs that have it. The rest is control: steps.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.ast import bind, free_vars, structural_equal, structural_hash
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.functor import children, post_order
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.lowering import is_data, is_first_order
+from relayc.relay.kernel import compiled_function, tensor
+from relayc.runtime import control as c
+from relayc.runtime.values import ConstructorValue, RefValue
+from relayc.trampoline import Call, trampoline
+
+_PLAIN = (e.Call, e.Constant, e.Var, e.GlobalVar, e.Op, e.Tuple, e.TupleGetItem, e.If, e.Let)
+"""What functions that are compiled whole are made of."""
+
+
+class _Key:
+    """A kernel as a key: equal where the function and the target are."""
+
+    def __init__(self, module: RelayModule, target: Any) -> None:
+        self.module, self.target = module, target
+        self._hash = hash((structural_hash(module), str(target)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.target == other.target and structural_equal(self.module, other.module)
+
+
+@functools.lru_cache(maxsize=1024)
+def _kernel(key: _Key) -> Callable[..., Any]:
+    return compiled_function(key.module, key.target)
+
+
+class Kernel:
+    """A computation on tensors: compiled when it is called first."""
+
+    def __init__(self, module: RelayModule, target: Any) -> None:
+        self._module, self._target = module, target
+        self._found: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._found is None:
+            self._found = _kernel(_Key(self._module, self._target))
+        return self._found(*args)
+
+
+class Label:
+    """A place among steps that is not known yet."""
+
+
+class Scope:
+    """The registers of variables and expressions in a part of a function, and in the parts around it."""
+
+    def __init__(self, outer: "Scope | None" = None) -> None:
+        self._outer = outer
+        self.registers: dict[Any, int] = {}
+
+    def find(self, key: Any) -> int | None:
+        """The register of a variable's identity or an expression; None where it has none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.registers:
+                return scope.registers[key]
+            scope = scope._outer
+        return None
+
+
+class ControlProgram:
+    """The functions of a module as functions of a machine.
+
+    Args:
+      module: with types.
+      target: what kernels are compiled for.
+
+    Attributes:
+      functions: main first.
+    """
+
+    def __init__(self, module: RelayModule, target: Any) -> None:
+        self.module, self.target = module, target
+        self.functions: list[c.Function] = []
+        self._numbers: dict[Any, int] = {}
+        self._waiting: list[tuple[int, e.Function, Any, Sequence[e.Var]]] = []
+        self._plain: dict[str, RelayModule | None] = {}
+        self.number_of(module["main"], "main")
+        while self._waiting:
+            number, function, own, captures = self._waiting.pop()
+            self.functions[number] = _Body(self, function, own, captures).function(self.functions[number].name)
+
+    def number_of(self, function: e.Function, name: str, own: Any = None, captures: Sequence[e.Var] = ()) -> int:
+        """The number of a function.
+
+        Args:
+          name: for messages.
+          own: the identity of the variable, or the global name, by which it calls itself.
+          captures: the variables of around it that it uses.
+        """
+        if function not in self._numbers:
+            number = self._numbers[function] = len(self.functions)
+            self.functions.append(c.Function(name, len(function.params), 0, ()))
+            self._waiting.append((number, function, own, captures))
+        return self._numbers[function]
+
+    def constructor(self, constructor: e.Constructor) -> int:
+        """The number of a constructor as a function."""
+        if constructor not in self._numbers:
+            count = len(constructor.inputs)
+            steps = (c.Make(count + 1, constructor, tuple(range(count))), c.Give(count + 1))
+            self._numbers[constructor] = len(self.functions)
+            self.functions.append(c.Function(constructor.name_hint, count, count + 2, steps))
+        return self._numbers[constructor]
+
+    def compiles(self, name: str) -> RelayModule | None:
+        """The functions that a global function needs, itself among them, where all are on tensors alone; else None."""
+        if name not in self._plain:
+            needed = reachable(self.module, [self.module[name]], {name})
+            is_plain = all(is_first_order(f) and all(map(_is_plain, post_order(f.body))) for f in needed.functions.values())
+            self._plain[name] = needed if is_plain else None
+        return self._plain[name]
+
+
+def reachable(module: RelayModule, roots: Sequence[e.Expr], names: set[str] | None = None) -> RelayModule:
+    """The part of a module that expressions name, by other functions too, and functions of these names."""
+    found, waiting = set(names or ()), list(roots)
+    while waiting:
+        for node in post_order(waiting.pop()):
+            if isinstance(node, e.GlobalVar) and node.name_hint not in found and node in module:
+                found.add(node.name_hint)
+                waiting.append(module[node])
+    functions = {var: function for var, function in module.functions.items() if var.name_hint in found}
+    return RelayModule(functions, module.type_definitions, module.attrs)
+
+
+def _is_plain(node: e.Expr) -> bool:
+    if isinstance(node, e.Let) and isinstance(node.value, (e.Function, e.GlobalVar)):
+        return False
+    if isinstance(node, e.Call) and not isinstance(node.op, (e.Op, e.GlobalVar)):
+        return False
+    return isinstance(node, _PLAIN) and not any(isinstance(p, e.GlobalVar) for p in children(node)[isinstance(node, e.Call) :])
+
+
+class _Body:
+    """One function while its steps are made."""
+
+    def __init__(self, program: ControlProgram, function: e.Function, own: Any, captures: Sequence[e.Var]) -> None:
+        self._program, self._function, self._own = program, function, own
+        self._steps: list[Any] = []  # with labels in the place of targets
+        self._places: dict[Label, int] = {}
+        self._scope = Scope()
+        self._registers = 0
+        for var in (*function.params, *captures):
+            self._scope.registers[var.vid] = self._new()
+        self._itself = self._new()
+        self._uses: dict[e.Expr, int] = {}
+        for node in post_order(function.body):
+            for part in children(node):
+                self._uses[part] = self._uses.get(part, 0) + 1
+
+    def function(self, name: str) -> c.Function:
+        """The function."""
+        trampoline(self._give(self._function.body, self._scope))
+        return c.Function(name, len(self._function.params), self._registers, tuple(self._steps_at_places()))
+
+    def _steps_at_places(self) -> Iterator[c.Step]:
+        for step in self._steps:
+            target = getattr(step, "target", None)
+            yield step if target is None else dataclasses.replace(step, target=self._places[target])
+
+    def _new(self) -> int:
+        self._registers += 1
+        return self._registers - 1
+
+    def _emit(self, step: type, *operands: Any) -> int:
+        """Adds a step that has a result; gives its register."""
+        to = self._new()
+        self._steps.append(step(to, *operands))
+        return to
+
+    def _here(self, label: Label) -> None:
+        self._places[label] = len(self._steps)
+
+    # ---- expressions
+
+    def _give(self, expr: e.Expr, scope: Scope) -> Call[None]:
+        """The end of a function: an expression is its result."""
+        while isinstance(expr, e.Let):
+            yield self._let(expr, scope)
+            expr = expr.body
+        if isinstance(expr, (e.If, e.Match)) and scope.find(expr) is None:
+            yield self._branches(expr, scope, None)
+        elif isinstance(expr, e.Call) and self._is_control(expr) and scope.find(expr) is None:
+            yield self._call(expr, scope, is_last=True)
+        else:
+            self._steps.append(c.Give((yield self._value(expr, scope))))
+
+    def _value(self, expr: e.Expr, scope: Scope) -> Call[int]:
+        """The register of an expression's value."""
+        key = expr.vid if isinstance(expr, e.Var) else expr
+        found = scope.find(key)
+        if found is None:
+            found = scope.registers[key] = yield self._made(expr, scope)
+        return found
+
+    def _made(self, expr: e.Expr, scope: Scope) -> Call[int]:
+        if isinstance(expr, e.Var):
+            if expr.vid == self._own:
+                return self._itself
+            raise RelayError(f"expected a variable that is bound, found %{expr.name_hint}")
+        if isinstance(expr, e.Constant):
+            return self._emit(c.Constant, expr.data)
+        if isinstance(expr, e.GlobalVar):
+            if expr.name_hint == self._own:
+                return self._itself
+            return self._emit(c.Bind, self._program.number_of(self._program.module[expr], expr.name_hint, expr.name_hint), ())
+        if isinstance(expr, e.Constructor):
+            return self._emit(c.Bind, self._program.constructor(expr), ())
+        if isinstance(expr, e.Function):
+            return self._closure(expr, scope, "fn", None)
+        if isinstance(expr, e.Let):
+            while isinstance(expr, e.Let):
+                yield self._let(expr, scope)
+                expr = expr.body
+            return (yield self._value(expr, scope))
+        if isinstance(expr, (e.If, e.Match)):
+            to = self._new()
+            yield self._branches(expr, scope, to)
+            return to
+        if isinstance(expr, e.Call):
+            if not self._is_control(expr):
+                return (yield self._compute(expr, scope))
+            found = yield self._call(expr, scope, is_last=False)
+            assert found is not None
+            return found
+        parts = []
+        for part in children(expr):
+            parts.append((yield self._value(part, scope)))
+        if isinstance(expr, e.Tuple):
+            return self._emit(c.Make, None, tuple(parts))
+        if isinstance(expr, e.TupleGetItem):
+            return self._emit(c.Field, parts[0], expr.index)
+        steps: dict[type, type] = {e.RefCreate: c.Refer, e.RefRead: c.Read, e.RefWrite: c.Write}
+        return self._emit(steps[type(expr)], *parts)
+
+    def _let(self, let: e.Let, scope: Scope) -> Call[None]:
+        if isinstance(let.value, e.Function):
+            register = self._closure(let.value, scope, let.var.name_hint, let.var.vid)
+        else:
+            register = yield self._value(let.value, scope)
+        scope.registers[let.var.vid] = register
+
+    def _closure(self, function: e.Function, scope: Scope, name: str, own: Any) -> int:
+        captures = [var for var in free_vars(function) if var.vid != own]
+        number = self._program.number_of(function, name, own, captures)
+        return self._emit(c.Bind, number, tuple(trampoline(self._value(var, scope)) for var in captures))
+
+    # ---- branches
+
+    def _branches(self, expr: e.Expr, scope: Scope, to: int | None) -> Call[None]:
+        """The branches of an expression, the result of each in a register; without one, each is the end of the function."""
+        end = Label()
+        branches: list[tuple[Label, Scope, e.Expr]] = []
+        if isinstance(expr, e.If):
+            cond = yield self._value(expr.cond, scope)
+            otherwise = Label()
+            self._steps.append(c.Unless(cond, otherwise))  # type: ignore[arg-type] # a label until the end
+            yield self._branch(expr.true_branch, Scope(scope), to, end)
+            self._here(otherwise)
+            branches.append((end, Scope(scope), expr.false_branch))
+        else:
+            assert isinstance(expr, e.Match)
+            value = yield self._value(expr.data, scope)
+            for clause in expr.clauses:
+                other, inner = Label(), Scope(scope)
+                self._pattern(clause.lhs, value, inner, other)
+                yield self._branch(clause.rhs, inner, to, end)
+                self._here(other)
+            self._steps.append(c.Fail("expected a value that a clause of match takes, found one of no clause"))
+        for _, inner, branch in branches:
+            yield self._branch(branch, inner, to, end)
+        self._here(end)
+
+    def _branch(self, expr: e.Expr, scope: Scope, to: int | None, end: Label) -> Call[None]:
+        if to is None:
+            yield self._give(expr, scope)
+        else:
+            self._steps.append(c.Move(to, (yield self._value(expr, scope))))
+            self._steps.append(c.Jump(end))  # type: ignore[arg-type] # a label until the end
+
+    def _pattern(self, pattern: e.Pattern, value: int, scope: Scope, other: Label) -> None:
+        """Binds the variables of a pattern; goes on at a label where it does not match."""
+        if isinstance(pattern, e.PatternVar):
+            scope.registers[pattern.var.vid] = value
+        elif isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
+            if isinstance(pattern, e.PatternConstructor):
+                self._steps.append(c.Unlike(value, pattern.constructor.tag, other))  # type: ignore[arg-type] # a label until the end
+            for i, inner in enumerate(pattern.patterns):
+                if not isinstance(inner, e.PatternWildcard):
+                    self._pattern(inner, self._emit(c.Field, value, i), scope, other)
+
+    # ---- calls
+
+    def _is_control(self, call: e.Call) -> bool:
+        if isinstance(call.op, e.GlobalVar):
+            return self._program.compiles(call.op.name_hint) is None
+        return not isinstance(call.op, e.Op)
+
+    def _call(self, call: e.Call, scope: Scope, is_last: bool) -> Call[int | None]:
+        """A call; its register, where it is not the last step."""
+        args = []
+        for arg in call.args:
+            args.append((yield self._value(arg, scope)))
+        if isinstance(call.op, e.Constructor):
+            made = self._emit(c.Make, call.op, tuple(args))
+            if is_last:
+                self._steps.append(c.Give(made))
+            return made
+        if isinstance(call.op, e.GlobalVar):
+            name = call.op.name_hint
+            number = self._program.number_of(self._program.module[call.op], name, name)
+            made_of: tuple[Any, ...] = (c.Call, number, tuple(args))
+        else:
+            made_of = (c.Apply, (yield self._value(call.op, scope)), tuple(args))
+        if is_last:
+            self._steps.append(made_of[0](None, *made_of[1:]))
+            return None
+        return self._emit(*made_of)
+
+    def _compute(self, root: e.Call, scope: Scope) -> Call[int]:
+        """A kernel: a call of an operator, with the ones that only it uses."""
+        inputs: dict[e.Expr, e.Var] = {}
+        functions: dict[e.GlobalVar, e.Function] = {}
+        seen: set[e.Expr] = set()
+        waiting: list[e.Expr] = [root]
+        while waiting:
+            node = waiting.pop()
+            if node in seen or isinstance(node, (e.Op, e.Constant)):
+                continue
+            if isinstance(node, e.GlobalVar):
+                needed = self._program.compiles(node.name_hint)
+                assert needed is not None
+                functions.update(needed.functions)
+            elif node is root or self._joins(node, scope):
+                seen.add(node)
+                waiting.extend(reversed(children(node)))
+            else:
+                inputs.setdefault(node, e.Var(f"x{len(inputs)}", node.checked_type))
+        registers = []
+        for node in inputs:
+            registers.append((yield self._value(node, scope)))
+        module = RelayModule(functions, None, None)
+        module["main"] = e.Function(list(inputs.values()), bind(root, inputs))  # type: ignore[arg-type] # any node can be a key
+        return self._emit(c.Compute, Kernel(module, self._program.target), tuple(registers))
+
+    def _joins(self, node: e.Expr, scope: Scope) -> bool:
+        """Whether an operand is computed in the kernel that uses it."""
+        if not is_data(node.checked_type_) or scope.find(node) is not None:
+            return False
+        if isinstance(node, e.Tuple):
+            return True
+        if isinstance(node, e.TupleGetItem):
+            return isinstance(node.tuple_value, e.Call) and self._joins(node.tuple_value, scope)
+        return isinstance(node, e.Call) and not self._is_control(node) and self._uses[node] == 1
+
+
+def taken(value: Any, type_: t.Type | None) -> Any:
+    """An argument as a machine takes it: numbers and arrays are arrays, of the element type where the type says one."""
+    if isinstance(type_, t.TensorType):
+        return tensor(value, type_.dtype)
+    if isinstance(value, (list, tuple)):
+        fields = type_.fields if isinstance(type_, t.TupleType) else [None] * len(value)
+        return [taken(part, field) for part, field in zip(value, fields, strict=True)]
+    return value if isinstance(value, (ConstructorValue, RefValue)) else tensor(value, None)

@@ -1,0 +1,201 @@
+"""`relay.vm`: programs for Relay's virtual machine. Functions on tensors are compiled; others run by runtime.control."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relayc.frontend.relay.ast import Function, NDArray, RelayModule
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.text import parse_module
+from relayc.relay.build import Params, as_module
+from relayc.relay.control import reachable
+from relayc.relay.executor import python_function
+from relayc.relay.kernel import tensor
+from relayc.relay.transform import FoldConstant
+from relayc.runtime.device import Device
+from relayc.runtime.graph_executor import BenchmarkResult, timed
+
+
+class Executable:
+    """A program that a VirtualMachine runs. Each function is compiled when it is called first; main at once.
+
+    Attributes:
+      module: the program, with types.
+    """
+
+    def __init__(self, module: RelayModule, target: Any) -> None:
+        self.module, self._target = module, target
+        self._functions: dict[str, Callable[..., Any]] = {}
+        if "main" in module:
+            self.function("main")
+
+    @property
+    def globals(self) -> list[str]:
+        """The names of its functions."""
+        return [var.name_hint for var in self.module.functions]
+
+    def typed(self, name: str) -> Function:
+        """A function as an expression. Raises KeyError where the program has none of the name."""
+        found: Function = self.module[name]
+        return found
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A function on arrays and other values, in order or by name. Raises KeyError where the program has none of the name."""
+        if name not in self._functions:
+            function = self.typed(name)
+            program = reachable(self.module, [function])
+            program["main"] = function
+            self._functions[name] = python_function(program, self._target)
+        return self._functions[name]
+
+    def save(self) -> tuple[bytearray, None]:
+        """The program as bytes for `load_exec`: its text and target. There is no library besides: `load_exec` compiles."""
+        return bytearray(json.dumps([self.module.astext(), None if self._target is None else str(self._target)]).encode()), None
+
+    @staticmethod
+    def load_exec(bytecode: bytes | bytearray, lib: None = None) -> "Executable":
+        """A program that `save` has given as bytes. Raises ValueError for other bytes."""
+        text, target = json.loads(bytes(bytecode))
+        return Executable(infer_module(parse_module(text)), target)
+
+
+class VMCompiler:
+    """Compiles a program in steps; `compile` takes all of them."""
+
+    def __init__(self) -> None:
+        self._params: Params = {}
+        self._found: Executable | None = None
+
+    def set_params(self, params: Params) -> None:
+        """Sets arrays that take the place of parameters of main, by name."""
+        self._params = params
+
+    def get_params(self) -> Params:
+        """These arrays."""
+        return self._params
+
+    def optimize(
+        self, mod: RelayModule, target: Any = None, target_host: Any = None, params: Params | None = None
+    ) -> tuple[RelayModule, Params]:
+        """The program with its parameters and types, and with what depends on constants alone evaluated; and its parameters."""
+        if params:
+            self.set_params(params)
+        return FoldConstant()(infer_module(as_module(mod, self._params))), self._params
+
+    def lower(self, mod: RelayModule, target: Any = None, target_host: Any = None) -> None:
+        """Compiles a program. Raises as `relayc.compile`."""
+        self._found = Executable(infer_module(as_module(mod, self._params)), target)
+
+    def codegen(self) -> None:
+        """Nothing: `lower` gives machine code."""
+
+    def get_exec(self) -> Executable:
+        """What has been compiled. Raises RuntimeError before `lower`."""
+        if self._found is None:
+            raise RuntimeError("get_exec: expected a program that has been lowered, found none")
+        return self._found
+
+
+def compile(mod: RelayModule, target: Any = None, target_host: Any = None, params: Params | None = None) -> Executable:
+    """A program for a VirtualMachine.
+
+    Args:
+      target: as in `relay.build`.
+      target_host: Relay's parameter; the host is this machine.
+      params: arrays that take the place of parameters of main, by name.
+
+    Raises as `relayc.compile`.
+    """
+    compiler = VMCompiler()
+    compiler.set_params(params or {})
+    compiler.lower(mod, target, target_host)
+    return compiler.get_exec()
+
+
+class VirtualMachine:
+    """Runs the functions of a program.
+
+    Args:
+      exe: the program.
+      device: where it runs, or several of which the first counts; checked for being one.
+      memory_cfg: Relay's choice of an allocator, which is not looked at.
+    """
+
+    def __init__(self, exe: Executable, device: Any = None, memory_cfg: Any = None) -> None:
+        for each in device if isinstance(device, (list, tuple)) else [device] if device is not None else []:
+            Device(each)
+        self._exe = exe
+        self._inputs: dict[str, dict[int, Any]] = {}
+        self._outputs: Any = None
+
+    def get_input_index(self, input_name: str, func_name: str = "main") -> int:
+        """The place of a parameter of a function; -1 where it has none of the name."""
+        names = [param.name_hint for param in self._exe.typed(func_name).params]
+        return names.index(input_name) if input_name in names else -1
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Sets all arguments of later calls of a function, in order or by name. Raises TypeError where their number or names are wrong."""
+        found = dict(enumerate(args)) | {self._place(func_name, name): value for name, value in kwargs.items()}
+        count = len(self._exe.typed(func_name).params)
+        if sorted(found) != list(range(count)) or len(args) + len(kwargs) != count:
+            raise TypeError(f"{func_name}: expected {count} argument(s), found {len(args) + len(kwargs)}")
+        self._inputs[func_name] = found
+
+    def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Sets one argument: `set_one_input("main", "x", value)`, by its place, or `x=value`. Raises TypeError for anything else."""
+        if len(args) + 2 * len(kwargs) != 2:
+            raise TypeError(f"{func_name}: expected one argument with its name or place, found {len(args)} values and {len(kwargs)} names")
+        key, value = args if args else next(iter(kwargs.items()))
+        self._inputs.setdefault(func_name, {})[self._place(func_name, key) if isinstance(key, str) else int(key)] = value
+
+    def _place(self, func_name: str, name: str) -> int:
+        found = self.get_input_index(name, func_name)
+        if found < 0:
+            names = ", ".join(param.name_hint for param in self._exe.typed(func_name).params)
+            raise TypeError(f"{func_name}: expected an argument out of {names}, found {name!r}")
+        return found
+
+    def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
+        """The result of a function, on these arguments or those that have been set."""
+        if args or kwargs:
+            self.set_input(func_name, *args, **kwargs)
+        given = self._inputs.get(func_name, {})
+        return self._exe.function(func_name)(*(given[i] for i in sorted(given)))
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of main."""
+        return self.invoke("main", *args, **kwargs)
+
+    def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Calls a function, whose results `get_outputs` gives."""
+        self._outputs = self.invoke(func_name, *args, **kwargs)
+
+    def invoke_with_outputs(self, func_name: str, input_args: Any, output_args: Sequence[Any]) -> None:
+        """Calls a function and writes its results to arrays. Raises ValueError where their number or shapes do not fit."""
+        found = _tensors(self.invoke(func_name, **input_args))
+        for out, value in zip(output_args, found, strict=True):
+            out[...] = value
+
+    def get_outputs(self) -> list[NDArray]:
+        """The tensors that the last `invoke_stateful` gave."""
+        return _tensors(self._outputs)
+
+    def benchmark(
+        self,
+        device: Any,
+        *args: Any,
+        func_name: str = "main",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: float | None = None,
+        end_to_end: bool = False,
+        **kwargs: Any,
+    ) -> BenchmarkResult:
+        """The time that calls of a function take: seconds per call, `repeat` means of `number` calls. Arguments are on the host."""
+        self.set_input(func_name, *args, **kwargs)
+        return timed(lambda: self.invoke_stateful(func_name), number, repeat, min_repeat_ms or 0.0)
+
+
+def _tensors(value: Any) -> list[NDArray]:
+    """The tensors in a result."""
+    return [inner for part in value for inner in _tensors(part)] if isinstance(value, list) else [tensor(value, None)]

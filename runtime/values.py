@@ -1,0 +1,64 @@
+"""Values of programs of the Relay language that are no tensors: data types, references and functions. A tuple is a list."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+class ConstructorValue:
+    """What a constructor of a data type has made of its fields.
+
+    Attributes:
+      tag: the number of the constructor among those of its type.
+      fields: its values.
+      constructor: what has made it; its `name_hint` is its name.
+    """
+
+    __slots__ = ("constructor", "fields", "tag")
+
+    def __init__(self, tag: int, fields: Sequence[Any], constructor: Any = None) -> None:
+        self.tag, self.fields, self.constructor = tag, fields, constructor
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.fields[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fields)
+
+    def __repr__(self) -> str:
+        name = getattr(self.constructor, "name_hint", f"constructor {self.tag}")
+        # Not the fields of the fields: lists are as deep as they are long.
+        fields = ", ".join("..." if isinstance(field, ConstructorValue) and field.fields else repr(field) for field in self.fields)
+        return f"{name}({fields})" if fields else name
+
+
+class RefValue:
+    """A reference.
+
+    Attributes:
+      value: what it refers to.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "ref"
+
+
+class Closure:
+    """A function as a value, with the values from around it that it uses.
+
+    Attributes:
+      function: its number among those of the program.
+      captures: these values.
+    """
+
+    __slots__ = ("captures", "function")
+
+    def __init__(self, function: int, captures: tuple[Any, ...]) -> None:
+        self.function, self.captures = function, captures

@@ -269,7 +269,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
     def verify_invariants(self) -> bool:
         try:
             _check_types(self.inferred_types(), [type_of(r) for r in self.operation.results])
-        except (RelayError, TypeError) as e:
+        except (ValueError, TypeError) as e:
             raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None
         return True
 
@@ -309,7 +309,7 @@ def _build(self: Op, *operands: Any, loc: ir.Location | None = None, ip: ir.Inse
             attrs = cls.canonical_attributes(types, attrs)
             encoded = {spec.key: spec.encode(attrs[name]) for name, spec in cls.attr_specs.items()}
         result_types = [t.to_mlir() for t in results]
-    except (RelayError, TypeError) as e:
+    except (ValueError, TypeError) as e:
         message = f"relay.{cls._op_name} at {source_of(loc or ir.Location.current)}: {e}"
         raise (Unequal(message, e.a, e.b) if isinstance(e, Unequal) else RelayError(message)) from None
     operation = ir.Operation.create(

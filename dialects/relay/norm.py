@@ -147,7 +147,7 @@ class L2Normalize(Op, name="nn_l2_normalize", relay_name="nn.l2_normalize"):
 
     @staticmethod
     def infer(op: View) -> TensorType:
-        _check_vectors(op, 0)
+        check(op.data.is_float, "data", "a float dtype", op.data.dtype)
         axes = [normalize_axis(a, op.data.rank) for a in op.axis]
         check(len(set(axes)) == len(axes) > 0, "axis", "one or more axes, each once", op.axis)
         return op.data

@@ -3,11 +3,16 @@
 import difflib
 
 import golden
+import onnx
 import pytest
+
+from relayc.tools.conformance import LISTED_VERSION
 
 
 @pytest.mark.parametrize(("target", "name"), list(golden.cases()))
 def test_golden(target: str, name: str) -> None:
+    if target == "imports" and not onnx.__version__.startswith(LISTED_VERSION):
+        pytest.skip(f"the models are those of onnx {LISTED_VERSION}")
     known, found = golden.recorded(target).get(name, []), golden.made(target, name)
     changes = "\n".join(difflib.unified_diff(known, found, "recorded", "made", lineterm="", n=0))
     assert known == found, f"{target}:\n{changes}\nmeant? .venv/bin/python test/python/golden.py --update"

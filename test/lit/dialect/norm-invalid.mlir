@@ -77,3 +77,19 @@ func.func @main(%x: tensor<2x6x4xf32>, %g: tensor<6xf32>) {
   %0 = "relay.nn_batch_norm"(%x, %g, %g, %g) : (tensor<2x6x4xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) -> tensor<?x?x?xf32>
   return
 }
+
+// -----
+
+// CHECK: relay.nn_l2_normalize at {{.*}}: axis: expected a value in [0, 0), found 0
+func.func @main(%x: tensor<f32>) {
+  %0 = "relay.nn_l2_normalize"(%x) {eps = 0.5, axis = array<i64: 0>} : (tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+// CHECK: relay.nn_dense at {{.*}}: unknown dtype 'same'; expected one of
+func.func @main(%x: tensor<2x6xf32>) {
+  %0 = "relay.nn_dense"(%x, %x) {out_dtype = "same"} : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x2xf32>
+  return
+}

@@ -206,7 +206,7 @@ def _plain(level: int, required: Any, disabled: Any, config: Mapping[str, Any]) 
 
 
 def _files() -> list[Path]:
-    return sorted(path for folder in _SOURCES for path in (_ROOT / folder).rglob("*.py"))
+    return sorted(path for folder in _SOURCES for path in (_ROOT / folder).rglob("*") if path.suffix in (".py", ".mlir"))
 
 
 def _sources_are_loaded() -> bool:

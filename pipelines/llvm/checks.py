@@ -23,7 +23,7 @@ def check_functions(device: str) -> str:
     messages = {key: strings.offset(message.format(device=kind.name)) for key, message in MESSAGES.items()}
     dtypes = [strings.offset(text) for text in (*FOUND_CODES, "unknown%d")]
     parts = [
-        CHECK.format(num_codes=len(FOUND_CODES), device_type=kind.dlpack_type, **messages),
+        CHECK.substitute(num_codes=len(FOUND_CODES), device_type=kind.dlpack_type, **messages),
         size_function(messages["value_error"]),
         strings.as_global("__relayc_messages"),
         i64_global("__relayc_dtypes", dtypes),

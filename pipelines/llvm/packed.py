@@ -24,44 +24,17 @@ from typing import Protocol
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds TVMFFIErrorSetRaisedFromCStr)
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.llvm.checks import check_declarations, check_functions
 from relayc.pipelines.llvm.entry_body import CONTEXT, FINISH, GIVEN_PLACE, EntryBody, EntryFunction, SizeChecks
 from relayc.pipelines.llvm.tables import Strings, dtype_bits, i64_global
 from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX
 
-_ENTRY = """
-llvm.func internal @"{prefix}{name}"(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{
-  %count = llvm.mlir.constant({pointers} : i32) : i32
-  %more = llvm.mlir.constant({sizes} : i32) : i32
-  %zero = llvm.mlir.constant(0 : i32) : i32
-  %one = llvm.mlir.constant(1 : i32) : i32
-  %data = llvm.alloca %count x !llvm.ptr : (i32) -> !llvm.ptr
-  %table = llvm.mlir.addressof @__relayc_table : !llvm.ptr
-  %strings = llvm.mlir.addressof @__relayc_strings : !llvm.ptr
-  %entry = llvm.getelementptr %table[{row}] : (!llvm.ptr) -> !llvm.ptr, i64
-  %tensors = llvm.sub %n, %more : i32
-  %status = llvm.call @__relayc_check(%entry, %args, %tensors, %data, %strings) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
-  %good = llvm.icmp "eq" %status, %zero : i32
-  llvm.cond_br %good, ^run, ^end(%status : i32)
-^run:
-{body}
-^end(%found: i32):
-  llvm.return %found : i32
-}}
-"""
+_MLIR = mlir_texts(__file__)
+_ENTRY = _MLIR["entry"]
 
-_ENTRIES = """
-llvm.mlir.global internal constant @__relayc_entry_table() : !llvm.array<{count} x ptr> {{
-  %v0 = llvm.mlir.undef : !llvm.array<{count} x ptr>
-{inserts}
-  llvm.return %v{count} : !llvm.array<{count} x ptr>
-}}
-llvm.func @{symbol}() -> !llvm.ptr {{
-  %0 = llvm.mlir.addressof @__relayc_entry_table : !llvm.ptr
-  llvm.return %0 : !llvm.ptr
-}}
-"""
+_ENTRIES = _MLIR["entries"]
 
 
 _CONTEXT = f"""
@@ -93,7 +66,7 @@ def _entry(function: EntryFunction, row: int, program: int) -> str:
     body = EntryBody(function, program).text()
     pointers = 2 * len(function.entry.tensors)
     sizes = function.entry.integers
-    return _ENTRY.format(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
+    return _ENTRY.substitute(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
 
 
 def _entry_table(names: Sequence[str]) -> str:
@@ -102,7 +75,7 @@ def _entry_table(names: Sequence[str]) -> str:
         f'  %f{i} = llvm.mlir.addressof @"{PACKED_PREFIX}{name}" : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
         for i, name in enumerate(names)
     ]
-    return _ENTRIES.format(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
+    return _ENTRIES.substitute(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
 
 
 def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu", checks: bool = True) -> None:

@@ -17,31 +17,15 @@ from collections.abc import Sequence
 from relayc.dialects.mlir import func, ir, memref, scf
 from relayc.dialects.relay.later import ParallelIf
 from relayc.pipelines.emission.emit import arith, compare, create, index_constant, select, yield_values
+from relayc.pipelines.emission.mlir_text import mlir_texts
 
 _CONDITION, _LOOP, _BUFFER = ParallelIf.OPERATION_NAME, scf.ParallelOp.OPERATION_NAME, memref.AllocaOp.OPERATION_NAME
 _REGION = "omp.parallel"
 _THREAD, _THREADS = "omp_get_thread_num", "omp_get_num_threads"
 FORKS = ("__kmpc_fork_call_if", "__kmpc_fork_call")
 """What LLVM calls for a region with a condition, here a function of the module and not that of the OpenMP runtime, and what this calls."""
-_FORK_IF = """
-llvm.func @__kmpc_fork_call(!llvm.ptr, i32, !llvm.ptr, ...)
-llvm.func internal @__kmpc_fork_call_if(%location: !llvm.ptr, %count: i32, %region: !llvm.ptr, %condition: i32, %values: !llvm.ptr)
-    attributes {no_inline} {
-  %zero = llvm.mlir.constant(0 : i32) : i32
-  %one = llvm.mlir.constant(1 : i32) : i32
-  %several = llvm.icmp "ne" %condition, %zero : i32
-  llvm.cond_br %several, ^several, ^alone
-^several:
-  llvm.call @__kmpc_fork_call(%location, %one, %region, %values) vararg(!llvm.func<void (ptr, i32, ptr, ...)>)
-      : (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> ()
-  llvm.return
-^alone:
-  %thread = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
-  llvm.store %zero, %thread : i32, !llvm.ptr
-  llvm.call %region(%thread, %thread, %values) {no_inline} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
-  llvm.return
-}
-"""
+_MLIR = mlir_texts(__file__)
+_FORK_IF = _MLIR["fork_if"].substitute()
 _IF_CLAUSE = 2
 """Which operand segment of omp.parallel its clause `if` is."""
 _SEGMENTS = 6
@@ -53,51 +37,7 @@ _LINE = 64
 """Bytes of a line of the caches: the counters of parts do not share them."""
 TAKE = "__relayc_take"
 """The function that gives a thread iterations; it calls no other one."""
-_TAKE_TEXT = f"""
-func.func private @{TAKE}(%taken: !llvm.ptr, %total: index, %threads: index, %thread: index, %start: index) -> (index, index, index)
-    attributes {{llvm.linkage = #llvm.linkage<internal>}} {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %most = arith.constant {_PARTS} : index
-  %turns = arith.constant {_TURNS} : index
-  %parts = arith.minui %threads, %most : index
-  %last = arith.subi %parts, %c1 : index
-  %total_and_last = arith.addi %total, %last : index
-  %share = arith.divui %total_and_last, %parts : index
-  %all_turns = arith.muli %threads, %turns : index
-  %of_a_turn = arith.divui %total, %all_turns : index
-  %one_or_more = arith.maxui %of_a_turn, %c1 : index
-  %is_alone = arith.cmpi eq, %threads, %c1 : index
-  %grain = arith.select %is_alone, %share, %one_or_more : index
-  %count = arith.index_cast %grain : index to i64
-  cf.br ^look(%start : index)
-^look(%number: index):
-  %is_left = arith.cmpi ult, %number, %parts : index
-  cf.cond_br %is_left, ^take, ^nothing
-^take:
-  %sought = arith.addi %thread, %number : index
-  %part = arith.remui %sought, %parts : index
-  %first = arith.muli %part, %share : index
-  %first_there = arith.minui %first, %total : index
-  %rest = arith.subi %total, %first_there : index
-  %length = arith.minui %share, %rest : index
-  %place = arith.index_cast %part : index to i64
-  %counter = llvm.getelementptr %taken[%place] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.array<{_LINE} x i8>
-  %before = llvm.atomicrmw add %counter, %count monotonic : !llvm.ptr, i64
-  %done = arith.index_cast %before : i64 to index
-  %is_there = arith.cmpi ult, %done, %length : index
-  %next = arith.addi %number, %c1 : index
-  cf.cond_br %is_there, ^found, ^look(%next : index)
-^found:
-  %begin = arith.addi %first_there, %done : index
-  %reached = arith.addi %done, %grain : index
-  %reached_there = arith.minui %reached, %length : index
-  %end = arith.addi %first_there, %reached_there : index
-  return %begin, %end, %number : index, index, index
-^nothing:
-  return %c0, %c0, %parts : index, index, index
-}}
-"""
+_TAKE_TEXT = _MLIR["take"].substitute(take=TAKE, parts=_PARTS, turns=_TURNS, line=_LINE)
 """Takes iterations of a loop for a thread, of the part that is `start` after its own or of one after that. Gives the first of them, the one
 after the last (the same where nothing is left) and where it found them."""
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.llvm.size_text import SizeText
 from relayc.pipelines.llvm.tables import Strings, dtype_bits
 from relayc.pipelines.targets.cpu.export.support import SUPPORT, TEXTS
@@ -78,8 +79,8 @@ def entries_text(
             exported.append(text_symbol)
             parts.append(_text_function(text_symbol, strings.offset(text), len(text.encode())))
     if artifact.permissions:
-        parts.append(_PREPARE.format(kind=texts["runtime_error"], refused=strings.offset(_NO_TILES)))
-    support = SUPPORT.format(entries=symbols.entries, params=symbols.params, **texts)
+        parts.append(_PREPARE.substitute(kind=texts["runtime_error"], refused=strings.offset(_NO_TILES)))
+    support = SUPPORT.substitute(entries=symbols.entries, params=symbols.params, **texts)
     return "\n".join([support, strings.as_global("__relayc_texts"), *parts]), exported
 
 
@@ -136,36 +137,8 @@ llvm.func @"{symbol}"{_SIGNATURE} {{
 _NO_TILES = "the program uses AMX tiles, and the system refuses this process their registers"
 
 # Asks for the tile registers of AMX (see runtime.cpu.tiles): arch_prctl(ARCH_REQ_XCOMP_PERM, XTILE_DATA). Asking again costs a system call.
-_PREPARE = """
-llvm.mlir.global internal @__relayc_prepared(0 : i32) : i32
-llvm.func internal @__relayc_prepare() -> i32 attributes {{no_inline, passthrough = ["optsize"]}} {{
-  %good = llvm.mlir.constant(0 : i32) : i32
-  %zero = llvm.mlir.constant(0 : i64) : i64
-  %one = llvm.mlir.constant(1 : i32) : i32
-  %call = llvm.mlir.constant(158 : i64) : i64
-  %request = llvm.mlir.constant(4131 : i64) : i64
-  %component = llvm.mlir.constant(18 : i64) : i64
-  %flag = llvm.mlir.addressof @__relayc_prepared : !llvm.ptr
-  %0 = llvm.load %flag : !llvm.ptr -> i32
-  %1 = llvm.icmp "eq" %0, %good : i32
-  llvm.cond_br %1, ^ask, ^done
-^ask:
-  %2 = llvm.call @syscall(%call, %request, %component) vararg(!llvm.func<i64 (i64, ...)>) : (i64, i64, i64) -> i64
-  %3 = llvm.icmp "eq" %2, %zero : i64
-  llvm.cond_br %3, ^mark, ^refused
-^mark:
-  llvm.store %one, %flag : i32, !llvm.ptr
-  llvm.br ^done
-^done:
-  llvm.return %good : i32
-^refused:
-  %strings = llvm.mlir.addressof @__relayc_texts : !llvm.ptr
-  %kind = llvm.getelementptr %strings[{kind}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %format = llvm.getelementptr %strings[{refused}] : (!llvm.ptr) -> !llvm.ptr, i8
-  %4 = llvm.call @__relayc_fail(%kind, %format, %format, %good) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, i32) -> i32
-  llvm.return %4 : i32
-}}
-"""
+_MLIR = mlir_texts(__file__)
+_PREPARE = _MLIR["prepare"]
 
 
 def _prepared(prepares: bool) -> str:

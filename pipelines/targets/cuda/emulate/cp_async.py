@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.targets.gpu.emulate.pointers import word
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.scheduler import USE
@@ -18,45 +19,11 @@ _QUEUE = "cp.async"
 _COPY, _CHECKED_COPY = "__relayc_gpu.cp_async", "__relayc_gpu.cp_async_checked"
 _SITE_SHIFT = 16
 """In the word that has the number of a thread, the one of the site begins at this bit."""
-_TEXT = f"""
-// Copies the first bytes of a piece, and makes the others zero.
-func.func private @{_COPY}(%words: !llvm.ptr) {{
-  %to = llvm.load %words : !llvm.ptr -> !llvm.ptr
-  %p1 = llvm.getelementptr %words[1] : (!llvm.ptr) -> !llvm.ptr, i64
-  %from = llvm.load %p1 : !llvm.ptr -> !llvm.ptr
-  %p2 = llvm.getelementptr %words[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  %size = llvm.load %p2 : !llvm.ptr -> i64
-  %p3 = llvm.getelementptr %words[3] : (!llvm.ptr) -> !llvm.ptr, i64
-  %there = llvm.load %p3 : !llvm.ptr -> i64
-  %zero = llvm.mlir.constant(0 : i8) : i8
-  "llvm.intr.memset"(%to, %zero, %size) <{{isVolatile = false}}> : (!llvm.ptr, i8, i64) -> ()
-  "llvm.intr.memcpy"(%to, %from, %there) <{{isVolatile = false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
-  return
-}}
-"""
-_CHECKED_TEXT = f"""
-// The same, noted as a write of a thread: behind the words of the copy are the memory of its block, its number, and the number of the site.
-func.func private @{_CHECKED_COPY}(%words: !llvm.ptr) {{
-  %to = llvm.load %words : !llvm.ptr -> !llvm.ptr
-  %p2 = llvm.getelementptr %words[2] : (!llvm.ptr) -> !llvm.ptr, i64
-  %size = llvm.load %p2 : !llvm.ptr -> i64
-  %p4 = llvm.getelementptr %words[4] : (!llvm.ptr) -> !llvm.ptr, i64
-  %block = llvm.load %p4 : !llvm.ptr -> !llvm.ptr
-  %p5 = llvm.getelementptr %words[5] : (!llvm.ptr) -> !llvm.ptr, i64
-  %both = llvm.load %p5 : !llvm.ptr -> i64
-  %bits = arith.constant {_SITE_SHIFT} : i64
-  %mask = arith.constant {(1 << _SITE_SHIFT) - 1} : i64
-  %writes = arith.constant {WRITES} : i64
-  %site = arith.shrui %both, %bits : i64
-  %thread = arith.andi %both, %mask : i64
-  func.call @{USE}(%block, %thread, %to, %size, %site, %writes) : (!llvm.ptr, i64, !llvm.ptr, i64, i64, i64) -> ()
-  func.call @{_COPY}(%words) : (!llvm.ptr) -> ()
-  return
-}}
-
-func.func private @{USE}(!llvm.ptr, i64, !llvm.ptr, i64, i64, i64)
-func.func private @{_COPY}(!llvm.ptr)
-"""
+_MLIR = mlir_texts(__file__)
+_TEXT = _MLIR["text"].substitute(copy=_COPY)
+_CHECKED_TEXT = _MLIR["checked"].substitute(
+    checked_copy=_CHECKED_COPY, site_shift=_SITE_SHIFT, site_mask=(1 << _SITE_SHIFT) - 1, writes=WRITES, use=USE, copy=_COPY
+)
 
 
 @instruction("nvvm.cp.async.shared.global", waits=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.targets.gpu.emulate.pointers import call, store_word, to_word, word
 from relayc.pipelines.targets.gpu.emulate.registry import instruction
 from relayc.pipelines.targets.gpu.emulate.thread import WaitingThread
@@ -23,49 +24,11 @@ _COUNT_SHIFT, _PARITY_SHIFT, _BYTES_SHIFT = 10, 20, 21
 _FIELD = (1 << _COUNT_SHIFT) - 1
 
 UPDATE, _HAS_ENDED = "__relayc_cuda.mbarrier.update", "__relayc_cuda.mbarrier.has_ended"
-UPDATE_TEXT = f"""
-// Arrivals come to a barrier, and bytes are announced (or come: fewer than 0).
-func.func private @{UPDATE}(%barrier: !llvm.ptr, %arrivals: i64, %bytes: i64) {{
-  %c0 = arith.constant 0 : i64
-  %field = arith.constant {_FIELD} : i64
-  %count_shift = arith.constant {_COUNT_SHIFT} : i64
-  %bytes_shift = arith.constant {_BYTES_SHIFT} : i64
-  %parity_bit = arith.constant {1 << _PARITY_SHIFT} : i64
-  %state = llvm.load %barrier : !llvm.ptr -> i64
-  %missing = arith.andi %state, %field : i64
-  %left = arith.subi %missing, %arrivals : i64
-  %few = arith.cmpi slt, %left, %c0 : i64
-  // Of a phase that has ended too early nothing is known: this one never ends.
-  %still = arith.select %few, %field, %left : i64
-  %shifted = arith.shli %bytes, %bytes_shift : i64
-  %without = arith.subi %state, %missing : i64
-  %with = arith.addi %without, %still : i64
-  %new = arith.addi %with, %shifted : i64
-  %coming = arith.shrsi %new, %bytes_shift : i64
-  %both = arith.ori %coming, %still : i64
-  %ends = arith.cmpi eq, %both, %c0 : i64
-  %count0 = arith.shrui %new, %count_shift : i64
-  %count = arith.andi %count0, %field : i64
-  %flipped = arith.xori %new, %parity_bit : i64
-  %next = arith.ori %flipped, %count : i64
-  %after = arith.select %ends, %next, %new : i64
-  llvm.store %after, %barrier : i64, !llvm.ptr
-  return
-}}
-"""
-_HAS_ENDED_TEXT = f"""
-// Whether the phase of a parity has ended: the one that is on now is of the other.
-func.func private @{_HAS_ENDED}(%barrier: !llvm.ptr, %parity: i32) -> i1 {{
-  %shift = arith.constant {_PARITY_SHIFT} : i64
-  %one = arith.constant 1 : i64
-  %state = llvm.load %barrier : !llvm.ptr -> i64
-  %shifted = arith.shrui %state, %shift : i64
-  %now = arith.andi %shifted, %one : i64
-  %asked = arith.extui %parity : i32 to i64
-  %ended = arith.cmpi ne, %now, %asked : i64
-  return %ended : i1
-}}
-"""
+_MLIR = mlir_texts(__file__)
+UPDATE_TEXT = _MLIR["update"].substitute(
+    update=UPDATE, field=_FIELD, count_shift=_COUNT_SHIFT, bytes_shift=_BYTES_SHIFT, parity_bit=1 << _PARITY_SHIFT
+)
+_HAS_ENDED_TEXT = _MLIR["has_ended"].substitute(has_ended=_HAS_ENDED, parity_shift=_PARITY_SHIFT)
 
 
 @instruction("nvvm.mbarrier.init", waits=True)

@@ -93,7 +93,7 @@ _HOMES = {
     "relayc.tools.advise": ("advise",),
     "relayc.tools.visualize": ("visualize",),
 }
-_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "te", "tir", "tools")
+_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "serve", "te", "tir", "tools")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@
     relayc visualize MODEL draws it: its operators, fusion groups or kernels
     relayc report MODEL    writes a page about it: every pass, the graph, kernels with times and code, the memory
     relayc advise MODEL    says where its time goes, and which options make it faster here, as measured
+    relayc serve FOLDER    serves models by REST and gRPC (docs/serving.md)
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc targets         shows what programs can be compiled for
@@ -43,6 +44,8 @@ from relayc.pipelines.driver.compile import PRECISIONS
 from relayc.runtime import GraphExecutorDebug, Module, Profile, load_module, set_num_threads
 from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
+from relayc.serve.command import add_options as add_serve_options
+from relayc.serve.command import serve
 from relayc.symbolic import Range
 from relayc.tools import cache, device_code, opt, targets
 from relayc.tools.bisect.command import add_options as add_bisect_options
@@ -571,6 +574,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_model_options(searcher)
     add_bisect_options(searcher)
     searcher.set_defaults(action=bisect)
+    about = "Serve the models of a folder by the Open Inference Protocol, REST and gRPC (docs/serving.md)."
+    server = commands.add_parser("serve", help="serve models by REST and gRPC", description=about)
+    add_serve_options(server)
+    server.set_defaults(action=serve)
     targets.add_parser(commands)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)

@@ -3,7 +3,8 @@
     python -m relayc.tools.runtime_wheel DIR
 
 writes DIR/relayc_runtime-VERSION-py3-none-any.whl, which holds the package `relayc` without compiler, frontends and tools, and asks for
-what the runtime imports. It takes the place of the distribution `relayc`: an environment has one of the two.
+what the runtime imports; its extra `serve` for what `python -m relayc.serve` does. It takes the place of the
+distribution `relayc`: an environment has one of the two.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def runtime_files() -> list[Path]:
         _ROOT / "files.py",
         _ROOT / "interrupts.py",
         _ROOT / "nearest.py",
-        *(path for name in ("runtime", "symbolic") for path in (_ROOT / name).rglob("*.py")),
+        *(path for name in ("runtime", "serve", "symbolic") for path in (_ROOT / name).rglob("*.py")),
     ]
     return sorted(file.relative_to(_ROOT) for file in files)
 
@@ -38,7 +39,8 @@ def runtime_files() -> list[Path]:
 def runtime_requirements() -> list[str]:
     """What the runtime needs, as in relayc's own metadata."""
     found = importlib.metadata.requires("relayc") or []
-    return [text for text in found if re.split(r"[^\w.-]", text)[0] in _NEEDED and "extra ==" not in text]
+    needed = [text for text in found if re.split(r"[^\w.-]", text)[0] in _NEEDED and "extra ==" not in text]
+    return needed + [text for text in found if re.search(r"extra == .serve.", text)]
 
 
 def write_runtime_wheel(folder: Path) -> Path:
@@ -51,6 +53,7 @@ def write_runtime_wheel(folder: Path) -> Path:
         f"Name: {_NAME.replace('_', '-')}",
         f"Version: {version}",
         f"Requires-Python: {about['Requires-Python']}",
+        "Provides-Extra: serve",
     ]
     metadata += [f"Requires-Dist: {text}" for text in runtime_requirements()]
     contents = {f"relayc/{file.as_posix()}": (_ROOT / file).read_bytes() for file in runtime_files()}

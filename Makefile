@@ -2,6 +2,7 @@
 # make test   everything that CI runs: ruff, mypy, import-linter, the generated tables, lit, pytest
 # make lint   what comes before lit
 # make zoo    exports some 200 architectures in an environment of its own and compares each with ONNX Runtime (test/zoo); OUT=DIR, hours
+# make docs   the site, in build/site; docs-serve serves it while pages are written
 # make clean  remove the virtual environment and what the tools leave behind
 #
 # From a bare machine with Python (3.10 to 3.13) and make; PYTHON=python3.12 picks another interpreter, JOBS=8 more test processes.
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types rules lit pytest zoo clean
+.PHONY: demo test lint types rules lit pytest zoo docs docs-serve clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.demo
@@ -44,6 +45,14 @@ lit: $(INSTALLED)
 # The test processes share the cores: OpenMP threads that wait give theirs up at once.
 pytest: $(INSTALLED)
 	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/mkdocs build --quiet --strict
+
+docs-serve: docs
+	$(BIN)/mkdocs serve --livereload
 
 OUT ?= build/zoo
 zoo: $(INSTALLED)

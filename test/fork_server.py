@@ -80,12 +80,12 @@ def imported_tools() -> dict:
     from relayc.pipelines.context.backend import find_backend
     from relayc.pipelines.context.passes import load_passes
     from relayc.pipelines.driver import build  # noqa: F401 (what programs use)
-    from relayc.tools import opt
+    from relayc.tools import cli, opt
 
     load_passes()
     for module in find_backend("cpu").modules:
         importlib.import_module(module)
-    return {"relayc-opt": opt.main, "filecheck": filecheck, "python": run_program}
+    return {"relayc": cli.main, "relayc-opt": opt.main, "filecheck": filecheck, "python": run_program}
 
 
 def run_program() -> None:

@@ -1,0 +1,141 @@
+"""The pages for people: their programs and commands run, the site builds without a dead link, every public name is in the reference.
+
+A page is a session: its blocks run in order, in a folder of its own that has the `test` folder of the checkout. Blocks of Python are
+programs by themselves, blocks of sh are scripts that stop at the first command that fails. A comment before a block says more of it:
+
+    <!-- needs: a C++ compiler -->    it runs only where there is one: NEEDS has what a comment may say
+    <!-- file: app.cpp -->            it is not run, but written to a file
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from test_documents import DOCUMENTS, ROOT
+
+import relayc
+from relayc.bench.__main__ import make_parser
+
+SERVER = ROOT / "test" / "fork_server.py"
+GIVEN = os.environ.get("RELAYC_TEST_PAGES", "").split(",")
+NEEDS = {
+    "a C++ compiler": shutil.which("g++") is not None,
+    "an NVIDIA GPU": shutil.which("nvidia-smi") is not None,
+    "ptxas": importlib.util.find_spec("nvidia") is not None and importlib.util.find_spec("llvmlite") is not None,
+    "torch": importlib.util.find_spec("torch") is not None,
+    "minutes": "minutes" in GIVEN,  # RELAYC_TEST_PAGES=minutes,network runs such blocks too
+    "an idle machine": "idle" in GIVEN,
+    "a network": "network" in GIVEN,
+}
+BLOCK = re.compile(r"^(?:<!-- (needs|file): ([^\n]*) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code in a page.
+
+    Attributes:
+      line: where its code begins in the page.
+      needs, file: what the comment before it says.
+    """
+
+    line: int
+    language: str
+    code: str
+    needs: str | None = None
+    file: str | None = None
+
+
+def blocks(name: str) -> Iterator[Block]:
+    """The blocks of a page that do something."""
+    text = (ROOT / name).read_text()
+    for match in BLOCK.finditer(text):
+        block = Block(text.count("\n", 0, match.start(4)) + 1, match[3], match[4], **({match[1]: match[2]} if match[1] else {}))
+        if block.file or block.language in ("python", "sh"):
+            yield block
+
+
+PAGES = [name for name in DOCUMENTS if any(blocks(name))]
+
+
+@pytest.fixture(scope="module")
+def commands():
+    """A folder of the commands of the package, each of which runs in a fork of a process that has the package imported already."""
+    with TemporaryDirectory(prefix="relayc-") as folder:  # pytest's own may be too long for the path of a socket
+        socket = Path(folder) / "socket"
+        server = subprocess.Popen([sys.executable, SERVER, "serve", socket], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        for name, tool in (("relayc", "relayc"), ("relayc-opt", "relayc-opt"), ("run-program", "python")):
+            command = Path(folder) / name
+            command.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {SERVER} run {socket} {tool} "$@"\n')
+            command.chmod(0o755)
+        yield Path(folder)
+        server.communicate()
+
+
+@pytest.fixture(scope="module")
+def environment(commands):
+    """The variables of a session: commands are found, and programs that several pages compile are compiled once."""
+    kept = {name: value for name, value in os.environ.items() if name != "RELAYC_CACHE"}
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**kept, "PATH": path, "RELAYC_CACHE_DIR": str(commands / "cache")}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_blocks_of_a_page_run(name, tmp_path, environment, subtests):
+    folder = tmp_path / "page"
+    folder.mkdir()
+    (folder / "test").symlink_to(ROOT / "test")
+    for block in blocks(name):
+        with subtests.test(f"{block.language} in line {block.line}"):
+            if block.needs and not NEEDS[block.needs]:
+                pytest.skip(f"needs {block.needs}")
+            if block.file:
+                (folder / block.file).write_text(block.code)
+                continue
+            program = tmp_path / f"{block.line}.{block.language}"  # from a file, as functions that are read by their source need one
+            program.write_text(block.code)
+            command = ["run-program"] if block.language == "python" else ["bash", "-euo", "pipefail"]
+            done = subprocess.run([*command, program], cwd=folder, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_command_that_is_not_run_has_options_that_exist(name):
+    for block in blocks(name):
+        if block.language == "sh":
+            assert subprocess.run(["bash", "-n"], input=block.code, text=True).returncode == 0
+            for line in re.findall(r"^python -m relayc\.bench (\w.*)", block.code, re.M):
+                make_parser().parse_args(line.split("#")[0].replace("'", "").split())
+
+
+def test_every_block_is_run_or_says_what_it_is():
+    """What is indented is code that no test sees; what fences mark as code has a language."""
+    for name in DOCUMENTS:
+        text = re.sub(r"^```.*?^```$", "", (ROOT / name).read_text(), flags=re.M | re.S)
+        assert re.findall(r"^\n {4}(?=\S)(?![-*] )(.*)", text, re.M) == [], name
+        fences = re.findall(r"^```(.*)$", (ROOT / name).read_text(), re.M)[::2]
+        assert set(fences) <= {"python", "sh", "py", "mlir", "text", "cpp", "c"}, name
+
+
+def test_the_reference_has_every_public_name():
+    reference = (ROOT / "docs" / "api.md").read_text()
+    named = re.findall(r"^::: relayc\.(\S+)$", reference, re.M)
+    public = {*relayc.__all__, *(f"runtime.{name}" for name in relayc.runtime.__all__ if name not in relayc.__all__)}
+    assert sorted(named) == sorted(public)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs mkdocs-material")
+def test_the_site_builds_and_has_no_dead_link(tmp_path):
+    # Docstrings, which take a minute, link to nothing: `make docs` has them.
+    quiet = {**os.environ, "RELAYC_DOCS_API": "false", "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--site-dir", tmp_path]
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""

@@ -1,4 +1,3 @@
-# PYTHON_ARGCOMPLETE_OK
 """The command `relayc`.
 
     relayc run MODEL       compiles a model, of any format that a frontend takes, and runs it; or runs a library
@@ -15,7 +14,8 @@
 
 argcomplete, where it is installed, completes commands and options in the shell.
 
-Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line.
+Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line; 130 after an
+interrupt (tools/entry.py).
 """
 
 import argparse
@@ -612,9 +612,6 @@ def main(argv: list[str] | None = None) -> int:
         is_given = any(getattr(arguments, name, []) for name in ("config", "disable", "require"))
         with pass_context(arguments) if is_given else nullcontext():
             arguments.action(arguments, make_console("-" in files))
-    except KeyboardInterrupt:
-        print("relayc: interrupted", file=sys.stderr)
-        return 130
     except (CommandError, ModuleNotFoundError, OSError, TypeError, ValueError, ir.MLIRError) as error:
         if arguments.verbose:
             traceback.print_exc()

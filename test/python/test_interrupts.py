@@ -104,3 +104,24 @@ print(numpy.linalg.det(numpy.eye(2)), callable(relayc.compile))
 def test_an_interrupt_does_not_leave_numpy_imported_halfway():
     done = subprocess.run([sys.executable, "-c", _LAZY], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["interrupted", "1.0 True"], done.stderr
+
+
+_IMPORTING = """
+import os, signal, sys
+from relayc.tools import entry
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "relayc.dialects.mlir":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["relayc", "targets"]
+sys.exit(getattr(entry, "COMMAND")())
+"""
+
+
+@pytest.mark.parametrize("command", ["relayc", "relayc_opt"])
+def test_a_command_that_is_interrupted_during_its_imports_says_so(command):
+    done = subprocess.run([sys.executable, "-c", _IMPORTING.replace("COMMAND", command)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "relayc: interrupted\n")

@@ -71,7 +71,7 @@ def test_every_package_is_imported_from_the_wheel(wheel):
 
 def test_the_commands_are_entry_points_of_the_wheel(wheel):
     (file,) = wheel.glob("relayc-*.dist-info/entry_points.txt")
-    assert {"relayc = relayc.tools.cli:main", "relayc-opt = relayc.tools.opt:main"} <= set(file.read_text().splitlines())
+    assert {"relayc = relayc.tools.entry:relayc", "relayc-opt = relayc.tools.entry:relayc_opt"} <= set(file.read_text().splitlines())
 
 
 def test_the_runtime_imports_neither_mlir_nor_onnx(wheel):

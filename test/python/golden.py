@@ -22,14 +22,17 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import lit_outputs
 import random_calls
 import random_imports
 import random_rules  # noqa: F401 (its rules draw)
 import random_sizes
 from oracle import values
-from random_drawing import RULES, draw_one
+from random_drawing import RULES, draw, draw_one
 from random_graphs import build as built
+from schedules.kernels import KERNELS as SMALL_KERNELS
 from schedules.te_kernels import KERNELS
+from schedules.test_random_schedules import Steps
 from schedules.walks import walk
 from support import Const
 from symbolic_ops import symbolic_program, tensor
@@ -40,11 +43,18 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as b
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, ir_text
+from relayc.pipelines.context.passes import PASSES, load_passes
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.llvm.packed import add_packed_entries
+from relayc.pipelines.program.entries import packed_entries
+from relayc.pipelines.program.packed_entry import PackedEntry
+from relayc.pipelines.program.tir import TirModule
 from relayc.pipelines.tir.schedule.written_strategy import schedule_by
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.symbolic import FAR, Range
-from relayc.tir import Schedule, ScheduleError
+from relayc.tir import Schedule, ScheduleError, from_source, script
+
+load_passes()
 
 MODELS = Path(__file__).parents[1] / "models"
 FOLDER = Path(__file__).parents[1] / "golden"
@@ -58,6 +68,7 @@ TARGETS: dict[str, tuple[str, str]] = {
     "hopper": ("cuda -arch=sm_90a", "f16"),
     # What a small operator needs is more than its caches hold.
     "small": ("cpu -mcpu=x86-64 -num-threads=3 -l1-bytes=4096 -l2-bytes=32768 -l3-bytes=262144", "f32"),
+    "emulated": ("cuda -arch=sm_80 -emulate=true", "f32"),
 }
 """By name, a target that no machine has a say in, and a precision."""
 WHOLE = ("v3", "v4", "amx", "ampere", "hopper")
@@ -206,6 +217,8 @@ _PRODUCTS = {
     **dict.fromkeys(("nn_dense", "nn_matmul", "nn_batch_matmul", "nn_conv2d", "nn_attention"), 40),
     **dict.fromkeys(("nn_conv1d", "nn_conv3d", "nn_conv2d_transpose"), 12),
 }
+EMULATED = 1
+"""The number of the drawing of each operator that an emulated GPU gets."""
 _COUNTS = {
     **{op: 3 for rule in RULES for op in rule.ops},
     **dict.fromkeys(("sum", "max", "argmax", "nn_softmax", "nn_layer_norm", "sort", "topk", "cumsum", "transpose", "concatenate"), 9),
@@ -216,17 +229,21 @@ _COUNTS = {
 
 
 def _targets_of(op: str, number: int) -> set[str]:
-    """One target, in turn; and AMX for products, which have plans of their own there."""
+    """One target, in turn; AMX for products, which have plans of their own there; and an emulated GPU once."""
     turns = (*WHOLE, "small")
-    return {turns[(zlib.crc32(op.encode()) + number) % len(turns)], *(("amx",) if op in _PRODUCTS else ())}
+    more = [*(["amx"] if op in _PRODUCTS else []), *(["emulated"] if number == EMULATED else [])]
+    return {turns[(zlib.crc32(op.encode()) + number) % len(turns)], *more}
 
 
 DRAWN: dict[str, tuple[set[str], str, int]] = {
     f"{op} {number}": (_targets_of(op, number), op, number) for op, count in _COUNTS.items() for number in range(count)
 }
 """By name, the targets, the operator and the number of the drawing. Their sizes are those around limits of schedules; what depends on them
-is decided before LLVM's stage, which is left out."""
+is decided before LLVM's stage, which only those of the number 0 and those of an emulated GPU get to."""
+MIXED = {f"mixed {number}": number for number in range(60)}
+"""By name, the number of a drawing of several operators, branches, loops and calls, which are compiled in several ways (see `_way`)."""
 WALKS = {f"{name}, walk {seed}": (name, seed) for name in KERNELS for seed in range(100, 125)}
+STEPS = {f"{name}, steps {seed}": (name, seed) for name in SMALL_KERNELS for seed in range(100, 112)}
 """By name, a kernel and the seed of primitives that schedule it."""
 SPACES = ("v4", "amx", "hopper")
 """Targets of which the record has the tunable numbers of PROGRAMS, by all strategies that would take them."""
@@ -234,30 +251,38 @@ SPACES = ("v4", "amx", "hopper")
 
 ANSWERS: dict[str, tuple[Callable[[], Sequence[str]], Callable[[str], Iterable[str]]]] = {
     "calls": (random_calls.operators, random_calls.answers),
+    "lit": (lit_outputs.files, lit_outputs.outputs),
     "imports": (random_imports.operators, random_imports.imports),
     "sizes": (lambda: [f"seed {i}" for i in range(40)], lambda name: random_sizes.answers(int(name.removeprefix("seed ")))),
 }
-"""By the name of a file of the record, the names of its lines, and the texts of which each has the number and the digest: what the type
-relations of operators say of random calls, what the ONNX frontend makes of mutants of models, what is known of random symbolic sizes."""
+"""By the name of a file of the record, the names of its lines, and what gives the texts of which a line has the number and the digest: what
+type relations of operators say of random calls, what the ONNX frontend makes of mutants of models, what is known of random symbolic sizes,
+and all that relayc-opt prints for the files of test/lit."""
 
 
 class _Stages(PassInstrument):
-    """Keeps the text of each stage, and of each kernel in tir; and the tunable numbers for a target, if one is given."""
+    """Keeps the text of each stage, of each kernel in tir, and of packed entries; and the tunable numbers for a target, if one is given."""
 
-    def __init__(self, target: str | None) -> None:
+    def __init__(self, target: str | None, has_entries: bool) -> None:
         self.lines: list[str] = []
-        self._target = target
+        self._target, self._has_entries = target, has_entries
+        self._entries: Mapping[str, PackedEntry] = {}
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name not in STAGES:
             return
         self.lines.append(f"  {STAGES[info.name]} {_digest(ir_text(mod.module.operation))}")
+        if info.name == "TirToLlvm" and self._has_entries:
+            add_packed_entries(mod.module, self._entries)
+            self.lines.append(f"  entries {_digest(ir_text(mod.module.operation))}")
         if info.name == "LowerToTe" and self._target:
             for space in relayc.tuning_space(mod.module.operation, self._target, all_strategies=True):
                 self.lines.append(f"    {space.kernel} {_digest(str((space.chosen, space.values)))} {space.strategy}: {space.size} values")
         if info.name == "TeToTir":
+            assert isinstance(mod, TirModule)
+            self._entries = packed_entries(mod, {name: (known.low, known.high) for name, known in mod.ranges.items()})
             functions = symbols_of(mod.module)
-            for kernel in mod.kernels:  # type: ignore[attr-defined] # a TirModule
+            for kernel in mod.kernels:
                 self.lines.append(f"    {kernel.name} {_digest(ir_text(functions[kernel.name].operation))} {kernel.schedule}")
 
 
@@ -265,25 +290,38 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def _way(number: int) -> tuple[str, int, list[str]]:
+    """The target, the level and the passes left out of a mixed program."""
+    left_out = [name for name, p in PASSES.items() if p.info.opt_level >= 1 and zlib.crc32(f"{name} {number}".encode()) % 12 == 0]
+    return list(TARGETS)[number % len(TARGETS)], (3, 0, 2, 3, 4, 1, 3)[number // 7 % 7], left_out if number % 3 == 0 else []
+
+
 def cases() -> Iterator[tuple[str, str]]:
     """(target, program) by name, and (file, line) of the answers."""
     for target in TARGETS:
         yield from ((target, name) for name in PROGRAMS if target in WHOLE)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
+        yield from ((target, name) for name, number in MIXED.items() if target == _way(number)[0])
         yield from ((target, name) for name in WALKS if target == "v4")
+        yield from ((target, name) for name in STEPS if target in ("v4", "ampere"))
         yield from ((target, name) for name, drawn in DRAWN.items() if target in drawn[0])
     for file, (names, _) in ANSWERS.items():
         yield from ((file, name) for name in names())
 
 
-def _walked(target: str, name: str) -> list[str]:
-    """A kernel as a walk schedules it: the blocks, what was refused, and the loops, or why there are none."""
-    kernel, seed = WALKS[name]
-    mod, lines = KERNELS[kernel]().mod, list[str]()
+def _scheduled(target: str, mod: IRModule, steps: Callable[[Schedule], Sequence[str]]) -> list[str]:
+    """A kernel as random primitives schedule it: the blocks, their script and trace, what was refused, and the loops, or why there are
+    none."""
+    lines = list[str]()
 
     def schedule(s: Schedule) -> None:
-        refused = walk(s, seed)
-        lines.extend([f"  blocks {_digest(str(s.mod))}", f"  refused {_digest(str(refused))}"])
+        refused = steps(s)
+        lines.extend([f"  blocks {_digest(str(s.mod))}", f"  refused {_digest(str(refused))}", f"  trace {_digest(str(s.trace))}"])
+        try:
+            text = s.script()
+            lines.append(f"  script {_digest(text)} {_digest(script(from_source(text)))}")
+        except ScheduleError as error:
+            lines.append(f"  {error}")
 
     (function,) = mod.module.body.operations
     with mod.context, mod.ranges, ir.Location.unknown():
@@ -294,7 +332,18 @@ def _walked(target: str, name: str) -> list[str]:
             lines.append(f"  tir {_digest(ir_text(loops.operation))}")
         except ScheduleError as error:
             lines.append(f"  {error}")
-    return [name, *lines]
+    return lines
+
+
+def _stepped(schedule: Schedule, seed: int, count: int = 16) -> list[str]:
+    """Applies random primitives of another kind than those of walks; gives the words of those that were refused."""
+    steps, refused = Steps(schedule, seed), list[str]()
+    for _ in range(count):
+        try:
+            steps.any()
+        except ScheduleError as error:
+            refused.append(str(error))
+    return refused
 
 
 def made(target: str, name: str) -> list[str]:
@@ -304,14 +353,23 @@ def made(target: str, name: str) -> list[str]:
         return [name, f"  {len(texts)} {_digest(chr(10).join(texts))}"]
     text, precision = TARGETS[target]
     if name in WALKS:
-        return _walked(text, name)
+        kernel, seed = WALKS[name]
+        return [name, *_scheduled(text, KERNELS[kernel]().mod, partial(walk, seed=seed))]
+    if name in STEPS:
+        kernel, seed = STEPS[name]
+        return [name, *_scheduled(text, SMALL_KERNELS[kernel]().mod, partial(_stepped, seed=seed))]
+    is_whole = name not in DRAWN or target == "emulated" or DRAWN[name][2] == 0
+    level, left_out = _way(MIXED[name])[1:] if name in MIXED else (None, [])
     if name in DRAWN:
         model: Any = built(draw_one(*DRAWN[name][1:]))
+    elif name in MIXED:
+        model = built(draw(0, MIXED[name]))
     else:
         model = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
-    stages = _Stages(text if name in PROGRAMS and target in SPACES else None)
-    with relayc.PassContext(instruments=[stages]):
-        relayc.compile(model, target=text, precision=precision, stop_after="tir" if name in DRAWN else "llvm", cache=False)
+    # Of programs for GPUs the entries are added where host and device are apart.
+    stages = _Stages(text if name in PROGRAMS and target in SPACES else None, text.startswith("cpu"))
+    with relayc.PassContext(instruments=[stages], disabled_pass=left_out):
+        relayc.compile(model, opt_level=level, target=text, precision=precision, stop_after="llvm" if is_whole else "tir", cache=False)
     return [name, *stages.lines]
 
 

@@ -1,0 +1,34 @@
+"""All that `relayc-opt` prints for the files of test/lit, of which their CHECK lines look at parts."""
+
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from relayc.tools import opt
+
+ROOT = Path(__file__).parents[2]
+LIT = ROOT / "test" / "lit"
+_COMMAND = re.compile(r"// RUN: (?:not )?relayc-opt (%s [^|>]*?)(?: 2>&1)?(?: \||$)")
+
+
+def files() -> list[str]:
+    """The files with such commands, below test/lit."""
+    return [str(path.relative_to(LIT)) for path in sorted(LIT.rglob("*.mlir")) if _COMMAND.search(path.read_text())]
+
+
+def outputs(name: str) -> Iterator[str]:
+    """What each command of a file prints, with its errors."""
+    text = (LIT / name).read_text()
+    for line in text.splitlines():
+        if (found := _COMMAND.match(line)) and "%t" not in line:
+            yield _output(shlex.split(found[1].replace("%s", str(LIT / name))))
+
+
+def _output(arguments: list[str]) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = opt.main(arguments)
+    return f"{code}\n{out.getvalue()}{err.getvalue()}".replace(f"{ROOT}/", "")

@@ -22,7 +22,7 @@ from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op
 from relayc.frontend.relay.prelude import Prelude
 from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_module
-from relayc.relay import transform, vm
+from relayc.relay import qnn, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 
@@ -45,6 +45,7 @@ __all__ = [
     "op",
     "parse",
     "parse_expr",
+    "qnn",
     "transform",
     "vm",
 ]

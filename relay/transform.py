@@ -8,9 +8,49 @@ from relayc.frontend.relay.ast.build import bind
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Let, Op, Tuple, TupleGetItem
 from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
-from relayc.frontend.relay.transform import AnnotateSpans, InferType, InferTypeLocal, ModulePass
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.lowering import lower
+from relayc.frontend.relay.raising import raised
+from relayc.frontend.relay.transform import AnnotateSpans, InferType, InferTypeLocal, Legalize, ModulePass
+from relayc.pipelines.context.passes import find_pass
 
-__all__ = ["AnnotateSpans", "FoldConstant", "FoldConstantExpr", "InferType", "InferTypeLocal", "ModulePass"]
+__all__ = [
+    "AnnotateSpans",
+    "DialectPass",
+    "FakeQuantizationToInteger",
+    "FoldConstant",
+    "FoldConstantExpr",
+    "InferType",
+    "InferTypeLocal",
+    "Legalize",
+    "ModulePass",
+]
+
+
+class DialectPass(ModulePass):
+    """A pass on the relay dialect, on programs of the language: they are lowered, and raised afterwards.
+
+    Raises:
+      RelayError: the pass gives operations that the language has not, or the program has no form in the dialect.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """Relay's name of the pass."""
+        return self._name
+
+    def __call__(self, mod: RelayModule) -> RelayModule:
+        typed = infer_module(mod)
+        return infer_module(raised(find_pass(self._name)(lower(typed)), typed))
+
+
+def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: Any = None) -> ModulePass:
+    """Computes in integers what is computed in floats between dequantized and quantized tensors."""
+    return DialectPass("FakeQuantizationToInteger")
+
 
 _KEPT = ("random.", "annotation.", "on_device", "device_copy")
 """Operators, or namespaces of them, that are not evaluated."""

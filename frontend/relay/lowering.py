@@ -102,8 +102,11 @@ class _Emitter:
             return body(*args)
 
     def compose(self, found: Composed, args: list[Value], attrs: dict[str, Any], exprs: Sequence[e.Expr]) -> Value:
-        made = build(found, [Tensor(arg.type, value=arg.value) for arg in args], attrs, exprs)
+        made = build(found, list(map(self._tensor, args)), attrs, exprs)
         return tuple(map(self._result, made)) if isinstance(made, tuple) else self._result(made)
+
+    def _tensor(self, value: Value) -> Any:
+        return tuple(map(self._tensor, value)) if isinstance(value, tuple) else Tensor(value.type, value=value.value)
 
     def _result(self, made: Tensor) -> Built:
         return Built(self._program, made.value)

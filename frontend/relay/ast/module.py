@@ -1,6 +1,6 @@
 """Modules: functions by global variable, and definitions of data types."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from relayc.frontend.relay.ast.analysis import free_type_vars, free_vars
@@ -148,3 +148,10 @@ class RelayModule(Node):
     def shallow_copy(self) -> "RelayModule":
         """A module with the same functions."""
         return RelayModule(self.functions, self.type_definitions, self.attrs)
+
+    def map_functions(self, change: Callable[[Function], Expr]) -> "RelayModule":
+        """A module with what a function makes of each function."""
+        found = self.shallow_copy()
+        for var, function in self.functions.items():
+            found[var] = change(function)
+        return found

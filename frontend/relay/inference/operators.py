@@ -28,7 +28,7 @@ class _Types:
         return found[0] if len(found) == 1 else tuple(found)
 
     def compose(self, found: Composed, args: list[RelayType], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-        return types_of(found, args, attrs, exprs)  # type: ignore[arg-type] # they are tensors
+        return types_of(found, args, attrs, exprs)
 
     def type_of(self, value: RelayType) -> RelayType:
         return value

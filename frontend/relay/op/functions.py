@@ -14,7 +14,7 @@ from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
 from relayc.frontend.relay.ast.expr import Call, Expr, Op, Tuple
-from relayc.frontend.relay.op.composed import COMPOSED
+from relayc.frontend.relay.op.composed import COMPOSED, qnn
 from relayc.frontend.relay.op.table import Signature, UnsupportedOperator, operators, plain, signature
 
 _NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "vm")
@@ -226,13 +226,32 @@ def get_valid_counts(data: Expr, score_threshold: Any = 0, id_index: int = 0, sc
     return TupleWrapper(call("vision.get_valid_counts", [data, const(attrs["score_threshold"])], attrs), 3)
 
 
+def simulated_quantize(data: Expr, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: Any = "int8") -> Call:
+    """As quantize, in the element type of the data; the type is a name, or a number that the program computes."""
+    return call("qnn.simulated_quantize", [data, _code(out_dtype), output_scale, output_zero_point], {"axis": axis})
+
+
+def simulated_dequantize(data: Expr, input_scale: Any, input_zero_point: Any, axis: int = -1, in_dtype: Any = "int8") -> Call:
+    """As dequantize, of data in a floating-point type; `in_dtype` is as in simulated_quantize."""
+    return call("qnn.simulated_dequantize", [data, _code(in_dtype), input_scale, input_zero_point], {"axis": axis})
+
+
+def _code(dtype: Any) -> Expr:
+    return const(qnn.code_of(dtype), "int32") if isinstance(dtype, str) else as_expr(dtype)
+
+
 _WRITTEN: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         *(arange, variance, std, mean_variance, mean_std, logsumexp),
         *(matrix_set_diag, reverse_reshape, segment_sum, sparse_to_dense, stft, strided_set, trilu, unique),
     )
-} | {"vision.get_valid_counts": get_valid_counts}
+} | {
+    "qnn.requantize_config": qnn.requantize_config,
+    "qnn.simulated_dequantize": simulated_dequantize,
+    "qnn.simulated_quantize": simulated_quantize,
+    "vision.get_valid_counts": get_valid_counts,
+}
 
 
 class Operators:
@@ -247,8 +266,6 @@ class Operators:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if self._prefix == "qnn." and name == "op":
-            return self  # Relay's functions are in relay.qnn.op
         if not self._prefix and name in _NAMESPACES:
             found: Any = Operators(f"{name}.")
         elif f"{self._prefix}{name}" in _WRITTEN:

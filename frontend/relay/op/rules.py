@@ -65,7 +65,8 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
     attrs = found.attributes(given)
     if found.is_variadic:
         args = list(emitter.fields(args[0]))
-    for value in args:
+    tuples = frozenset() if found.composed is None else found.composed.tuples
+    for value in (arg for arg, operand in zip(args, found.operands, strict=False) if operand not in tuples):
         check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
     if name in REGISTERED:
         raise RelayError(f"{name}: expected an operator that can be compiled, found one that is only registered")
@@ -241,16 +242,45 @@ def _product(name: str) -> Rule:
     """Operands of different element types are multiplied in the type of the result, which holds what they hold."""
 
     def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-        dtype = attrs["out_dtype"]
+        dtype, added = attrs["out_dtype"], _added_at_end(attrs)
         if dtype and _dtype(emitter, args[0]) != _dtype(emitter, args[1]):
             args = [_cast(emitter, value, dtype) for value in args]
+        if name in _CONVOLUTIONS and attrs["groups"] > 1 and "output_padding" not in attrs:
+            args[1] = _by_channel(emitter, args, attrs)
         rank = len(_shape(emitter, args[0]))
         if attrs.get("transpose_a") and name == "nn.matmul" and rank > 2:
             args[0] = emitter.emit("transpose", args[0], axes=(*range(rank - 2), rank - 1, rank - 2))
             attrs["transpose_a"] = False
-        return _same(emitter, signature(name), args, attrs)
+        found = _same(emitter, signature(name), args, attrs)
+        if not any(added):
+            return found
+        width = [w for axis in attrs["data_layout"] for w in (0, added["DHW"[-len(added) :].index(axis)] if axis in "DHW" else 0)]
+        zero = emitter.emit("zeros", shape=(), dtype=_dtype(emitter, found))
+        return emitter.emit("nn.pad", found, zero, pad_width=width, pad_mode="constant")
 
     return rule
+
+
+def _added_at_end(attrs: dict[str, Any]) -> list[int]:
+    """Elements that a transposed convolution has at its ends which no window reaches, where its output padding is a step or more."""
+    steps = [max(pair) for pair in zip(attrs.get("strides", ()), attrs.get("dilation", ()), strict=True)]
+    more = attrs.get("output_padding")
+    if more is None or all(pad < step for pad, step in zip(more, steps, strict=True)):
+        return []
+    begin, end = attrs["padding"][: len(steps)], attrs["padding"][len(steps) :]
+    attrs["padding"] = (*begin, *(max(e - pad, 0) for e, pad in zip(end, more, strict=True)))
+    attrs["output_padding"] = (0,) * len(steps)
+    return [max(pad - e, 0) for e, pad in zip(end, more, strict=True)]
+
+
+def _by_channel(emitter: Emitter, args: list[Value], attrs: dict[str, Any]) -> Value:
+    """The weight of a depthwise convolution; where it has the results of each channel on axis I, they are moved to axis O."""
+    layout, shape = attrs["kernel_layout"], list(_shape(emitter, args[1]))
+    channels, at = _shape(emitter, args[0])[attrs["data_layout"].index("C")], layout.find("OI")
+    if channels != attrs["groups"] or at < 0 or len(layout) != len(shape) or shape[at] != channels or shape[at + 1] == 1:
+        return args[1]
+    shape[at : at + 2] = shape[at] * shape[at + 1], 1
+    return emitter.emit("reshape", args[1], newshape=shape)
 
 
 _CONVOLUTIONS = [f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")]

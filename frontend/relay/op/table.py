@@ -94,10 +94,9 @@ nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gem
 nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
 nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
 nn.contrib_conv3d_winograd_without_weight_transform nn.conv2d_backward_weight nn.internal.sparse_dense_padded nn.max_pool2d_grad
-nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose qnn.add qnn.avg_pool2d qnn.batch_matmul qnn.concatenate
-qnn.contrib_dense_pack qnn.conv2d qnn.conv2d_transpose qnn.dense qnn.leaky_relu qnn.mul qnn.requantize
-qnn.simulated_dequantize qnn.simulated_quantize qnn.softmax qnn.subtract random.multinomial random.normal random.threefry_split
-random.uniform relay.op.annotation.simulated_quantize sparse_fill_empty_rows vision.regular_non_max_suppression vm.invoke_tvm_op
+nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose qnn.contrib_dense_pack random.multinomial random.normal
+random.threefry_split random.uniform relay.op.annotation.simulated_quantize sparse_fill_empty_rows
+vision.regular_non_max_suppression vm.invoke_tvm_op
 vm.reshape_tensor vm.shape_of
 """
 

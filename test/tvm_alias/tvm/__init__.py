@@ -3,6 +3,7 @@
 Submodules of `tvm.relay` that relayc has none of (testing, prelude) are those of a TVM checkout, where RELAYC_TVM_PYTHON says its folder.
 """
 
+import contextlib
 import importlib
 import os
 import sys
@@ -99,6 +100,10 @@ def make_node(key, **values):
     return ast.Attrs(values, key)
 
 
+def _decorator(*_, **__):
+    return lambda function=None: function
+
+
 _registering = {name: getattr(registered, name) for name in ("register", "register_pattern", "register_stateful")}
 _types = {name: getattr(ast, name) for name in ast.__all__ if isinstance(getattr(ast, name), type)}
 _equal = {name: getattr(ast, name) for name in ("structural_equal", "assert_structural_equal", "structural_hash")}
@@ -131,7 +136,12 @@ class Var(metaclass=_Symbols):
         return symbol(name)
 
 
-module("tvm.tir", Any=ast.Any, Var=Var, const=lambda value, dtype=None: value, indexdiv=lambda a, b: a // b)
+def const_size(value, dtype=None):
+    """A number of an expression of sizes, which are integers here."""
+    return int(value) if int(value) == value else value
+
+
+module("tvm.tir", Any=ast.Any, Var=Var, const=const_size, Cast=lambda dtype, value: value, indexdiv=lambda a, b: a // b)
 module("tvm.tir.expr", Any=ast.Any)
 
 
@@ -160,6 +170,7 @@ def _limit(which):
 
 module(
     "tvm.te",
+    round=lambda value: value,
     min_value=_limit("min"),
     max_value=_limit("max"),
     var=lambda name, dtype=None: symbol(name),
@@ -167,15 +178,24 @@ module(
 )
 module("tvm.script")
 module("tvm.script.tir", int32=ast.IntImm, int64=ast.IntImm)
-target = module("tvm.target", Target=Target)
+
+
+def generic_func(function):
+    function.register = _decorator
+    return function
+
+
+target = module("tvm.target", Target=Target, generic_func=generic_func)
+module("tvm.target.x86", target_has_features=lambda *_: False)
 module("tvm.target.codegen", llvm_version_major=lambda: 18)
 module("tvm.transform", PassContext=relayc.PassContext, Sequential=sequential)
+sys.modules["tvm.ir"].transform = sys.modules["tvm.transform"]
 module("tvm.contrib", utils=None, cudnn=None)
 module("tvm.contrib.nvcc", have_fp16=lambda version: False)
 module("tvm.contrib.graph_executor", GraphModule=lambda executor: executor, create=create)
 module("tvm.contrib.utils")
 module("tvm.contrib.cudnn", exists=lambda: False)
-module("tvm.autotvm")
+module("tvm.autotvm", FallbackContext=contextlib.nullcontext)  # what tuning found before says nothing here
 
 
 class _Nothing:
@@ -223,6 +243,8 @@ def type_solver():
 
 relay.analysis._ffi_api = SimpleNamespace(_test_type_solver=type_solver)
 relay_transform.gradient = None
+relay_transform.fake_quantization_to_integer = None
+relay.build_config = lambda opt_level=2, **_: relayc.PassContext(opt_level=opt_level)
 relay.TypeKind = ast.Kind
 relay.SpanCheck = None
 module("tvm.relay.dataflow_pattern", **{name: getattr(dataflow_pattern, name) for name in dataflow_pattern.__all__})
@@ -230,6 +252,11 @@ module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name)
 sys.modules["tvm.relay.transform"] = relay.transform = relay_transform
 op = module("tvm.relay.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 op.__getattr__ = lambda name: getattr(_relay.op, name)
+# Of relay.qnn, the references of unary operators are those of the checkout.
+relay.qnn = module("tvm.relay.qnn", transform=_relay.qnn.transform)
+relay.qnn.__getattr__ = _relay.qnn.__getattr__
+module("tvm.relay.qnn.transform", **{name: getattr(_relay.qnn.transform, name) for name in _relay.qnn.transform.__all__})
+from_checkout("tvm.relay.qnn.op", register_qnn_legalize=_decorator).__getattr__ = _relay.qnn.__getattr__
 op.op = module("tvm.relay.op.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 sys.modules["tvm.ir"].register_op_attr = registered.register_op_attr
 sys.modules["tvm.ir"].EnvFunc = SimpleNamespace(get=lambda name: inference.RELATIONS.get(name.rpartition(".")[2]))

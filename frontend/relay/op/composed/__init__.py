@@ -5,9 +5,9 @@ the attributes with Relay's names and defaults. Types of calls are those of what
 """
 
 from relayc.frontend.relay.op.composed import annotation, detection, dynamic, image, indexing, nn, qnn, signal, tensor
-from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, types_of
+from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, compose, types_of
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
 
-__all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "composed", "types_of"]
+__all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]
 FAMILIES = (annotation, detection, dynamic, image, indexing, nn, qnn, signal, tensor)
 """The modules that compose operators."""

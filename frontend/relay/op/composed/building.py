@@ -1,15 +1,16 @@
 """Builds composed operators: in a function of a program, or by themselves to find their types."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import RelayType, TensorType, TupleType
 from relayc.frontend.converter import ModelBuilder, Tensor
 from relayc.frontend.errors import ModelError
-from relayc.frontend.relay.ast.expr import Constant, Expr
+from relayc.frontend.relay.ast.expr import Constant, Expr, Tuple
 from relayc.frontend.relay.op.composed.registry import Composed
 
 
@@ -35,7 +36,11 @@ def _symbols(value: ir.Value) -> set[str]:
     return set(TensorType.of(value).symbols) if isinstance(value.type, ir.RankedTensorType) else set()
 
 
-def build(found: Composed, tensors: Sequence[Tensor], attrs: Mapping[str, Any], exprs: Sequence[Expr]) -> Tensor | tuple[Tensor, ...]:
+Operands = Sequence[Any]
+"""Operands of a composed operator: each a tensor, or a tuple of tensors."""
+
+
+def build(found: Composed, tensors: Operands, attrs: Mapping[str, Any], exprs: Sequence[Expr]) -> Tensor | tuple[Tensor, ...]:
     """Composes an operator where the ambient builder builds. What the operands' expressions say is known. Raises RelayError."""
     if not found.is_variadic:
         tensors = [_known(tensor, expr) for tensor, expr in zip(tensors, exprs, strict=True)]
@@ -46,16 +51,36 @@ def build(found: Composed, tensors: Sequence[Tensor], attrs: Mapping[str, Any], 
     return made if isinstance(made, Tensor) else tuple(made)
 
 
-def _known(tensor: Tensor, expr: Expr) -> Tensor:
+def _known(tensor: Any, expr: Expr) -> Any:
+    if isinstance(tensor, tuple):
+        fields = expr.fields if isinstance(expr, Tuple) else [expr] * len(tensor)
+        return tuple(map(_known, tensor, fields))
     if not isinstance(expr, Constant) or tensor.is_known:
         return tensor
     array = expr.data.numpy()
     return Tensor(tensor.type, value=tensor.value, read=lambda: array)
 
 
-def types_of(found: Composed, types: Sequence[TensorType], attrs: Mapping[str, Any], exprs: Sequence[Expr]) -> Any:
+@contextmanager
+def _composing(
+    found: Composed, types: Sequence[RelayType], attrs: Mapping[str, Any], exprs: Sequence[Expr]
+) -> Iterator[tuple[ModelBuilder, Tensor | tuple[Tensor, ...]]]:
+    """A builder of a function that is a composed operator on operands of these types, tuples field by field; and its results."""
+    flat = [part for type_ in types for part in (type_.fields if isinstance(type_, TupleType) else (type_,))]
+    with ModelBuilder({f"operand_{i}": type_ for i, type_ in enumerate(flat)}) as builder:  # type: ignore[misc] # tensors
+        inputs = iter(builder.inputs.values())
+        tensors = [tuple(next(inputs) for _ in t.fields) if isinstance(t, TupleType) else next(inputs) for t in types]
+        yield builder, build(found, tensors, attrs, exprs)
+
+
+def compose(found: Composed, types: Sequence[RelayType], attrs: Mapping[str, Any], exprs: Sequence[Expr]) -> IRModule:
+    """A program whose function main is a composed operator on operands of these types, tuples field by field. Raises RelayError."""
+    with _composing(found, types, attrs, exprs) as (builder, made):
+        results = [made] if isinstance(made, Tensor) else list(made)
+        return builder.finish([(f"result_{i}", result) for i, result in enumerate(results)])
+
+
+def types_of(found: Composed, types: Sequence[RelayType], attrs: Mapping[str, Any], exprs: Sequence[Expr]) -> Any:
     """The type of an operator on operands of these types, or a tuple of types. Raises RelayError."""
-    names = [f"operand_{i}" for i in range(len(types))]
-    with ModelBuilder(dict(zip(names, types, strict=True))) as builder:
-        made = build(found, [builder.inputs[name] for name in names], attrs, exprs)
-    return made.type if isinstance(made, Tensor) else tuple(tensor.type for tensor in made)
+    with _composing(found, types, attrs, exprs) as (_, made):
+        return made.type if isinstance(made, Tensor) else tuple(tensor.type for tensor in made)

@@ -1,17 +1,64 @@
-"""Operators between real numbers and their quantized forms."""
+"""Operators on quantized tensors, (data - zero point) * scale, in integer arithmetic.
+
+Products are those of int32, and are rounded once, by `qnn.requantize`. Scales and zero points are scalars, or have a value for each element
+of an axis.
+"""
+
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
-from relayc.frontend.converter import Tensor, constant, emit
+from relayc.dialects.relay.errors import check
+from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.steps import cast, reshape
+
+ROUNDINGS = ("UPWARD", "TONEAREST")
+COMPUTE_DTYPES = ("int64", "float32", "float64")
+_CONFIG: contextvars.ContextVar[tuple[str, str]] = contextvars.ContextVar("relayc_requantize", default=("UPWARD", "int64"))
+
+
+@contextmanager
+def requantize_config(rounding: str = "UPWARD", compute_dtype: str = "int64") -> Iterator[None]:
+    """How requantize rounds, and what it computes in, where the operator does not say it, of programs lowered inside `with`."""
+    check(rounding in ROUNDINGS, "rounding", f"one of {', '.join(ROUNDINGS)}", rounding)
+    check(compute_dtype in COMPUTE_DTYPES, "compute_dtype", f"one of {', '.join(COMPUTE_DTYPES)}", compute_dtype)
+    token = _CONFIG.set((rounding, compute_dtype))
+    try:
+        yield
+    finally:
+        _CONFIG.reset(token)
+
+
+# ---- to and from real numbers ----------------------------------------------------------------------------------------------------------
 
 
 def _along(parameter: Tensor, data: Tensor, axis: int) -> Tensor:
     """A scalar, or a value for each element of an axis, as it broadcasts to data."""
-    if parameter.rank == 0:
-        return parameter
-    return reshape(parameter, [d if i == axis % data.rank else 1 for i, d in enumerate(data.shape)])
+    if parameter.rank == 0 or (parameter.shape == (1,) and data.rank):
+        return reshape(parameter, ())
+    at = axis_of(axis, data.rank)
+    return reshape(parameter, [d if i == at else 1 for i, d in enumerate(data.shape)])
+
+
+def _limits(dtype: str, of: str) -> tuple[Any, Any]:
+    """The least and the largest number of an integer type that a type of a computation has."""
+    limits = np.iinfo(dtype)
+    if not of.startswith("float") or limits.bits < 32:
+        return limits.min, limits.max
+    return limits.min, np.nextafter(np.array(limits.max, of), np.array(0, of)).item()
+
+
+def _saturated(x: Term, dtype: str) -> Tensor:
+    """Whole numbers, limited to those of an integer type."""
+    if dtype == x.tensor.dtype:
+        return x.tensor
+    low, high = _limits(dtype, x.tensor.dtype)
+    return cast(x.max(low).min(high).tensor, dtype)
 
 
 @composed("qnn.dequantize", "data input_scale input_zero_point axis out_dtype")
@@ -27,6 +74,393 @@ def quantize(data: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, o
     """round(data / scale) + zero point, limited to the numbers of the element type."""
     scale, zero = (_along(p, data, axis) for p in (output_scale, output_zero_point))
     whole = emit("add", emit("round", emit("divide", data, cast(scale, data.dtype))), cast(zero, data.dtype))
-    limits = np.iinfo(out_dtype)
-    low, high = (constant(v, data.dtype) for v in (limits.min, limits.max))
-    return cast(emit("minimum", emit("maximum", whole, low), high), out_dtype)
+    return _saturated(Term(whole), out_dtype)
+
+
+_CODES = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
+"""Element types as operands of the simulated operators."""
+
+
+def code_of(dtype: str) -> int:
+    """The number that stands for an element type in operands of the simulated operators. Raises RelayError."""
+    check(dtype in _CODES, "dtype", f"one of {', '.join(_CODES)}", dtype)
+    return _CODES[dtype]
+
+
+@composed("qnn.simulated_quantize")
+def simulated_quantize(data: Tensor, out_dtype: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, axis: int = -1) -> Tensor:
+    """As quantize, in the element type of the data; the program says the type by a number: 0 leaves the data as it is."""
+    scale, zero = (Term(cast(_along(p, data, axis), data.dtype)) for p in (output_scale, output_zero_point))
+    code = Term(out_dtype)
+    found = Term(emit("round", (Term(data) / scale).tensor)) + zero
+    limited = found
+    for dtype, number in list(_CODES.items())[1:]:
+        low, high = _limits(dtype, data.dtype)
+        limited = code.eq(number).where(found.max(low).min(high), limited)
+    return code.eq(0).where(Term(data), limited).tensor
+
+
+@composed("qnn.simulated_dequantize")
+def simulated_dequantize(data: Tensor, in_dtype: Tensor, input_scale: Tensor, input_zero_point: Tensor, *, axis: int = -1) -> Tensor:
+    """As dequantize, of data in a floating-point type; 0 as the number of the type leaves the data as it is."""
+    scale, zero = (Term(cast(_along(p, data, axis), data.dtype)) for p in (input_scale, input_zero_point))
+    return Term(in_dtype).eq(0).where(Term(data), (Term(data) - zero) * scale).tensor
+
+
+# ---- to another scale --------------------------------------------------------------------------------------------------------------------
+
+
+@composed(
+    "qnn.requantize",
+    "data input_scale input_zero_point output_scale output_zero_point axis rounding compute_dtype out_dtype",
+)
+def requantize(
+    data: Tensor,
+    input_scale: Tensor,
+    input_zero_point: Tensor,
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    *,
+    axis: int = -1,
+    rounding: str = "None",
+    compute_dtype: str = "None",
+    out_dtype: str = "int8",
+) -> Tensor:
+    """(data - zero point) * input scale / output scale + zero point, rounded and limited to the numbers of the element type.
+
+    In int64 the quotient of the scales is a number of 31 bits and a shift; so it is where the program's constants say the scales, and
+    `compute_dtype` says nothing else. Halves are rounded up (UPWARD) or away from zero (TONEAREST).
+    """
+    scales = [np.float64(s.array) if s.is_known else None for s in (input_scale, output_scale)]
+    ratio = None if scales[0] is None or scales[1] is None else _shaped(scales[0] / scales[1], data, axis)
+    zero = Term(_along(output_zero_point, data, axis))
+    is_up, kind = _ways(rounding, compute_dtype)
+    if ratio is not None and np.all(ratio == 1):
+        return _saturated(_centred(data, input_zero_point, axis, "int64") + zero.cast("int64"), out_dtype)
+    if ratio is not None and kind == "int64":
+        found = _fixed_point(_centred(data, input_zero_point, axis, "int64"), ratio, is_up)
+        return _saturated(found + zero.cast("int64"), out_dtype)
+    kind = "float32" if kind == "int64" else kind
+    if ratio is None:
+        factor = Term(cast(_along(input_scale, data, axis), kind)) / Term(cast(_along(output_scale, data, axis), kind))
+    else:
+        factor = Term(constant(ratio, kind))
+    found = _centred(data, input_zero_point, axis, kind) * factor
+    above = Term(emit("floor", (found + 0.5).tensor))
+    rounded = above if is_up else (found >= 0).where(above, Term(emit("ceil", (found - 0.5).tensor)))
+    return _saturated(rounded + zero.cast(kind), out_dtype)
+
+
+def _ways(rounding: str, compute_dtype: str) -> tuple[bool, str]:
+    """Whether halves are rounded up, and what is computed in. Raises RelayError."""
+    rounding, compute_dtype = (
+        of if given in ("None", "") else given for given, of in zip((rounding, compute_dtype), _CONFIG.get(), strict=True)
+    )
+    check(rounding in ROUNDINGS, "rounding", f"one of {', '.join(ROUNDINGS)}", rounding)
+    check(compute_dtype in COMPUTE_DTYPES, "compute_dtype", f"one of {', '.join(COMPUTE_DTYPES)}", compute_dtype)
+    return rounding == "UPWARD", compute_dtype
+
+
+def _shaped(values: np.ndarray, data: Tensor, axis: int) -> np.ndarray:
+    """A value, or those for the elements of an axis, as they broadcast to data."""
+    if np.size(values) == 1:
+        return np.reshape(values, ())
+    at = axis_of(axis, data.rank)
+    return np.reshape(values, [-1 if i == at else 1 for i in range(data.rank)])
+
+
+def _centred(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
+    """data - zero point in a wider type."""
+    if zero.is_known and not zero.array.any():
+        return Term(cast(data, dtype))
+    return Term(cast(data, dtype)) - Term(cast(_along(zero, data, axis), dtype))
+
+
+def _fixed_point(x: Term, ratio: np.ndarray, is_up: bool) -> Term:
+    """int64 numbers times a ratio, which is a whole number of 31 bits, shifted."""
+    fraction, exponent = np.frexp(ratio)
+    factor = np.round(fraction * 2.0**31).astype(np.int64)
+    exponent, factor = np.where(factor == 1 << 31, exponent + 1, exponent), np.where(factor == 1 << 31, 1 << 30, factor)
+    right = 31 + np.maximum(-exponent, 0)
+    left = np.maximum(exponent, 0)
+    shifted = Term(emit("left_shift", x.tensor, constant(left, "int64"))) if left.any() else x
+    product = shifted * Term(constant(factor, "int64"))
+    half = Term(constant(1 << (right - 1).astype(np.int64), "int64"))
+    added = half if is_up else (x >= 0).where(half, half - 1)
+    return Term(emit("right_shift", (product + added).tensor, constant(right, "int64")))
+
+
+# ---- products ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _operands(*pairs: tuple[Tensor, Tensor, int]) -> list[Tensor]:
+    return [_centred(data, zero, axis, "int32").tensor for data, zero, axis in pairs]
+
+
+def _product(name: str, data: Tensor, kernel: Tensor, attrs: dict[str, Any]) -> Tensor:
+    """A product of int32 tensors, by the rules of the operator of real numbers."""
+    from relayc.frontend.relay.op.rules import apply
+
+    class Emitting:
+        """Builds on tensors, where the ambient builder builds."""
+
+        emit = staticmethod(emit)
+
+        @staticmethod
+        def type_of(tensor: Tensor) -> Any:
+            return tensor.type
+
+    found: Tensor = apply(Emitting, name, [data, kernel], attrs, ())  # type: ignore[arg-type] # of what an Emitter has, it reads these
+    return found
+
+
+_CONV = "data kernel input_zero_point kernel_zero_point input_scale kernel_scale"
+_CONV_ATTRS = "strides padding dilation groups data_layout kernel_layout out_layout"
+
+
+@composed("qnn.conv2d", f"{_CONV} kernel_size channels {_CONV_ATTRS} out_dtype")
+def conv2d(
+    data: Tensor,
+    kernel: Tensor,
+    input_zero_point: Tensor,
+    kernel_zero_point: Tensor,
+    input_scale: Tensor,
+    kernel_scale: Tensor,
+    *,
+    strides: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Sequence[int] | None = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_layout: str = "",
+    out_dtype: str = "int32",
+) -> Tensor:
+    """The convolution of data and kernel without their zero points: the padding is of the data's."""
+    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels}
+    attrs |= {"kernel_size": kernel_size, "data_layout": data_layout, "kernel_layout": kernel_layout, "out_layout": out_layout}
+    x, w = _operands((data, input_zero_point, -1), (kernel, kernel_zero_point, kernel_layout.index("O")))
+    return _product("nn.conv2d", x, w, {**attrs, "out_dtype": out_dtype})
+
+
+@composed("qnn.conv2d_transpose", f"{_CONV.replace('kernel ', 'weight ', 1)} {_CONV_ATTRS} channels kernel_size output_padding out_dtype")
+def conv2d_transpose(
+    data: Tensor,
+    weight: Tensor,
+    input_zero_point: Tensor,
+    kernel_zero_point: Tensor,
+    input_scale: Tensor,
+    kernel_scale: Tensor,
+    *,
+    channels: int | None = None,
+    kernel_size: Sequence[int] | None = None,
+    strides: Sequence[int] = (1, 1),
+    output_padding: Sequence[int] = (0, 0),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IOHW",
+    out_layout: str = "",
+    out_dtype: str = "int32",
+) -> Tensor:
+    """The transposed convolution of data and weight without their zero points."""
+    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels}
+    attrs |= {"kernel_size": kernel_size, "data_layout": data_layout, "kernel_layout": kernel_layout, "out_layout": out_layout}
+    x, w = _operands((data, input_zero_point, -1), (weight, kernel_zero_point, kernel_layout.index("O")))
+    return _product("nn.conv2d_transpose", x, w, {**attrs, "output_padding": output_padding, "out_dtype": out_dtype})
+
+
+@composed("qnn.dense")
+def dense(
+    data: Tensor,
+    weight: Tensor,
+    input_zero_point: Tensor,
+    kernel_zero_point: Tensor,
+    input_scale: Tensor,
+    kernel_scale: Tensor,
+    *,
+    units: int | None,
+    out_dtype: str = "int32",
+) -> Tensor:
+    """The product of data and the transposed weight without their zero points."""
+    x, w = _operands((data, input_zero_point, -1), (weight, kernel_zero_point, 0))
+    return _product("nn.dense", x, w, {"units": units, "out_dtype": out_dtype})
+
+
+@composed("qnn.batch_matmul")
+def batch_matmul(
+    x: Tensor,
+    y: Tensor,
+    x_zero_point: Tensor,
+    y_zero_point: Tensor,
+    x_scale: Tensor,
+    y_scale: Tensor,
+    *,
+    out_dtype: str = "int32",
+) -> Tensor:
+    """The products of x and the transposed y without their zero points."""
+    a, b = _operands((x, x_zero_point, -1), (y, y_zero_point, -1))
+    return _product("nn.batch_matmul", a, b, {"transpose_b": True, "out_dtype": out_dtype})
+
+
+# ---- element by element ------------------------------------------------------------------------------------------------------------------
+
+
+def _binary(name: str, docstring: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Registers an operator of two quantized tensors: a function of both and their scales that gives it."""
+
+    def register(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def binary(
+            lhs: Tensor,
+            rhs: Tensor,
+            lhs_scale: Tensor,
+            lhs_zero_point: Tensor,
+            rhs_scale: Tensor,
+            rhs_zero_point: Tensor,
+            output_scale: Tensor,
+            output_zero_point: Tensor,
+            *,
+            lhs_axis: int = -1,
+            rhs_axis: int = -1,
+        ) -> Tensor:
+            sides = (lhs, lhs_scale, lhs_zero_point, lhs_axis), (rhs, rhs_scale, rhs_zero_point, rhs_axis)
+            return function(*sides, output_scale, output_zero_point)
+
+        binary.__doc__ = docstring
+        return composed(name)(binary)
+
+    return register
+
+
+_Side = tuple[Tensor, Tensor, Tensor, int]
+"""A quantized tensor: data, scale, zero point and the axis of several of these."""
+
+
+def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, sign: int) -> Tensor:
+    none = constant(0, "int32")
+    a, b = (Term(requantize(x, s, z, scale, none, axis=axis, out_dtype="int32")) for x, s, z, axis in (lhs, rhs))
+    both = a + b if sign > 0 else a - b
+    return _saturated(both + Term(cast(reshape(zero, ()), "int32")), lhs[0].dtype)
+
+
+@_binary("qnn.add", "The sum: both are brought to the scale of the result.")
+def _add(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+    return _sum(lhs, rhs, scale, zero, 1)
+
+
+@_binary("qnn.subtract", "The difference: both are brought to the scale of the result.")
+def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+    return _sum(lhs, rhs, scale, zero, -1)
+
+
+@_binary("qnn.mul", "The product, brought to the scale of the result.")
+def _multiply(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+    a, b = (_centred(x, z, axis, "int32") for x, _, z, axis in (lhs, rhs))
+    scales = [_known_product(lhs[1], rhs[1]), constant(0, "int32"), scale, zero]
+    return requantize((a * b).tensor, *scales, axis=lhs[3] if lhs[1].rank else rhs[3], out_dtype=lhs[0].dtype)
+
+
+def _known_product(a: Tensor, b: Tensor) -> Tensor:
+    if a.is_known and b.is_known:
+        return constant(np.float32(a.array) * np.float32(b.array), "float32")
+    return emit("multiply", a, b)
+
+
+@composed("qnn.concatenate")
+def concatenate(
+    data: tuple[Tensor, ...],
+    input_scales: tuple[Tensor, ...],
+    input_zero_points: tuple[Tensor, ...],
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    *,
+    axis: int,
+) -> Tensor:
+    """Tensors one after the other along an axis, each brought to the scale of the result."""
+    parts = [
+        requantize(x, scale, zero, output_scale, output_zero_point, axis=axis, out_dtype=x.dtype)
+        for x, scale, zero in zip(data, input_scales, input_zero_points, strict=True)
+    ]
+    return emit("concatenate", *parts, axis=axis)
+
+
+def _same_name(name: str) -> Callable[[Term], Tensor]:
+    return lambda x: emit(name, x.tensor)
+
+
+_UNARY: dict[str, Callable[[Term], Tensor]] = {
+    **{name: _same_name(name) for name in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs")},
+    "hardswish": lambda x: (x * (x + 3.0).max(0.0).min(6.0) / 6.0).tensor,
+}
+
+
+def _unary(name: str, function: Callable[[Term], Tensor]) -> None:
+    @composed(f"qnn.{name}")
+    def unary(x: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor) -> Tensor:
+        def computed(data: Tensor) -> Tensor:
+            real = Term(dequantize(data, scale, zero_point))
+            return quantize(function(real), output_scale, output_zero_point, out_dtype=x.dtype)
+
+        if x.dtype not in ("int8", "uint8"):
+            return computed(x)
+        # A table of the results of all 256 numbers, which the compiler computes where the scales are constants.
+        first = int(np.iinfo(x.dtype).min)
+        table = computed(constant(np.arange(first, first + 256), x.dtype))
+        return emit("take", table, (Term(cast(x, "int32")) - first).tensor, axis=0, mode="clip")
+
+
+for _name, _function in _UNARY.items():
+    _unary(_name, _function)
+
+
+@composed("qnn.leaky_relu", "x alpha input_scale input_zero_point output_scale output_zero_point")
+def leaky_relu(
+    x: Tensor, input_scale: Tensor, input_zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, alpha: float
+) -> Tensor:
+    """x where it is above zero, else alpha * x."""
+    scales = input_scale, _known_product(input_scale, constant(alpha, "float32"))
+    above, below = (Term(requantize(x, scale, input_zero_point, output_scale, output_zero_point, out_dtype=x.dtype)) for scale in scales)
+    return (Term(cast(x, "int32")) < Term(cast(input_zero_point, "int32"))).where(below, above).tensor
+
+
+@composed("qnn.softmax")
+def softmax(x: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, axis: int = -1) -> Tensor:
+    """The softmax of the real numbers along an axis."""
+    found = emit("nn.softmax", dequantize(x, scale, zero_point), axis=axis)
+    return quantize(found, output_scale, output_zero_point, out_dtype=x.dtype)
+
+
+@composed(
+    "qnn.avg_pool2d",
+    "data input_scale input_zero_point output_scale output_zero_point pool_size strides padding dilation ceil_mode count_include_pad "
+    "layout out_layout",
+)
+def avg_pool2d(
+    data: Tensor,
+    input_scale: Tensor,
+    input_zero_point: Tensor,
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    *,
+    pool_size: Sequence[int],
+    strides: Sequence[int] = (1, 1),
+    dilation: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0, 0),
+    layout: str = "NHWC",
+    out_layout: str = "",
+    ceil_mode: bool = False,
+    count_include_pad: bool = False,
+) -> Tensor:
+    """The means of windows, rounded once; the sums of a window are exact below 2^24."""
+    from relayc.frontend.relay.op.table import signature
+
+    given = {"pool_size": pool_size, "strides": strides, "dilation": dilation, "padding": padding, "layout": layout}
+    attrs = signature("nn.avg_pool2d").attributes({**given, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad})
+    attrs.pop("out_layout")
+    means = emit("nn.avg_pool2d", _centred(data, input_zero_point, -1, "float32").tensor, **attrs)
+    factor = Term(cast(input_scale, "float32")) / Term(cast(output_scale, "float32"))
+    found = Term(emit("round", (Term(means) * factor).tensor)) + Term(cast(output_zero_point, "float32"))
+    return _saturated(found, data.dtype)

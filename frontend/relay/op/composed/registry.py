@@ -18,6 +18,7 @@ class Composed:
       name: Relay's.
       operands: their names.
       is_variadic: whether the operand is a tuple of any number of tensors.
+      tuples: names of the operands that are tuples of tensors, where there are other operands too.
       attrs: names of the attributes with their defaults in text (REQUIRED where there is none).
       order: the parameters of the Python function that makes calls, in order.
       defaults: of these parameters, where they are not those in text.
@@ -28,6 +29,7 @@ class Composed:
     name: str
     operands: tuple[str, ...]
     is_variadic: bool
+    tuples: frozenset[str]
     attrs: Mapping[str, Any]
     order: tuple[str, ...]
     defaults: Mapping[str, Any]
@@ -40,7 +42,7 @@ COMPOSED: dict[str, Composed] = {}
 
 
 def composed(name: str, order: str = "", results: int | Results = 1, **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function that composes an operator.
+    """Registers a function that composes an operator. An operand that is annotated as a tuple of tensors is one.
 
     Args:
       results: how many there are, or a function of the attributes and operands of a call that says it.
@@ -53,9 +55,10 @@ def composed(name: str, order: str = "", results: int | Results = 1, **defaults:
         operands = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
         attrs = {p.name: REQUIRED if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        tuples = frozenset(p.name for p in parameters if str(p.annotation).startswith("tuple["))
         parameters_in_order = tuple(order.split()) or (*operands, *attrs)
         count = results if callable(results) else lambda *_: results
-        COMPOSED[name] = Composed(name, operands, is_variadic, attrs, parameters_in_order, defaults, count, function)
+        COMPOSED[name] = Composed(name, operands, is_variadic, tuples, attrs, parameters_in_order, defaults, count, function)
         return function
 
     return register

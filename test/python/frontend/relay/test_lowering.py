@@ -170,3 +170,27 @@ def test_deep_programs():
     for i in range(2_000):
         found = relay.Let(relay.Var("v"), relay.const(1), found) if i % 2 else relay.negative(found)
     assert str(lower(relay.IRModule.from_expr(found))).count("relay.negative") == 1_000
+
+
+def test_transposed_convolutions_take_an_output_padding_of_more_than_a_step():
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 3, 4, 5), np.float32), rng.standard_normal((3, 4, 3, 2), np.float32)
+    for padding, more in (((0, 0), (1, 1)), ((1, 0), (2, 1)), ((0, 1), (3, 1))):
+        full = np.zeros((2, 4, 6, 6), np.float32)
+        for i in range(4):
+            for j in range(5):
+                full[:, :, i : i + 3, j : j + 2] += np.einsum("nc,cohw->nohw", x[:, :, i, j], w)
+        expected = np.pad(full, [(0, 0), (0, 0), (0, 3), (0, 3)])
+        expected = expected[:, :, padding[0] : 6 - padding[0] + more[0], padding[1] : 6 - padding[1] + more[1]]
+        variables = relay.var("x", shape=x.shape), relay.var("w", shape=w.shape)
+        y = relay.nn.conv2d_transpose(*variables, padding=padding, output_padding=more)
+        found = relay.create_executor("graph").evaluate(relay.Function(variables, y))(x, w).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)  # sums of at most 18 products
+
+
+def test_weights_of_depthwise_convolutions_may_have_the_multiplier_on_axis_i():
+    x, w = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4), np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1)
+    variables = relay.var("x", shape=x.shape), relay.var("w", shape=w.shape)
+    y = relay.nn.conv2d(*variables, groups=2, channels=6, kernel_size=(1, 1))
+    found = relay.create_executor("graph").evaluate(relay.Function(variables, y))(x, w).numpy()
+    np.testing.assert_array_equal(found, (x[:, :, None] * w[None]).reshape(1, 6, 4, 4))

@@ -1,0 +1,153 @@
+"""Programs of the relay dialect as programs of the Relay language: what `lowering` does, the other way.
+
+A pass on the dialect is one on programs of the language by `lower`, the pass, and `raised`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from relayc.dialects.functions import symbol_name, value_attributes
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import STAGE, IRModule
+from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
+from relayc.dialects.relay.types import TupleType, type_of
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.attrs import Attrs
+from relayc.frontend.relay.ast.build import const
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.inference.operators import from_dialect
+from relayc.frontend.relay.op.table import signature
+
+_Values = dict[Any, e.Expr]
+
+
+def raised(mod: IRModule, like: RelayModule | None = None) -> RelayModule:
+    """A program of the dialect as one of the language, without types.
+
+    Args:
+      like: a program whose functions have the types that the functions of the same names get. Without it, several results of a function
+        are a tuple, and sizes that are symbols stay so.
+
+    Raises:
+      RelayError: an operation that the language has not.
+    """
+    found = RelayModule({}, None if like is None else like.type_definitions, None if like is None else like.attrs)
+    with mod.context, mod.ranges:
+        for operation in mod.module.body.operations:
+            if operation.operation.name != "func.func" or STAGE in operation.attributes:
+                raise RelayError(f"expected functions of the relay stage, found {operation.operation.name}")
+            name = symbol_name(operation)
+            model = like[name] if like is not None and name in like else None
+            found[name if like is None or model is None else like.get_global_var(name)] = _Raising(mod).function(operation, model)
+    return found
+
+
+class _Raising:
+    """One function while it is raised."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self._mod = mod
+        self._values: _Values = {}
+
+    def function(self, function: Any, like: e.Function | None) -> e.Function:
+        if not len(function.regions[0].blocks):
+            raise RelayError(f"@{symbol_name(function)}: expected a function with a body, found a packed one")
+        block, params = function.regions[0].blocks[0], []
+        for i, (argument, attributes) in enumerate(zip(block.arguments, value_attributes(function), strict=True)):
+            name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"p{i}"
+            model = None if like is None else like.params[i]
+            params.append(model or e.Var(name, self._type(argument)))
+            self._values[argument] = params[-1]
+        results = self._block(block)
+        if like is None:
+            return e.Function(params, results[0] if len(results) == 1 else e.Tuple(results))
+        body = _structured(results, like.ret_type)
+        return e.Function(params, body, like.ret_type, like.type_params, like.attrs, like.span)
+
+    def _type(self, value: ir.Value) -> t.Type:
+        type_ = type_of(value)
+        known = {name for part in (type_.flat if isinstance(type_, TupleType) else (type_,)) for name in part.symbols}
+        return from_dialect(type_, known)
+
+    def _block(self, block: ir.Block) -> list[e.Expr]:
+        """What a block gives at its end."""
+        for op in block.operations:
+            operands = [self._values[v] for v in op.operation.operands]
+            if op.operation.name in ("func.return", "relay.yield"):
+                return operands
+            results = list(op.operation.results)
+            made = self._operation(op, operands)
+            self._values.update({r: e.TupleGetItem(made, i) for i, r in enumerate(results)} if len(results) > 1 else {results[0]: made})
+        raise RelayError("expected a block that ends in func.return or relay.yield")
+
+    def _operation(self, op: Any, operands: list[e.Expr]) -> e.Expr:
+        name = op.operation.name
+        if not op.operation.results:
+            raise RelayError(f"{name}: expected an operator of the Relay language, found one without a result")
+        if isinstance(op, Constant):
+            return e.Constant(self._mod.value_of(op.result))
+        if isinstance(op, TupleGetItem):
+            source = operands[0]
+            return source.fields[op.index] if isinstance(source, e.Tuple) else e.TupleGetItem(source, op.index)
+        if isinstance(op, If):
+            then, otherwise = (self._block(op.body(i))[0] for i in range(2))
+            return e.If(operands[0], then, otherwise)
+        if isinstance(op, While):
+            return self._loop(op, operands[0])
+        if isinstance(op, Fused):
+            return self._group(op)
+        if name == "func.call":
+            return e.Call(e.GlobalVar(op.callee.value), operands)
+        if name == "builtin.unrealized_conversion_cast":
+            return e.Tuple(operands)
+        return self._call(op, operands)
+
+    def _call(self, op: Any, operands: list[e.Expr]) -> e.Expr:
+        if not isinstance(op, Op):
+            raise RelayError(f"{op.operation.name}: expected an operator of the relay dialect")
+        found, values, defaults = signature(op.relay_name), op.attrs(), op.attr_specs
+        if op.relay_name == "arange":  # its numbers are attributes in the dialect
+            operands = [const(values.pop(part), values["dtype"]) for part in found.operands]
+        lost = [key for key, value in values.items() if key not in found.attrs and value not in (None, defaults[key].default)]
+        if lost:
+            raise RelayError(f"{op.relay_name}: expected attributes of the Relay language, found {', '.join(lost)}")
+        if found.is_variadic:
+            operands = [e.Tuple(operands)]
+        attrs = Attrs(found.attributes({k: v for k, v in values.items() if k in found.attrs}), found.attrs_key) if found.attrs else None
+        return e.Call(e.Op.get(op.relay_name), operands, attrs)
+
+    def _loop(self, op: While, init: e.Expr) -> e.Expr:
+        """A loop as a function that calls itself last."""
+        argument = op.body(1).arguments[0]
+        loop, carried = e.Var("while_loop"), e.Var("carried", self._type(argument))
+        self._values.update({argument: carried, op.body(0).arguments[0]: carried})
+        cond, step = self._block(op.body(0))[0], self._block(op.body(1))[0]
+        return e.Let(loop, e.Function([carried], e.If(cond, e.Call(loop, [step]), carried)), e.Call(loop, [init]))
+
+    def _group(self, op: Fused) -> e.Expr:
+        """A fusion group as a call of a function of what it reads from around it."""
+        around, outside = op.captured(), dict(self._values)
+        params = [e.Var(f"p{i}", self._type(v)) for i, v in enumerate(v for v in around if not isinstance(outside[v], e.Constant))]
+        read = [v for v in around if not isinstance(outside[v], e.Constant)]
+        self._values.update(zip(read, params, strict=True))
+        body = self._block(op.body())[0]
+        self._values.update(outside)
+        attrs: dict[str, Any] = {"Primitive": 1}
+        attrs |= {} if op.composite is None else {"Composite": op.composite}
+        attrs |= {} if op.compiler is None else {"Compiler": op.compiler}
+        return e.Call(e.Function(params, body, None, None, attrs), [outside[v] for v in read])
+
+
+def _structured(results: Sequence[e.Expr], type_: t.Type | None) -> e.Expr:
+    """Tensors in the tuples of a type."""
+    left = list(results)
+
+    def put(part: t.Type | None) -> e.Expr:
+        if isinstance(part, t.TupleType):
+            return e.Tuple([put(field) for field in part.fields])
+        return left.pop(0)
+
+    return put(type_)

@@ -6,11 +6,12 @@ A pass on the dialect is one on programs of the language by `lower`, the pass, a
 from collections.abc import Sequence
 from typing import Any
 
+from relayc.dialects.discardable import NAME, STAGE
 from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.errors import RelayError
-from relayc.dialects.relay.module import STAGE, IRModule
+from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
 from relayc.dialects.relay.types import TupleType, type_of
 from relayc.frontend.relay.ast import expr as e
@@ -37,7 +38,7 @@ def raised(mod: IRModule, like: RelayModule | None = None) -> RelayModule:
     found = RelayModule({}, None if like is None else like.type_definitions, None if like is None else like.attrs)
     with mod.context, mod.ranges:
         for operation in mod.module.body.operations:
-            if operation.operation.name != "func.func" or STAGE in operation.attributes:
+            if operation.operation.name != "func.func" or STAGE.on(operation):
                 raise RelayError(f"expected functions of the relay stage, found {operation.operation.name}")
             name = symbol_name(operation)
             model = like[name] if like is not None and name in like else None
@@ -57,7 +58,7 @@ class _Raising:
             raise RelayError(f"@{symbol_name(function)}: expected a function with a body, found a packed one")
         block, params = function.regions[0].blocks[0], []
         for i, (argument, attributes) in enumerate(zip(block.arguments, value_attributes(function), strict=True)):
-            name = ir.StringAttr(attributes["relay.name"]).value if "relay.name" in attributes else f"p{i}"
+            name = NAME.get(attributes, f"p{i}")
             model = None if like is None else like.params[i]
             params.append(model or e.Var(name, self._type(argument)))
             self._values[argument] = params[-1]

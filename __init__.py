@@ -91,6 +91,7 @@ _HOMES = {
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
     "relayc.tools.report": ("report",),
     "relayc.tools.advise": ("advise",),
+    "relayc.tools.report.notebook": ("notebook_html",),
     "relayc.tools.visualize": ("visualize",),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "serve", "te", "tir", "tools")

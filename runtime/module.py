@@ -503,3 +503,11 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, on {self.device}, target {self.target}>"
+
+    def _repr_html_(self) -> str | None:
+        """The program in a notebook; None where what shows it is not installed."""
+        try:
+            # By name: what shows programs imports this one.
+            return importlib.import_module("relayc").notebook_html(self)
+        except ModuleNotFoundError:
+            return None

@@ -1,5 +1,6 @@
 """A relay program: the MLIR module and the parameter table its large constants live in (Relay's IRModule with its params)."""
 
+import importlib
 import re
 from collections.abc import Mapping, Sequence
 
@@ -191,3 +192,11 @@ class IRModule:
     def __str__(self) -> str:
         with self.ranges:  # MLIR verifies what it prints
             return str(self.module)
+
+    def _repr_html_(self) -> str | None:
+        """The program in a notebook; None where what shows it is not installed."""
+        try:
+            # By name: what shows programs imports this one.
+            return importlib.import_module("relayc").notebook_html(self)
+        except ModuleNotFoundError:
+            return None

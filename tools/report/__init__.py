@@ -3,12 +3,16 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relayc.pipelines.context.passes import PassContext
 from relayc.runtime import Module
 from relayc.symbolic import Range
 from relayc.tools.inputs import random_inputs, sizes_of_call, symbol_sizes
+from relayc.tools.visualize import require_graphviz
+
+if TYPE_CHECKING:
+    import jinja2
 
 _PAGE = Path(__file__).parent / "page"
 _LIBRARIES = Path(__file__).parent / "libraries"
@@ -56,14 +60,24 @@ def report(
 def _inputs_of(inputs: Mapping[str, Any] | Sequence[Any] | None) -> Callable[[Module], Mapping[str, Any]]:
     def find(module: Module) -> Mapping[str, Any]:
         if inputs is None:
-            return random_inputs(module.inputs, 0, _typical(module))
+            return random_inputs(module.inputs, 0, typical_sizes(module))
         return inputs if isinstance(inputs, Mapping) else dict(zip(module.input_names, inputs, strict=True))
 
     return find
 
 
-def _typical(module: Module) -> dict[str, int]:
+def typical_sizes(module: Module) -> dict[str, int]:
+    """A typical value for each symbol in the inputs of `main`."""
     return symbol_sizes(module.inputs, {}, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
+
+
+def environment() -> "jinja2.Environment":
+    """The templates of pages. Raises ModuleNotFoundError where jinja2 is not installed."""
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("report needs jinja2: pip install 'relayc[report]'", name="jinja2") from error
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], Mapping[str, Any]], model: Any, name: str = "") -> bytes:
@@ -77,11 +91,8 @@ def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], 
 
     Raises as `report`.
     """
-    try:
-        import jinja2
-        import pygraphviz  # noqa: F401 (before the work)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"report needs {error.name}: pip install 'relayc[report]'", name=error.name) from error
+    templates = environment()
+    require_graphviz()  # before the work
     from relayc.tools.report.contents import contents
     from relayc.tools.report.recorder import Recorder
     from relayc.tools.report.texts import compressed
@@ -90,15 +101,14 @@ def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], 
     with PassContext(**context.settings, instruments=[*context.instruments, recorder]):
         module = compile_()
     if module.lacking or not module.device.exists:
-        profile, sizes = None, _typical(module)
+        profile, sizes = None, typical_sizes(module)
     else:
         inputs = find_inputs(module)
         profile, sizes = module.profile(inputs), dict(sizes_of_call(module, inputs))
     path = Path(model) if isinstance(model, (str, os.PathLike)) else None
     data = contents(recorder.recording, module, profile, sizes, path)
     packs = data.pop("packs")
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    page = environment.get_template("report.html").render(
+    page = templates.get_template("report.html").render(
         title=path.name if path is not None else name or type(model).__name__,
         style=(_PAGE / "report.css").read_text(),
         script=(_PAGE / "report.js").read_text(),

@@ -16,7 +16,7 @@ from relayc.tools.device_code import FIGURES, figure_texts, figures_of, function
 from relayc.tools.report.recorder import Recording
 from relayc.tools.report.texts import Texts
 from relayc.tools.visualize import Picture
-from relayc.tools.visualize.boxes import Drawing, kernel_boxes
+from relayc.tools.visualize.boxes import Box, Drawing, kernel_boxes
 from relayc.tools.visualize.repeats import collapsed, merged
 
 MOST_FRAMES = 400
@@ -46,7 +46,7 @@ def contents(
         "peak": None if profile is None or profile.peak is None else {**asdict(profile.peak), "gbytes": profile.peak.gbytes},
         "pictures": list(_pictures(recording, module, rows, profile, sizes)),
         "figures": FIGURES,
-        "memory": list(_memory(recording.plans, sizes, module)),
+        "memory": list(_memory(recording.plans, sizes)),
         "nodes": _nodes(model),
         **texts.packed(),
     }
@@ -155,13 +155,14 @@ def _pictures(
         if len(drawing.boxes) > MOST_BOXES:
             continue
         kernels = {kernel.name for kernel in module.kernels}
-        boxes = [[list(box.sources), box.name if box.name in kernels else ""] for box in drawing.boxes]
+        slowest = max([box.seconds or 0.0 for box in drawing.boxes], default=0.0) or 1.0
+        boxes = [[box.sources, box.name if box.name in kernels else "", box.kind, (box.seconds or 0.0) / slowest] for box in drawing.boxes]
         text = Picture(drawing).render("svg").decode()
         svg = recording.texts.add("", [text[text.index("<svg") :]])
         yield {"name": name, "svg": svg, "boxes": boxes}
 
 
-def _timed(box: Any, calls: Mapping[str, Sequence[ProfileRow]]) -> Any:
+def _timed(box: Box, calls: Mapping[str, Sequence[ProfileRow]]) -> Box:
     """An operator in the colour of the kernels that it is in."""
     seconds = [row.seconds for name in box.sources for row in calls.get(name, ())]
     return replace(box, seconds=max(seconds)) if seconds and box.kind == "operator" else box
@@ -170,7 +171,7 @@ def _timed(box: Any, calls: Mapping[str, Sequence[ProfileRow]]) -> Any:
 # ---- memory -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _memory(plans: Mapping[str, ProgramPlan], sizes: Mapping[str, int], module: Module) -> Iterator[dict[str, Any]]:
+def _memory(plans: Mapping[str, ProgramPlan], sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """The arenas of programs over time. Of a program whose sizes are not known before it runs there is none."""
     for name, plan in sorted(plans.items(), key=lambda item: item[0] != "main"):
         with suppress(KeyError):
@@ -190,14 +191,21 @@ def _memory(plans: Mapping[str, ProgramPlan], sizes: Mapping[str, int], module: 
 
 
 def _nodes(model: Path | None) -> dict[str, tuple[str, list[str], list[str]]]:
-    """What the nodes of an ONNX file are, by the names that locations carry: operator, inputs, outputs."""
+    """What the nodes of an ONNX file are, and of the graphs in them, by the names that locations carry: operator, inputs, outputs."""
     if model is None or model.suffix != ".onnx":
         return {}
     import onnx
 
-    graph = onnx.load(model, load_external_data=False).graph
-    found = {tensor.name: ("initializer", list[str](), [tensor.name]) for tensor in graph.initializer}
-    for number, node in enumerate(graph.node):
-        label = node.name or f"{node.op_type}#{number}"
-        found[label] = (node.op_type, list(node.input), list(node.output))
+    found: dict[str, tuple[str, list[str], list[str]]] = {}
+
+    def read(graph: onnx.GraphProto, path: str) -> None:
+        found.update((tensor.name, ("initializer", [], [tensor.name])) for tensor in graph.initializer)
+        for number, node in enumerate(graph.node):
+            label = f"{path}{node.name or f'{node.op_type}#{number}'}"
+            found[label] = (node.op_type, list(node.input), list(node.output))
+            for attribute in node.attribute:
+                for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                    read(inner, f"{label}/")
+
+    read(onnx.load(model, load_external_data=False).graph, "")
     return found

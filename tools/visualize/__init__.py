@@ -1,10 +1,15 @@
 """Pictures of programs: `relayc.visualize` and `relayc visualize`. Graphviz, by way of pygraphviz, lays them out and draws them."""
 
 import html
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
 
 from relayc.dialects.relay.module import IRModule
 from relayc.runtime import Module, Profile
@@ -12,6 +17,8 @@ from relayc.tools.visualize.boxes import Box, Drawing, kernel_boxes, program_box
 from relayc.tools.visualize.repeats import collapsed
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from pygraphviz import AGraph
 
 FORMATS = ("svg", "png", "pdf", "dot")
@@ -30,8 +37,11 @@ class Picture:
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
 
-    def render(self, format: str) -> bytes:
+    def render(self, format: str, **attributes: Mapping[str, str]) -> bytes:
         """The picture in a format: "svg", "png", "pdf", or "dot", which is the text that Graphviz reads.
+
+        Args:
+          attributes: Graphviz's, which hold instead of those of the picture: for "graph", "node" and "edge".
 
         Raises:
           ValueError: another format. ModuleNotFoundError: pygraphviz is not installed.
@@ -39,7 +49,27 @@ class Picture:
         if format not in FORMATS:
             raise ValueError(f"visualize: expected one of {', '.join(FORMATS)}, found {format!r}")
         graph = _graph(self.drawing)
+        for of, given in attributes.items():
+            getattr(graph, f"{of}_attr").update(given)
         return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot", args="-q")
+
+    def tree(self) -> str:
+        """The results as trees of what they are computed from, as text; what is there already is named without that."""
+        boxes, inputs = self.drawing.boxes, dict[int, list[int]]()
+        for arrow in self.drawing.arrows:
+            inputs.setdefault(arrow.target, []).append(arrow.source)
+        read = {arrow.source for arrow in self.drawing.arrows}
+        whole, shown = Tree("", hide_root=True), set[int]()
+        waiting = [(whole, number) for number in reversed(range(len(boxes))) if number not in read]
+        while waiting:
+            parent, number = waiting.pop()
+            node = parent.add(Text(" ".join([boxes[number].name, *boxes[number].lines])))
+            if number not in shown:
+                shown.add(number)
+                waiting += [(node, source) for source in reversed(inputs.get(number, []))]
+        out = io.StringIO()
+        Console(file=out, width=max(120, 8 * len(boxes)), highlight=False).print(whole)
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the picture to a file, in the format that its name ends with. Raises as `render`, and OSError."""
@@ -73,17 +103,22 @@ def visualize(program: Any, *, profile: Profile | None = None, sizes: Mapping[st
     return Picture(collapsed(drawing) if collapse else drawing)
 
 
-def _graph(drawing: Drawing) -> "AGraph":
+def require_graphviz() -> "ModuleType":
+    """pygraphviz. Raises ModuleNotFoundError where it is not installed."""
     try:
         import pygraphviz
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError("visualize needs Graphviz: pip install pygraphviz", name="pygraphviz") from error
-    graph = pygraphviz.AGraph(directed=True, strict=False, fontname="Helvetica", nodesep="0.25", ranksep="0.35")
+    return pygraphviz
+
+
+def _graph(drawing: Drawing) -> "AGraph":
+    graph = require_graphviz().AGraph(directed=True, strict=False, fontname="Helvetica", nodesep="0.25", ranksep="0.35")
     graph.node_attr.update(shape="box", style="filled,rounded", fontname="Helvetica", fontsize="11", color="#8090b0", margin="0.12,0.05")
     graph.edge_attr.update(color="#606878", fontname="Helvetica", fontsize="9", arrowsize="0.6")
     slowest = max((box.seconds or 0.0 for box in drawing.boxes), default=0.0)
     for number, box in enumerate(drawing.boxes):
-        graph.add_node(number, label=_label(box), tooltip=", ".join(box.sources) or box.name, **_style(number, box, slowest))
+        graph.add_node(number, label=_label(box), tooltip=_tooltip(box), **_style(number, box, slowest))
     for arrow in drawing.arrows:
         style = {"style": "dashed", "constraint": "false"} if arrow.is_back else {}
         graph.add_edge(arrow.source, arrow.target, tooltip=arrow.text, **style)
@@ -108,6 +143,11 @@ def _add_groups(graph: "AGraph", boxes: list[tuple[int, Box]], depth: int) -> No
 def _label(box: Box) -> str:
     lines = "".join(f'<br/><font point-size="9">{html.escape(line)}</font>' for line in box.lines)
     return f"<<b>{html.escape(box.name)}</b>{lines}>"
+
+
+def _tooltip(box: Box) -> str:
+    more = f" and {len(box.sources) - 4} more" if len(box.sources) > 5 else ""
+    return f"{', '.join(box.sources[: 4 if more else 5])}{more}" or box.name
 
 
 def _style(number: int, box: Box, slowest: float) -> dict[str, str]:

@@ -148,7 +148,10 @@ class _ProgramReader:
 
 
 def _type_text(value: ir.Value) -> str:
-    type_ = relay_type(value.type)
+    try:
+        type_ = relay_type(value.type)
+    except TypeError:
+        raise ValueError(f"visualize: expected a module of the relay stage, found a value of type {value.type}") from None
     return f"{len(type_.fields)} tensors" if isinstance(type_, TupleType) else str(type_).removeprefix("tensor<").removesuffix(">")
 
 

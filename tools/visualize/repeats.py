@@ -36,7 +36,7 @@ def _repetition(drawing: Drawing) -> tuple[int, int, int] | None:
 
 def _word(box: Box) -> object:
     """The key by which boxes are equal: name, kind, lines and the labels of the groups. The last line of a timed kernel is its time."""
-    lines = box.lines if box.seconds is None else box.lines[:-1]
+    lines = box.lines[:-1] if box.kind == "kernel" and box.seconds is not None else box.lines
     return box.name, box.kind, lines, tuple(label for _, label in box.groups)
 
 
@@ -50,12 +50,13 @@ def _collapse(drawing: Drawing, first: int, period: int, times: int) -> Drawing:
 
     inside = drawing.boxes[first : first + period]
     group = (-1 - first - period, f"{times} times")
-    seconds = [_sum([drawing.boxes[first + k + period * i].seconds for i in range(times)]) for k in range(period)]
     outer = _shared(inside)
-    boxes = [
-        replace(box, groups=(*box.groups[:outer], group, *box.groups[outer:]), seconds=total)
-        for box, total in zip(inside, seconds, strict=True)
-    ]
+    boxes = []
+    for k, box in enumerate(inside):
+        alike = [drawing.boxes[first + k + period * i] for i in range(times)]
+        sources = tuple(dict.fromkeys(name for one in alike for name in one.sources))
+        groups = (*box.groups[:outer], group, *box.groups[outer:])
+        boxes.append(replace(box, groups=groups, sources=sources, seconds=_sum([one.seconds for one in alike])))
     arrows = []
     for arrow in drawing.arrows:
         source, target = place(arrow.source), place(arrow.target)
@@ -87,7 +88,8 @@ def _one(boxes: Sequence[Box]) -> Box:
     more = f" + {len(names) - 4} more" if len(names) > 5 else ""
     sources = tuple(dict.fromkeys(name for box in boxes for name in box.sources))
     name = " + ".join(names[: 4 if more else 5]) + more
-    return replace(boxes[0], name=name, lines=boxes[-1].lines[-1:], groups=(), sources=sources, seconds=_sum([b.seconds for b in boxes]))
+    seconds = max((box.seconds for box in boxes if box.seconds is not None), default=None)  # each is that of their kernel
+    return replace(boxes[0], name=name, lines=boxes[-1].lines[-1:], groups=(), sources=sources, seconds=seconds)
 
 
 def _sum(seconds: Sequence[float | None]) -> float | None:

@@ -342,3 +342,14 @@ def test_standard_output_and_models_that_are_refused(tmp_path, capfdbinary, monk
     path.write_bytes(b"no model")
     assert cli.main(["report", str(path), "-o", str(tmp_path / "a.html")]) == 1
     assert b"relayc: error:" in capfdbinary.readouterr().err and not (tmp_path / "a.html").exists()
+
+
+def test_programs_in_a_notebook_have_a_table_and_a_picture_where_they_are_small() -> None:
+    module = relayc.compile(tiny_model(), target=TARGET)
+    text = module._repr_html_()
+    assert text is not None and "<svg" in text and "float32[n]" in text and module.kernels[0].name in text
+    program = relayc.import_model(small_model())
+    text = program._repr_html_()
+    assert text is not None and "<svg" in text and "relay.nn_conv2d 1" in text
+    te = relayc.compile(tiny_model(), target=TARGET, stop_after="te")._repr_html_()
+    assert te is not None and "<svg" not in te and "linalg.generic" in te

@@ -162,8 +162,8 @@ const COLUMNS = [
   ["where", (s) => s.where, (s) => escaped(s.where), "text"],
   ["strategy", (s) => kernels.get(s.kernel)?.strategy ?? "", (s) => escaped(kernels.get(s.kernel)?.strategy ?? ""), "text"],
   ["calls", (s) => s.calls], ["us", (s) => s.seconds, (s) => micros(s.seconds)], ["share", (s) => s.share, (s) => percent(s.share), "share"],
-  ["FLOP", (s) => s.flops, (s) => scaled(s.flops)], ["bytes", (s) => s.bytes, (s) => scaled(s.bytes)],
-  ["GFLOP/s", (s) => s.seconds ? s.flops / s.seconds / 1e9 : null, (s) => s.seconds ? scaled(s.flops / s.seconds / 1e9) : ""],
+  ["FLOP", (s) => s.flops, (s) => s.flops ? scaled(s.flops) : ""], ["bytes", (s) => s.bytes, (s) => scaled(s.bytes)],
+  ["GFLOP/s", (s) => s.seconds ? s.flops / s.seconds / 1e9 : null, (s) => s.seconds && s.flops ? scaled(s.flops / s.seconds / 1e9) : ""],
   ["GB/s", (s) => s.seconds ? s.bytes / s.seconds / 1e9 : null, (s) => s.seconds ? scaled(s.bytes / s.seconds / 1e9) : ""],
   ["of roofline", (s) => s.roof, (s) => percent(s.roof)],
 ];
@@ -320,7 +320,9 @@ async function showGraph(number, node) {
   view.call(zoom.transform, lib.zoomIdentity.translate(Math.max((box.width - width * scale) / 2, 0), 8).scale(scale));
   const boxOf = (element) => picture.boxes[/\bbox(\d+)/.exec(element.getAttribute("class"))?.[1]];
   for (const element of svg.querySelectorAll("g.node")) {
-    const [sources, kernel] = boxOf(element) ?? [[], ""];
+    const [sources, kernel, kind, heat] = boxOf(element) ?? [[], "", "", 0];
+    element.classList.add(kind);
+    element.style.setProperty("--heat", percent(heat * .8));
     element.onclick = () => kernel ? go("kernel", kernel) : sources.length && go("node", sources[0]);
     if (node && (sources.includes(node) || kernel === node)) {
       element.classList.add("found");

@@ -1,8 +1,8 @@
 export { EditorState } from "@codemirror/state";
-export { EditorView, lineNumbers, keymap, highlightActiveLine } from "@codemirror/view";
+export { EditorView, Decoration, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 export { StreamLanguage, syntaxHighlighting, HighlightStyle } from "@codemirror/language";
 export { search, searchKeymap } from "@codemirror/search";
-export { unifiedMergeView } from "@codemirror/merge";
+export { diffArrays } from "diff";
 export { simpleMode } from "@codemirror/legacy-modes/mode/simple-mode";
 export { python } from "@codemirror/legacy-modes/mode/python";
 export { tags } from "@lezer/highlight";

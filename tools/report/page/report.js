@@ -71,24 +71,50 @@ const COLOURS = lib.HighlightStyle.define([
   style("type", tags.typeName), style("type", tags.labelName), style("accent", tags.definition(tags.variableName)), style("dim", tags.comment),
 ]);
 
-/** Shows a text, or its difference to another one; `onLine` is called with the number of a line that is clicked. */
-function showCode(parent, text, { language = MLIR, before = null, onLine = null, line = 0 } = {}) {
+const MARGIN = 3; // equal lines that are shown around those that differ
+const withoutNumbers = (line) => line.trim().replace(/[%#][\w.$#:-]+/g, "%");
+
+/** The lines of two texts as rows [class, line, number in the new text]. Names of values do not count: they are numbered anew by every pass. */
+function difference(before, after) {
+  const [old, lines] = [before, after].map((text) => text ? text.split("\n") : []), rows = [];
+  const parts = lib.diffArrays(old.map(withoutNumbers), lines.map(withoutNumbers), { timeout: 3000 })
+    ?? [{ removed: true, count: old.length }, { added: true, count: lines.length }];
+  let i = 0, j = 0;
+  parts.forEach(({ added, removed, count }, at) => {
+    const from = at ? MARGIN : 0, to = count - (at < parts.length - 1 ? MARGIN : 0);
+    for (let k = 0; k < count; k++) {
+      if (removed) rows.push(["removed", old[i++], ""]);
+      else if (added) rows.push(["added", lines[j], ++j]);
+      else {
+        if (k < from || k >= to || to - from < 2) rows.push(["", lines[j], j + 1]);
+        else if (k === from) rows.push(["equal", `${to - from} equal lines`, ""]);
+        i++, j++;
+      }
+    }
+  });
+  return rows;
+}
+
+/** Shows a text, or rows of a difference; `onLine` is called with the number of a line that is clicked. */
+function showCode(parent, text, { language = MLIR, rows = null, onLine = null, line = 0 } = {}) {
   parent.editor?.destroy();
+  const numberOf = (n) => rows ? rows[n - 1]?.[2] : n;
   const extensions = [
-    EditorState.readOnly.of(true), lib.lineNumbers(), lib.highlightActiveLine(), language, lib.syntaxHighlighting(COLOURS),
-    lib.search({ top: true }), lib.keymap.of(lib.searchKeymap),
+    EditorState.readOnly.of(true), lib.lineNumbers({ formatNumber: (n) => String(numberOf(n) ?? n) }), lib.highlightActiveLine(), language,
+    lib.syntaxHighlighting(COLOURS), lib.search({ top: true }), lib.keymap.of(lib.searchKeymap),
     EditorView.domEventHandlers({ click: (event, view) => {
-      const at = view.posAtCoords(event);
-      if (onLine && at != null) onLine(view.state.doc.lineAt(at).number);
+      const at = view.posAtCoords(event), number = at == null ? 0 : numberOf(view.state.doc.lineAt(at).number);
+      if (onLine && number) onLine(number);
     } }),
   ];
-  if (before != null) {
-    const diffConfig = { scanLimit: 5000, timeout: 1500 };
-    extensions.push(lib.unifiedMergeView({ original: before, mergeControls: false, collapseUnchanged: { margin: 3, minSize: 6 }, gutter: true, diffConfig }));
+  const doc = EditorState.create({ doc: rows ? rows.map(([, one]) => one).join("\n") : text }).doc;
+  if (rows) {
+    const marks = rows.flatMap(([kind], i) => kind ? [lib.Decoration.line({ class: `line-${kind}` }).range(doc.line(i + 1).from)] : []);
+    extensions.push(EditorView.decorations.of(lib.Decoration.set(marks)));
   }
-  parent.editor = new EditorView({ parent, state: EditorState.create({ doc: text, extensions }) });
+  parent.editor = new EditorView({ parent, state: EditorState.create({ doc, extensions }) });
   if (line) {
-    const { from } = parent.editor.state.doc.line(line);
+    const { from } = doc.line(line);
     parent.editor.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
   }
 }
@@ -288,15 +314,15 @@ async function showFunction(node = null) {
   const number = +$("function").value, section = $("view-passes");
   chosen = named(number);
   const { text, runs } = await textOf(number);
-  let before = null, line = 0;
+  let rows = null, line = 0;
   if (document.querySelector("input[name=form]:checked").value === "diff" && step) {
     const old = data.steps[step - 1][3].find((t) => named(t) === chosen);
-    before = old == null ? "" : (await textOf(old)).text;
+    rows = difference(old == null ? "" : (await textOf(old)).text, text);
   }
-  for (let i = 0, at = 1; node && !line && i < runs.length; at += runs[i], i += 2) if (data.places[runs[i + 1]].includes(node)) line = at;
+  for (let i = 0, at = 1; node && !rows && !line && i < runs.length; at += runs[i], i += 2) if (data.places[runs[i + 1]].includes(node)) line = at;
   section.querySelector(".origin").hidden = true;
   const onLine = (l) => showOrigin(section, `line ${l}`, placeOf(runs, l));
-  showCode($("ir"), text, { before, line, onLine });
+  showCode($("ir"), text, { rows, line, onLine });
   if (line) onLine(line);
 }
 

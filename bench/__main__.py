@@ -12,6 +12,7 @@
     compile    seconds and memory of a first compilation
     gpu        kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime
     passes     milliseconds of each pass on the graph, and fusion groups
+    serve      requests per second behind `relayc serve`, beside ONNX Runtime behind it
     revisions  latency and compilation of this relayc, against that of another environment
 
 Exit codes: 0; 1 where an engine or a revision failed, or for an error in the arguments' files; 2 for a wrong command line.
@@ -67,6 +68,7 @@ from relayc.bench.random_sizes import measure_random, random_table
 from relayc.bench.report import write_json
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
 from relayc.bench.schedules import find_sizes, measure_steps, steps_table
+from relayc.bench.serving import add_parser as add_serve_parser
 from relayc.bench.sizes import choose_grids, open_model, parse_grid
 from relayc.bench.trees import DEFAULT as ENSEMBLES
 from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
@@ -544,6 +546,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_results(command)
     command.add_argument("--rounds", type=_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)")
     command.set_defaults(action=passes, engines=None, default_engines=())
+    add_serve_parser(commands)
     command = commands.add_parser("revisions", help="latency and compilation of this relayc, against that of another environment")
     against = "interpreter of an environment in which another revision of relayc is installed"
     command.add_argument("--against", required=True, metavar="PYTHON", help=against)

@@ -97,6 +97,11 @@ class Batcher:
         except asyncio.TimeoutError:
             raise Refused(f"no result in {self._limits.timeout:g} s (timeout)", 504) from None
 
+    async def drain(self, seconds: float) -> None:
+        """Waits for the requests that have arrived."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
     def _count_waiting(self, more: int) -> None:
         self._waiting += more
         self._metrics.waiting.set(self._waiting)

@@ -30,6 +30,7 @@ class RelaycModel(MLModel):
         self._serving = take_settings(settings)
         super().__init__(settings)
         self._workers: list[Worker] = []
+        self._batcher: Batcher | None = None
 
     def open_engine(self) -> OpenEngine:
         """What opens the model, in this process or another one. A subclass may give another engine."""
@@ -61,7 +62,9 @@ class RelaycModel(MLModel):
         return True
 
     async def unload(self) -> bool:
-        """Ends the workers."""
+        """Ends the workers, when the requests that have arrived are answered or timed out."""
+        if self._batcher is not None:
+            await self._batcher.drain(self._serving.limits.timeout)
         for worker in self._workers:
             worker.close()
         return True
@@ -73,8 +76,8 @@ class RelaycModel(MLModel):
         if len(first) != 1 or not is_symbolic(next(iter(first))):
             found = ", ".join(f"{spec.name}: {spec}" for spec in specs)
             raise ValueError(
-                f"max_batch_size {self._serving.limits.max_batch_size}: expected one symbolic size that comes first in all inputs and "
-                f"outputs (the setting `shapes` makes a fixed size symbolic), found {found}"
+                f"model {self.name}: max_batch_size {self._serving.limits.max_batch_size}: expected one symbolic size that comes first in "
+                f"all inputs and outputs, found {found}"
             )
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
@@ -83,6 +86,7 @@ class RelaycModel(MLModel):
         Raises:
           MLServerError: the request is wrong, or is refused by a limit.
         """
+        assert self._batcher is not None  # the model is loaded
         try:
             inputs = self._decoded(payload)
             wanted = self._wanted(payload)

@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -54,7 +55,7 @@ class ThreadWorker:
         """Ends a call that takes too long, where it can be ended: a thread cannot."""
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False)
 
 
 class ProcessWorker:
@@ -126,11 +127,19 @@ _engines: list[Any] = []
 
 def _open_in_worker(open_engine: OpenEngine) -> tuple[int, Specs]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
     try:
         _engines[:] = [open_engine()]
     except Exception as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     return os.getpid(), (tuple(_engines[0].inputs), tuple(_engines[0].outputs))
+
+
+def _end_with_the_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os._exit(1)
 
 
 def _call_in_worker(inputs: Arrays) -> Arrays:

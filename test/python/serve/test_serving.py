@@ -279,14 +279,28 @@ def test_a_full_queue_refuses_requests_and_answers_the_others(server: Server) ->
     assert server.figure("relayc_refused_requests_total", model="loop", status="503") == refused + 3
 
 
+def test_a_model_is_unloaded_and_loaded_while_requests_are_under_way(server: Server) -> None:
+    client = Client(server, "grpc").client
+    for model in ("loop", "killed"):
+        with ThreadPoolExecutor(2) as pool:
+            calls = [pool.submit(loop, server, model, LONG // 4, i) for i in range(2)]
+            time.sleep(0.1)
+            client.unload_model(model)
+            assert [call.result(60) for call in calls] == [True] * 2
+        assert "NOT_FOUND" in error_of(lambda model=model: loop(server, model, 1))[0]
+        client.load_model(model)
+        assert loop(server, model, 1)
+
+
 def test_a_worker_that_dies_loses_no_request(server: Server) -> None:
     (worker,) = server.workers()
+    deaths = server.figure("relayc_worker_deaths_total", model="killed")
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(loop, server, "killed", LONG // 2 + i, i) for i in range(4)]
         time.sleep(0.2)
         os.kill(worker, signal.SIGKILL)
         assert [call.result(60) for call in calls] == [True] * 4
-    assert server.figure("relayc_worker_deaths_total", model="killed") == 1
+    assert server.figure("relayc_worker_deaths_total", model="killed") == deaths + 1
     assert server.workers() and server.workers() != [worker]
     assert loop(server, "killed", 5)
 

@@ -69,11 +69,8 @@ def served(cases: Sequence[Case], threads: int, workers: int, batch: int, delay:
             for engine, implementation in _ENGINES.items():
                 place = Path(folder, f"{case.name}-{engine}")
                 place.mkdir()
-                extra = {"threads": threads, "workers": workers}
-                settings: dict[str, Any] = {
-                    "implementation": implementation,
-                    "parameters": {"uri": str(case.path.absolute()), "extra": extra},
-                }
+                parameters = {"uri": str(case.path.absolute()), "extra": {"threads": threads, "workers": workers}}
+                settings: dict[str, Any] = {"implementation": implementation, "parameters": parameters}
                 if case.symbols:
                     settings |= {"max_batch_size": batch, "max_batch_time": delay}
                 (place / "model-settings.json").write_text(json.dumps(settings))

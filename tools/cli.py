@@ -28,13 +28,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from relayc.dialects.mlir import ir
 from relayc.frontend import suffixes
@@ -67,6 +69,7 @@ from relayc.tools.inputs import (
     tensors_of,
     written,
 )
+from relayc.tools.progress import import_progress, progress_bar
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import add_pass_options, pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
@@ -84,23 +87,6 @@ def make_console(to_stderr: bool = False) -> Console:
     """Standard output, or standard error where the former is for a file; in a file or pipe lines have room for a table."""
     stream = sys.stderr if to_stderr else sys.stdout
     return Console(highlight=False, stderr=to_stderr, width=None if stream.isatty() else 160)
-
-
-@contextmanager
-def import_progress(quiet: bool = False) -> Iterator[Any]:
-    """A callback (done, total) that moves a progress bar on stderr; nothing is shown where stderr is not a terminal, or `quiet`."""
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task("importing", total=None)
-
-        def advance(done: int, total: int) -> None:
-            if done == total:
-                progress.update(task, description="compiling", completed=0, total=None)
-            else:
-                progress.update(task, completed=done, total=total)
-
-        yield advance
 
 
 def compile_with_progress(model: Any, quiet: bool = False, **options: Any) -> Module:
@@ -325,7 +311,8 @@ def export(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc compile`: compiles a model and writes it as a library."""
     ExportRequest(arguments.out.absolute(), arguments.params == "beside", arguments.prefix, not arguments.no_openmp)  # before the work
     module = compile_model(arguments)
-    files = module.export_library(arguments.out, params=arguments.params, prefix=arguments.prefix, bundle=not arguments.no_openmp)
+    with progress_bar("exporting", arguments.quiet):
+        files = module.export_library(arguments.out, params=arguments.params, prefix=arguments.prefix, bundle=not arguments.no_openmp)
     _say(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s", arguments, console)
     _print_precision(module, arguments, console)
     for file in files:
@@ -380,7 +367,7 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.failure:
         if arguments.inputs is None:
             raise CommandError("--failure needs --inputs")
-        with np.load(arguments.inputs) as file:
+        with np.load(arguments.inputs) as file, progress_bar("searching", arguments.quiet):
             failure = command.find_failure(arguments.model, Compiler(whole), Compiler(parts), dict(file), report)
         if failure is not None:
             command.show_failure(failure, folder, console)
@@ -396,7 +383,8 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     inputs = _inputs(module, arguments, console)
     question = command.Question(arguments.model, Compiler(whole), Compiler(parts), inputs, module, module.precision)
     try:
-        answer = command.bisect(question, command.chosen_reference(arguments), report)
+        with progress_bar("searching", arguments.quiet):
+            answer = command.bisect(question, command.chosen_reference(arguments), report)
     except ModuleNotFoundError as error:
         if error.name != "onnxruntime":
             raise
@@ -415,7 +403,8 @@ def _bisect_passes(arguments: argparse.Namespace, options: dict[str, Any], conso
     if arguments.inputs is not None:
         with np.load(arguments.inputs) as file:
             inputs = [dict(file)]
-    found = check(arguments.model, inputs=inputs, sizes={name: [size] for name, size in arguments.size} or None, **options)
+    with progress_bar("evaluating after every pass", arguments.quiet):
+        found = check(arguments.model, inputs=inputs, sizes={name: [size] for name, size in arguments.size} or None, **options)
     show_passes(found, console)
     if found.differences:
         first = found.differences[0]

@@ -360,6 +360,8 @@ def table(found: Sequence[Outcome]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    from relayc.tools.progress import tracked
+
     parser = argparse.ArgumentParser(prog="fuzz.py", description="Compile mutants of ONNX models; the exit code is 1 where one fails.")
     parser.add_argument("--models", type=int, default=1000, help="how many mutants are compiled and run")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
@@ -387,7 +389,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     compiled = outcomes(range(arguments.first, middle), maker, deadline)
     imported = outcomes(range(middle, middle + arguments.imports), maker, deadline, import_only)
     found = []
-    for outcome in chain(compiled, imported):
+    for outcome in tracked(chain(compiled, imported), "mutants", middle - arguments.first + arguments.imports):
         found.append(outcome)
         if outcome.failed:
             arguments.folder.mkdir(parents=True, exist_ok=True)

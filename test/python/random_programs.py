@@ -40,6 +40,7 @@ import relayc
 import relayc.pipelines.graph  # enters the passes
 from relayc.pipelines.context.passes import PASSES
 from relayc.pipelines.targets.cpu.backend import CpuBackend
+from relayc.tools.progress import tracked
 
 NOISE = 8.0
 """How many times what rounding makes of the reference a difference may be, beyond UNITS of the last place of the narrowest type."""
@@ -325,7 +326,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     deadline = None if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     found, drawn = [], Counter[str]()
-    for outcome in run(range(arguments.first, arguments.first + arguments.programs), arguments.seed, deadline):
+    tried = run(range(arguments.first, arguments.first + arguments.programs), arguments.seed, deadline)
+    for outcome in tracked(tried, "programs", arguments.programs):
         found.append(outcome)
         drawn.update(outcome.change.split())
         if outcome.failed:

@@ -1,0 +1,48 @@
+"""Progress bars: on a terminal alone, and never in the way of standard output."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+from relayc.tools.progress import import_progress, progress_bar, tracked
+
+print(list(tracked("ab", "letters", 2)))
+with progress_bar("searching") as show:
+    show("halving")
+    print("found")
+with import_progress(QUIET) as advance:
+    advance(1, 2)
+    advance(2, 2)
+"""
+
+
+def shown(program, out=subprocess.PIPE):
+    """Standard output of a program whose stderr is a terminal, and what the terminal gets."""
+    terminal, end = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-c", program], stdout=out, stderr=end, text=True, env=environment, check=True)
+    os.close(end)
+    text = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    return done.stdout, text
+
+
+def test_a_terminal_shows_bars_and_standard_output_has_none_of_them():
+    out, text = shown(PROGRAM.replace("QUIET", "False"))
+    assert out == "['a', 'b']\nfound\n"
+    assert all(word in text for word in ("letters", "2/2", "halving", "compiling")) and "found" not in text
+
+
+def test_quiet_shows_no_bar():
+    _, text = shown(PROGRAM.replace("QUIET", "True"))
+    assert "halving" in text and "compiling" not in text
+
+
+@pytest.mark.parametrize("quiet", ["False", "True"])
+def test_a_pipe_gets_no_bar(quiet):
+    done = subprocess.run([sys.executable, "-c", PROGRAM.replace("QUIET", quiet)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

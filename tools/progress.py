@@ -1,0 +1,45 @@
+"""Progress bars on stderr, where it is a terminal; elsewhere, and with `quiet`, nothing is shown. The Python API shows none."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+Item = TypeVar("Item")
+
+
+@contextmanager
+def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[..., None]]:
+    """A bar for the time of the block, which is left empty afterwards. It moves to and fro while the end is not known.
+
+    Gives a function (what, done=0, total=None) that changes it.
+    """
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    # Lines for standard output go above the bar where both are the terminal, and to where they belong elsewhere.
+    options: dict[str, Any] = {"transient": True, "redirect_stdout": sys.stdout.isatty()}
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, **options) as progress:
+        task = progress.add_task(what, total=None)
+
+        def show(what: str, done: int = 0, total: int | None = None) -> None:
+            progress.update(task, description=what, completed=done, total=total)
+
+        yield show
+
+
+@contextmanager
+def import_progress(quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A bar of a compilation, and the callback (nodes done, nodes in all) of its import."""
+    with progress_bar("importing", quiet) as show:
+        yield lambda done, total: show("compiling") if done == total else show("importing", done, total)
+
+
+def tracked(items: Iterable[Item], what: str, total: int | None = None) -> Iterator[Item]:
+    """The items, with a bar of how many there have been."""
+    with progress_bar(what) as show:
+        for number, item in enumerate(items, 1):
+            yield item
+            show(what, number, total)

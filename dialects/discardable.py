@@ -127,7 +127,7 @@ def _attribute(name: str) -> Discardable[ir.Attribute]:
 STAGE = _text("relay.stage")
 """Of a module that is wholly of a later stage, and of a function of one in a module of the relay stage: "te" or "tir"."""
 RANGES = _attribute("relay.symbols")
-"""Of a module: least, largest and typical value of each symbol (dialects.relay.module)."""
+"""Of a module: least, largest and typical value of each symbol, `{seq = array<i64: 1, 512, 128>}` (dialects.relay.ranges)."""
 STRINGS = _attribute("relay.strings")
 """Of a module: its table of strings (dialects.relay.module)."""
 

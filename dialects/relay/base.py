@@ -31,9 +31,11 @@ from relayc.dialects.mlir import ext, ir
 from relayc.dialects.relay.attributes import REQUIRED, AttrSpec, Floats, Ints, Number, Size, Sizes, attr_spec
 from relayc.dialects.relay.errors import RelayError, Unequal, check
 from relayc.dialects.relay.facts import LayoutRole, Pattern, Precision
+from relayc.dialects.relay.ranges import ranges_around
 from relayc.dialects.relay.registration import OPS, RecursiveEffects, RelayDialect, annotations, register
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
 from relayc.nearest import nearest
+from relayc.symbolic import Ranges
 
 __all__ = [
     "OPS",
@@ -268,10 +270,18 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
 
     def verify_invariants(self) -> bool:
         try:
-            _check_types(self.inferred_types(), [type_of(r) for r in self.operation.results])
+            self._check_results()
         except (ValueError, TypeError) as e:
-            raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None
+            # Where nobody made the ranges of the program hold, as while MLIR prints a module by itself, it may be these that are missing.
+            ranges = None if Ranges.current().is_of_program else ranges_around(self.operation)
+            if ranges is None:
+                raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None
+            with ranges:
+                return self.verify_invariants()
         return True
+
+    def _check_results(self) -> None:
+        _check_types(self.inferred_types(), [type_of(r) for r in self.operation.results])
 
 
 def _python(value: Any) -> Any:

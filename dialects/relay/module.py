@@ -11,6 +11,7 @@ from relayc.dialects.mlir import ir, make_context
 from relayc.dialects.nesting import parse_module
 from relayc.dialects.relay.elements import dense_array, dense_attr
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.ranges import read_ranges
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import STRING, dtype_of
 from relayc.symbolic import Range, Ranges
@@ -20,19 +21,6 @@ INLINE_BYTES = 1024
 
 _QUOTED = r'"(?:[^"\\\n]|\\.)*"'
 """A text in MLIR, as a regular expression."""
-
-
-def read_ranges(attribute: ir.Attribute) -> Ranges:
-    """What the attribute `relay.symbols` says. Raises RelayError for another form."""
-    found = {}
-    for entry in attribute if isinstance(attribute, ir.DictAttr) else []:
-        numbers = list(entry.attr) if isinstance(entry.attr, ir.DenseI64ArrayAttr) else []
-        if len(numbers) != 3 or not numbers[0] <= numbers[1]:
-            raise RelayError(f"{RANGES}: {entry.name}: expected least, largest and typical value as array<i64: ...>, found {entry.attr}")
-        found[entry.name] = Range(*numbers)
-    if not isinstance(attribute, ir.DictAttr):
-        raise RelayError(f"{RANGES}: expected a dictionary of symbols, found {attribute}")
-    return Ranges(found)
 
 
 def _read_strings(attribute: ir.Attribute) -> tuple[str, ...]:

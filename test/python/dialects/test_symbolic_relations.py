@@ -393,3 +393,16 @@ def test_begins_that_are_negative_where_the_axis_is_empty(begin, stride, expecte
             picked = range(n)[int(evaluate(parse(begin), {"n": n})) :: stride]
             assert evaluate(count, {"n": n}) == len(picked)
             assert not picked or evaluate(start, {"n": n}) == picked.start
+
+
+def test_a_module_by_itself_prints_what_its_ranges_prove():
+    text = """func.func @main(%x: tensor<?xf32, ["n"]> {relay.name = "x"}) -> tensor<?xf32, ["n"]> {
+      %y = "relay.strided_slice"(%x) {begin = [0], end = [512]} : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
+      return %y : tensor<?xf32, ["n"]>
+    }"""
+    mod = IRModule.parse("module attributes {relay.symbols = {n = array<i64: 1, 512, 128>}} {" + text + "}")
+    assert str(mod.module) == str(mod) and "relay.strided_slice" in str(mod)
+    with pytest.raises(RelayError, match=r"min\(512, n\)"):
+        IRModule.parse(text)
+    with pytest.raises(RelayError, match=r"min\(512, n\)"):
+        IRModule.parse("module attributes {relay.symbols = {n = array<i64: 1, 513, 128>}} {" + text + "}")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
     from relayc.tools.advise import advise
     from relayc.tools.report import report
+    from relayc.tools.diff import diff
     from relayc.tools.visualize import visualize
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ __all__ = [
     "advise",
     "compile",
     "compile_kernel",
+    "diff",
     "from_onnx",
     "function_pass",
     "fusion_rule",
@@ -92,6 +94,7 @@ _HOMES = {
     "relayc.tools.report": ("report",),
     "relayc.tools.advise": ("advise",),
     "relayc.tools.report.notebook": ("notebook_html",),
+    "relayc.tools.diff": ("diff",),
     "relayc.tools.visualize": ("visualize",),
 }
 _SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "serve", "te", "tir", "tools")

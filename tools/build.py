@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,6 +47,20 @@ class Build:
         threads = given.pop("num_threads", None)
         build = Build(model, given, None, {**outer, "opt_level": level}, inputs)
         return build if threads is None else build.on_threads(threads)
+
+    @staticmethod
+    def of_command(arguments: Namespace) -> "Build":
+        """How the options of a command compile its model under the ambient PassContext, and what they say of its inputs."""
+        names = ("target", "precision", "opt_level", "specialize")
+        options = {name: getattr(arguments, name) for name in names} | {"cache": False if arguments.no_cache else None}
+        words = [] if arguments.inputs is None else ["--inputs", str(arguments.inputs)]
+        words += ["--fill", arguments.fill] if arguments.fill != "random" else []
+        words += ["--seed", str(arguments.seed)] if arguments.seed else []
+        dims = dict(arguments.dim)
+        sizes = [(name, size) for name, size in arguments.size if not isinstance(dims.get(name), int)]
+        words += [word for name, size in sizes for word in ("--size", f"{name}={size}")]
+        build = Build.of(arguments.model, {**options, "shapes": dict(arguments.shape), "dims": dims}, words)
+        return build if arguments.threads is None else replace(build, threads=arguments.threads)
 
     def changed(self, **options: Any) -> "Build":
         """The same with some other options of `relayc.compile`."""

@@ -7,6 +7,7 @@
     relayc report MODEL    writes a page about it: every pass, the graph, kernels with times and code, the memory
     relayc advise MODEL    says where its time goes, and which options make it faster here, as measured
     relayc serve FOLDER    serves models by REST and gRPC (docs/serving.md)
+    relayc diff A B        shows what changed between two compilations
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
     relayc opt FILE ...    runs passes on MLIR text (the same as relayc-opt)
     relayc targets         shows what programs can be compiled for
@@ -16,6 +17,8 @@ argcomplete, where it is installed, completes commands and options in the shell.
 
 Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line; 130 after an
 interrupt (tools/entry.py).
+Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line. Of `relayc diff`, as of diff: 0 for no
+change, 1 for changes, 2 for any error.
 """
 
 import argparse
@@ -27,9 +30,10 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -45,7 +49,7 @@ from relayc.runtime.profile import peak_text, saved_text
 from relayc.serve.command import add_options as add_serve_options
 from relayc.serve.command import serve
 from relayc.symbolic import Range
-from relayc.tools import cache, device_code, opt, targets
+from relayc.tools import cache, comparing, device_code, opt, targets
 from relayc.tools.bisect.command import add_options as add_bisect_options
 from relayc.tools.inputs import (
     FILLS,
@@ -70,9 +74,6 @@ from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import add_pass_options, pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 from relayc.tools.visualize.command import add_options as add_visualize_options
-
-if TYPE_CHECKING:
-    from relayc.tools.build import Build
 
 
 class CommandError(Exception):
@@ -407,42 +408,6 @@ def _bisect_passes(arguments: argparse.Namespace, options: dict[str, Any], conso
         raise CommandError(f"{first.kind} {first.name} changes what the model gives")
 
 
-def advise(arguments: argparse.Namespace, console: Console) -> None:
-    """`relayc advise`: where the time of a model goes, and what makes it faster."""
-    from relayc.tools.advice_tables import advice_parts
-    from relayc.tools.advise import search
-
-    if arguments.model.suffix == ".so":
-        raise CommandError(f"advise needs the model, found a library: {arguments.model}")
-    build = _build(arguments)
-    progress = Console(stderr=True)
-    quiet = arguments.quiet or not progress.is_terminal
-    with nullcontext() if quiet else progress.status("compiling") as status:
-        report = (lambda text: None) if status is None else status.update
-        advice = search(build, lambda module: _inputs(module, arguments, console), arguments.seconds, report)
-    for part in advice_parts(advice):
-        console.print(part, markup=False, soft_wrap=isinstance(part, str))
-    if arguments.json is not None:
-        with written(arguments.json) as file:
-            file.write(f"{json.dumps({'model': str(arguments.model), **advice.as_data()}, indent=1)}\n".encode())
-    if advice.interrupted:
-        raise KeyboardInterrupt
-
-
-def _build(arguments: argparse.Namespace) -> "Build":
-    """How the options of a command compile its model, and what they say of its inputs."""
-    from relayc.tools.build import Build
-
-    names = ("target", "precision", "opt_level", "specialize")
-    options = {name: getattr(arguments, name) for name in names} | {"shapes": dict(arguments.shape), "dims": dict(arguments.dim)}
-    words = [] if arguments.inputs is None else ["--inputs", str(arguments.inputs)]
-    words += ["--fill", arguments.fill] if arguments.fill != "random" else []
-    words += ["--seed", str(arguments.seed)] if arguments.seed else []
-    words += [word for name, size in arguments.size for word in ("--size", f"{name}={size}")]
-    build = Build.of(arguments.model, {**options, "cache": False if arguments.no_cache else None}, words)
-    return build if arguments.threads is None else replace(build, threads=arguments.threads)
-
-
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
@@ -546,12 +511,16 @@ def make_parser() -> argparse.ArgumentParser:
     about = "Show what bounds the kernels of a model, and try options that may make it faster, each timed in turns with the model as it is."
     adviser = commands.add_parser("advise", help="say why a model is slow, and what makes it faster", description=about)
     _add_model_options(adviser)
-    how_long = "how long to try options (default 60); ^C ends it earlier, with what is known by then"
-    adviser.add_argument("--seconds", type=_seconds, default=60.0, metavar="S", help=how_long)
-    adviser.add_argument(
-        "--json", type=output_file, metavar="FILE", help="write it as JSON too; to standard output, in place of tables, for -"
+    comparing.add_advise_options(adviser, _seconds)
+    adviser.set_defaults(action=partial(comparing.advise, inputs_of=_inputs))
+    about = (
+        "Show what changed between two compilations: kernels, schedules, memory, results and time. Exit codes: 0 for no change (times do "
     )
-    adviser.set_defaults(action=advise)
+    about += "not count), 1 for changes, 2 for an error."
+    differ = commands.add_parser("diff", help="show what changed between two compilations", description=about)
+    _add_model_options(differ)
+    comparing.add_diff_options(differ, _seconds)
+    differ.set_defaults(action=partial(comparing.diff, inputs_of=_inputs, add_options=_add_model_options), error_code=2)
     about = (
         "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
     )
@@ -597,12 +566,16 @@ def main(argv: list[str] | None = None) -> int:
         is_given = any(getattr(arguments, name, []) for name in ("config", "disable", "require"))
         with pass_context(arguments) if is_given else nullcontext():
             arguments.action(arguments, make_console("-" in files))
+            code = arguments.action(arguments, make_console("-" in files))
+    except KeyboardInterrupt:
+        print("relayc: interrupted", file=sys.stderr)
+        return 130
     except (CommandError, ModuleNotFoundError, OSError, TypeError, ValueError, ir.MLIRError) as error:
         if arguments.verbose:
             traceback.print_exc()
         print(f"relayc: error: {' '.join(_message(error).split())}", file=sys.stderr)
-        return 1
-    return 0
+        return getattr(arguments, "error_code", 1)
+    return code or 0
 
 
 if __name__ == "__main__":

@@ -68,26 +68,35 @@ def compare_times(
     enough: Callable[[Comparison], bool] = is_decided,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
-    """Times two ways in turns: in every second round the other one begins.
+    """Times two ways in turns, until what is found is `enough`, or for `seconds`."""
+    first, second = time_in_turns((base, other), seconds, enough, clock)
+    return compare_rounds(first, second)
 
-    It ends as soon as what is found is `enough`, or after `seconds`; each way has one round at least.
+
+def time_in_turns(
+    calls: Sequence[Callable[[], Any]],
+    seconds: float,
+    enough: Callable[[Comparison], bool] = is_decided,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[list[float]]:
+    """Seconds of some ways to compute the same, at most two: the median call of each turn.
+
+    In every second round the order is the other one. It ends as soon as what is found of two is `enough`, or after `seconds`; each has one
+    turn at least.
     """
     deadline = clock() + seconds
-    sides = (base, other)
-    for side in sides:
-        side()  # the first call allocates
-    calls = [_calls_of_a_turn(side, clock) for side in sides]
-    times: tuple[list[float], list[float]] = ([], [])
-    found = None
-    while found is None or (clock() < deadline and len(times[0]) < _MOST_ROUNDS):
-        order = (0, 1) if len(times[0]) % 2 == 0 else (1, 0)
-        for i in order:
-            times[i].append(_turn(sides[i], calls[i], clock))
-        rounds = len(times[0])
-        found = _comparison(times)
-        if rounds >= _FEWEST_ROUNDS and rounds & (rounds - 1) == 0 and enough(found):
+    for call in calls:
+        call()  # the first call allocates
+    turns = [_calls_of_a_turn(call, clock) for call in calls]
+    times: list[list[float]] = [[] for _ in calls]
+    rounds = 0
+    while rounds == 0 or (clock() < deadline and rounds < _MOST_ROUNDS):
+        for i in range(len(calls))[:: -1 if rounds % 2 else 1]:
+            times[i].append(_turn(calls[i], turns[i], clock))
+        rounds += 1
+        if rounds >= _FEWEST_ROUNDS and rounds & (rounds - 1) == 0 and (len(calls) < 2 or enough(compare_rounds(times[0], times[1]))):
             break
-    return found
+    return times
 
 
 def _calls_of_a_turn(call: Callable[[], Any], clock: Callable[[], float]) -> int:
@@ -106,10 +115,19 @@ def _turn(call: Callable[[], Any], calls: int, clock: Callable[[], float]) -> fl
     return max(statistics.median(seconds), 1e-9)
 
 
-def _comparison(times: Sequence[Sequence[float]]) -> Comparison:
-    base, other = times
-    ratios = sorted(a / b for a, b in zip(base, other, strict=True))
-    return Comparison(statistics.median(base), statistics.median(other), statistics.median(ratios), *median_bounds(ratios), len(ratios))
+def compare_rounds(base: Sequence[float], other: Sequence[float], in_turns: bool = True) -> Comparison:
+    """The times of two ways, by round.
+
+    Args:
+      in_turns: whether a round of one came with the round of the other. Else bounds are those of medians at two different times, without
+        what changed of the machine from one to the other.
+    """
+    seconds = statistics.median(base), statistics.median(other)
+    if in_turns:
+        ratios = sorted(a / b for a, b in zip(base, other, strict=True))
+        return Comparison(*seconds, statistics.median(ratios), *median_bounds(ratios), len(ratios))
+    (low, high), (least, most) = (median_bounds(sorted(times)) for times in (base, other))
+    return Comparison(*seconds, seconds[0] / seconds[1], low / most, high / least if least else math.inf, min(len(base), len(other)))
 
 
 def median_bounds(values: Sequence[float]) -> tuple[float, float]:

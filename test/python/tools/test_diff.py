@@ -1,0 +1,218 @@
+"""`relayc.diff`: equal programs have no differences, and a change of one thing is named as that thing alone."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import relayc
+from relayc.pipelines.targets.cpu import peak
+from relayc.pipelines.tir.strategy.table import FALLBACK
+from relayc.runtime import Peak
+from relayc.tools import cli
+from relayc.tools.diff import matched
+from relayc.tools.record import Call, Record
+
+WEIGHT = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
+
+
+def make_model(path, weight=WEIGHT, scale=0.5, last="Tanh", first="Relu", extra=False):
+    """x[batch, 3] -> first(x @ w) * scale -> Softmax -> last, each a kernel or part of one, and a maximum with another axis."""
+    w, s = helper.make_tensor("w", TensorProto.FLOAT, [3, 4], weight.ravel()), helper.make_tensor("s", TensorProto.FLOAT, [], [scale])
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="product"),
+        helper.make_node(first, ["a"], ["b"], name="activation"),
+        helper.make_node("Mul", ["b", "s"], ["c"], name="scale"),
+        helper.make_node("CumSum", ["c", "axis"], ["d"], name="running"),
+        helper.make_node("Softmax", ["d"], ["e"], name="softmax", axis=0),
+        helper.make_node(last, ["e"], ["y"], name="last"),
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])]
+    if extra:
+        nodes.append(helper.make_node("ReduceMax", ["x"], ["z"], name="extra", keepdims=0))
+        outputs.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, []))
+    axis = helper.make_tensor("axis", TensorProto.INT64, [], [0])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])
+    graph = helper.make_graph(nodes, "g", [x], outputs, [w, s, axis])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def cached(monkeypatch, cache):
+    """What one test compiles, others find."""
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(cache))
+
+
+@pytest.fixture
+def model(tmp_path):
+    return make_model(tmp_path / "a.onnx")
+
+
+@pytest.fixture
+def compare(tmp_path, model):
+    """The difference to the model with something changed."""
+
+    def run(seconds=0, **changes):
+        other = make_model(tmp_path / "b.onnx", **changes)
+        return relayc.diff(model, other, sizes={"batch": 5}, seconds=seconds)
+
+    return run
+
+
+def what(found):
+    return [(change.what, [call.sources for call in change.a]) for change in found.changes]
+
+
+def test_equal_programs_have_no_differences(compare):
+    found = compare()
+    assert found.is_empty and found.times is None
+    assert found.changes == [] and not found.interface and not found.memory
+    assert all(one.is_none for one in found.outputs.values())
+    assert "results: the same bits" in str(found) and "changes of kernel calls" not in str(found)
+
+
+def test_a_changed_weight_is_named_alone(compare):
+    weight = WEIGHT.copy()
+    weight[1, 2] += 0.25
+    found = compare(weight=weight)
+    assert [(change, calls[0][0]) for change, calls in what(found)] == [(("constants",), "product")]
+    assert not found.is_empty and not found.interface and not found.memory
+    x = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)  # the inputs of seed 0
+
+    def expected(w):
+        c = np.cumsum(np.maximum(x.astype(np.float64) @ w, 0) * 0.5, axis=0)
+        e = np.exp(c - c.max(axis=0))
+        return np.tanh(e / e.sum(axis=0))
+
+    largest = np.abs(expected(weight) - expected(WEIGHT)).max()
+    assert found.outputs["y"].largest == pytest.approx(largest, rel=1e-4)  # f32 sums
+    assert found.outputs["y"].relative == pytest.approx(largest / expected(WEIGHT).max(), rel=1e-4)
+
+
+def test_a_changed_number_in_a_kernel_is_a_change_of_what_it_computes(compare):
+    found = compare(scale=0.75)
+    ((change, calls),) = what(found)
+    assert change == ("computation",) and "scale" in calls[0]
+    assert "5.000000e-01" in found.changes[0].texts() and "7.500000e-01" in found.changes[0].texts()
+
+
+def test_a_changed_operator_is_named_alone(compare):
+    found = compare(last="Sigmoid")
+    assert [change for change, _ in what(found)] == [("operators",)]
+    assert any("last" in sources for sources in what(found)[0][1])
+    assert "tanh" in str(found) and "sigmoid" in str(found)
+
+
+def test_a_changed_schedule_is_named_alone(model):
+    with relayc.PassContext(config={"schedule.kernels": {"*softmax*": {"strategy": FALLBACK}}}):
+        plain = relayc.compile(model)
+    found = relayc.diff(relayc.compile(model), plain, sizes={"batch": 5}, seconds=0)
+    names = [(change.what, change.a[0].kernel) for change in found.changes]
+    assert [change for change, _ in names] == [("schedule",)] * len(names) and names
+    assert all("softmax" in kernel for _, kernel in names)
+
+
+def test_options_of_one_side(model):
+    found = relayc.diff(model, b_options={"opt_level": 0}, sizes={"batch": 5}, seconds=0)
+    assert "regrouped" in {word for change in found.changes for word in change.what}
+    assert found.outputs["y"].relative < 1e-5  # sums of a few f32 in another order
+    fixed = relayc.diff(model, b_options={"dims": {"batch": 5}}, sizes={"batch": 5}, seconds=0)
+    assert fixed.interface["x"] == ("float32[batch, 3]", "float32[5, 3]") and fixed.outputs is not None
+
+
+def test_an_added_output_is_an_added_call(compare):
+    found = compare(extra=True)
+    assert [(change.what, change.b[0].sources) for change in found.changes] == [(("added",), ["extra"])]
+    assert found.interface == {"z": (None, "float32[]")} and found.outputs is None
+    assert "not compared" in str(found)
+
+
+def test_a_record_is_compared_as_the_program_is(model, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(peak, "quick_peak", lambda threads: Peak(threads, 200.0, 20.0, 15.0))
+    saved, options = str(tmp_path / "a.json"), ["--size", "batch=5", "--seconds", "0.01"]
+    assert cli.main(["diff", model, "--save", saved, *options]) == 0
+    assert cli.main(["diff", saved, model, *options]) == 0
+    out = capsys.readouterr().out
+    assert "results: the same bits" in out and "measured at different times, not in turns" in out
+    other = make_model(tmp_path / "b.onnx", last="Sigmoid")
+    assert cli.main(["diff", saved, other, *options, "--json", str(tmp_path / "diff.json")]) == 1
+    data = json.loads((tmp_path / "diff.json").read_text())
+    assert list(data) == ["same", "a", "b", "interface", "kernels", "memory", "outputs", "times"]
+    assert data["same"] is False and [change["what"] for change in data["kernels"]] == [["operators"]]
+    assert list(data["kernels"][0]) == ["what", "a", "b", "texts"]
+    assert list(data["kernels"][0]["a"][0]) == ["kernel", "where", "sources", "operators", "tensors", "schedule", "seconds"]
+    assert data["times"]["in_turns"] is False and list(data["outputs"]["y"]) == ["largest", "relative", "kinds"]
+    assert cli.main(["diff", saved, model, "--size", "batch=5", "--seed", "1", "--seconds", "0"]) == 0
+    assert "results: not compared" in capsys.readouterr().out  # other inputs
+
+
+def test_outputs_of_a_record_are_those_of_the_program(tmp_path):
+    rng = np.random.default_rng(0)
+    outputs = {
+        "small": rng.standard_normal((3, 4), np.float32),
+        "large": np.arange(200_000, dtype=np.int64),
+        "narrow": rng.standard_normal(5).astype(ml_dtypes.bfloat16),
+        "text": np.array(["a", "", "b"], object),
+        "empty": np.zeros((0, 3)),
+    }
+    Record({}, {}, {}, [Call("k", "main", ["n"], ["add"], [], "loops")], "", {}, [1.0], outputs).save(tmp_path / "r.json")
+    read = Record.load(tmp_path / "r.json")
+    assert read.is_saved and read.calls[0].sources == ["n"]
+    for name in ("small", "narrow", "text", "empty"):
+        np.testing.assert_array_equal(read.outputs[name], outputs[name].ravel())
+    assert np.array_equal(read.outputs["large"], np.arange(0, 200_000, 4))
+
+
+def test_options_of_a_side_on_the_command_line(model, capsys):
+    assert cli.main(["diff", model, "--size", "batch=5", "--b=--opt-level 0", "--a=--opt-level 0", "--seconds", "0"]) == 0
+    assert cli.main(["diff", model, "--size", "batch=5", "--b=--opt-level 0", "--seconds", "0", "--texts"]) == 1
+    out = capsys.readouterr().out
+    assert "--opt-level 0" in out and "regrouped" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["MODEL"], "diff needs something to compare with"),
+        (["MODEL", "none.onnx"], "none.onnx"),
+        (["MODEL", "wrong.json"], "wrong.json: expected a record"),
+        (["MODEL", "old.json"], "old.json: expected a record of version 1"),
+        (["old.json", "MODEL", "--a=--opt-level 0"], "--a and --b are for models that are compiled"),
+        (["MODEL", "--b=--precision bf16", "--size", "rows=3"], "expected names of dimensions (batch), found rows"),
+    ],
+)
+def test_wrong_arguments_are_one_line_and_exit_code_2(model, tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.json").write_text("[1, 2]")
+    (tmp_path / "old.json").write_text('{"relayc_record": 0}')
+    assert cli.main(["diff", *[model if word == "MODEL" else word for word in arguments]]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("relayc: error: ") and message in err and err.count("\n") == 1
+
+
+def test_wrong_options_of_a_side_end_with_2(model, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["diff", model, "--b=--presicion bf16"])
+    assert ended.value.code == 2 and "--presicion" in capsys.readouterr().err
+
+
+def call(kernel, *sources, operators=("add",)):
+    return Call(kernel, "main", list(sources), list(operators), [], "loops")
+
+
+def test_calls_are_matched_by_their_nodes():
+    a = [call("k", "n1"), call("k", "n1"), call("whole", "n2", "n3"), call("only_a", "n4"), call("nameless"), call("x", "n5")]
+    b = [call("q", "n1"), call("q", "n1"), call("p1", "n2"), call("p2", "n3"), call("nameless_1"), call("y", "n5", operators=("mul",))]
+    found = {tuple(c.kernel for c in ours): tuple(c.kernel for c in theirs) for ours, theirs in matched(a, b)}
+    assert found == {("k",): ("q",), ("whole",): ("p1", "p2"), ("only_a",): (), ("nameless",): ("nameless_1",), ("x",): ("y",)}
+    assert len(matched(a, b)) == 6  # the calls of n1 in their order

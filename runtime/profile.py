@@ -278,11 +278,11 @@ class Profile:
     def __str__(self) -> str:
         peak = self.peak
         width = max([5, *(len(row.where) for row in self.rows)])
-        rates = f"{'us':>10} {'share':>7} {'GFLOP/s':>9} {'GB/s':>8} {'of f32':>7} {'of memory':>10}"
+        rates = f"{'us':>10} {'share':>7} {'GFLOP/s':>9} {'GB/s':>8} {'of f32':>7} {'of memory':>10}  bound"
         lines = [f"{'kernel':<44} {'where':<{width}} {'calls':>7} {rates}"]
         for row in self.rows:
             compute, memory = share_texts(row, peak)
-            rates = f"{row.gflops:>9.1f} {row.gbytes:>8.1f} {compute:>7} {memory:>10}"
+            rates = f"{row.gflops:>9.1f} {row.gbytes:>8.1f} {compute:>7} {memory:>10}  {'' if peak is None else row.bound(peak)}"
             names = f"{marked(row.kernel)[:44]:<44} {row.where:<{width}} {row.calls:>7}"
             lines.append(f"{names} {row.seconds * 1e6:>10.1f} {row.share:>7.1%} {rates}")
         saved = saved_text(self.total())

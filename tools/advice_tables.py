@@ -99,8 +99,8 @@ def _changes(advice: Advice) -> Iterator[RenderableType]:
     elif advice.trials:
         yield "nothing that was tried makes it faster beyond the noise"
     groups: dict[str, list[str]] = {}
-    for trial in advice.trials:
-        if not trial.helps:
+    for trial in (*advice.trials, advice.together):
+        if trial is not None and not trial.helps:
             groups.setdefault(_outcome(trial), []).append(_named(trial))
     for outcome, names in groups.items():
         yield f"{outcome}: {'; '.join(names)}"
@@ -118,7 +118,8 @@ def helpful_table(helpful: list[Trial]) -> Table:
         assert found is not None
         times = [f"{seconds * 1e3:.3f}" for seconds in (found.base_seconds, found.seconds)]
         sure = f"{found.low:.2f}x to {found.high:.2f}x" if math.isfinite(found.high) else "-"
-        table.add_row(trial.candidate.name, *times, f"{found.ratio:.2f}x", sure, _difference(trial), trial.candidate.cost)
+        by_item = " by item" if trial.candidate.kind == "batch" else ""
+        table.add_row(trial.candidate.name, *times, f"{found.ratio:.2f}x{by_item}", sure, _difference(trial), trial.candidate.cost)
     return table
 
 

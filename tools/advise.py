@@ -4,17 +4,19 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
+from relayc.pipelines.context.target import Target
 from relayc.runtime import Module, Profile
 from relayc.runtime.profile import BOUNDS, ProfileRow
 from relayc.runtime.threads import usable_cpus
-from relayc.symbolic import Range, symbols_of
+from relayc.symbolic import symbols_of
 from relayc.tools.build import Build
-from relayc.tools.inputs import random_inputs, sizes_of_call, symbol_sizes, tensors_of
+from relayc.tools.inputs import inputs_of, sizes_of_call, tensors_of
 from relayc.tools.reference import Difference, difference
 from relayc.tools.timing import FASTER, WORTH, Comparison, compare_times, is_decided
 
@@ -107,9 +109,9 @@ class Advice:
 
     @property
     def helpful(self) -> list[Trial]:
-        """The changes that help, those that gain most first; all of them together among them."""
+        """The changes that help, those that gain most first; all of them together among them, and batches last."""
         found = [trial for trial in (*self.trials, self.together) if trial is not None and trial.helps]
-        return sorted(found, key=lambda trial: -trial.comparison.ratio)  # type: ignore[union-attr] # those that help have one
+        return sorted(found, key=lambda trial: (trial.candidate.kind == "batch", -_ratio(trial)))
 
     @property
     def best(self) -> Trial | None:
@@ -175,15 +177,10 @@ def advise(
       ValueError, TypeError: as `relayc.compile` and the call of the module do; this machine cannot run the program.
     """
 
-    def make(module: Module) -> Mapping[str, Any]:
-        if inputs is not None:
-            return inputs
-        ranges = {name: Range(low, high) for name, (low, high) in module.ranges.items()}
-        return random_inputs(module.inputs, seed, symbol_sizes(module.inputs, sizes or {}, ranges))
-
     words = [word for name, size in (sizes or {}).items() for word in ("--size", f"{name}={size}")]
     words += ["--seed", str(seed)] if seed else []
-    return search(Build.of(model, options, None if inputs is not None else words), make, seconds, report)
+    build = Build.of(model, options, None if inputs is not None else words)
+    return search(build, lambda module: inputs_of(module, inputs, sizes, seed), seconds, report)
 
 
 def search(
@@ -298,36 +295,21 @@ def _farthest(found: Mapping[str, np.ndarray], outputs: Mapping[str, np.ndarray]
     return max(differences, key=lambda one: (not one.kinds, one.relative), default=None)
 
 
-# ---- changes ------------------------------------------------------------------------------------------------------------------------
-
-Change = Callable[[Build], Build]
+# ---- what may help ------------------------------------------------------------------------------------------------------------------
 
 
-def _option(**options: Any) -> Change:
-    return lambda build: build.changed(**options)
-
-
-def _on_threads(count: int) -> Change:
-    return lambda build: build.on_threads(count)
-
-
-def _inputs(words: Sequence[str] | None) -> Change:
-    return lambda build: replace(build, inputs=words)
-
-
-def _passes(with_: str = "", without: str = "") -> Change:
-    def change(build: Build) -> Build:
-        names = build.context["disabled_pass"] - {with_} | ({without} - {""})
-        return replace(build, context={**build.context, "disabled_pass": names})
-
-    return change
+def _with_pass(build: Build, name: str, runs: bool) -> Build:
+    names = build.context["disabled_pass"] - {name} | (set() if runs else {name})
+    return replace(build, context={**build.context, "disabled_pass": names})
 
 
 def _native(build: Build) -> Build:
     return build.changed(target=f"cpu -num-threads={build.target.num_threads}")
 
 
-# ---- what may help ------------------------------------------------------------------------------------------------------------------
+def _with_dims(build: Build, dims: Mapping[str, Any], fixed: Collection[str] = ()) -> Build:
+    inputs = _without_sizes(build.inputs, fixed)
+    return replace(build.changed(dims={**build.options.get("dims", {}), **dims}), inputs=inputs)
 
 
 def candidates(build: Build, module: Module, sizes: Mapping[str, int]) -> Iterator[Candidate]:
@@ -340,19 +322,19 @@ def candidates(build: Build, module: Module, sizes: Mapping[str, int]) -> Iterat
     for precision in target.precisions:
         if precision != module.precision:
             cost = "results are rounded" if precision != "f32" else ""
-            yield Candidate("precision", f"precision {precision}", _option(precision=precision), cost)
+            yield Candidate("precision", f"precision {precision}", partial(Build.changed, precision=precision), cost)
     yield from _of_shapes(module, sizes)
     if module.device.kind == "cpu":
         yield from _of_cpus(build)
     for name in sorted(build.context["disabled_pass"]):
-        yield Candidate(f"pass {name}", f"without --disable {name}", _passes(with_=name))
+        yield Candidate(f"pass {name}", f"without --disable {name}", partial(_with_pass, name=name, runs=True))
     level = build.options.get("opt_level", DEFAULT_OPT_LEVEL)
     for other in range(DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL + 1):
         if other != level:
-            yield Candidate("pass level", f"opt level {other}", _option(opt_level=other))
+            yield Candidate("pass level", f"opt level {other}", partial(Build.changed, opt_level=other))
     for name in _OPTIONAL:
         if name not in build.context["disabled_pass"] and level >= DEFAULT_OPT_LEVEL:
-            yield Candidate(f"pass {name}", f"without {name}", _passes(without=name))
+            yield Candidate(f"pass {name}", f"without {name}", partial(_with_pass, name=name, runs=False))
     yield from _of_batches(build, module, sizes)
 
 
@@ -362,22 +344,16 @@ def _of_shapes(module: Module, sizes: Mapping[str, int]) -> Iterator[Candidate]:
         return
     at = {name: int(sizes[name]) for name in names}
     text = ", ".join(f"{name} = {size}" for name, size in at.items())
-
-    def with_dims(build: Build, dims: Mapping[str, Any]) -> Build:
-        return build.changed(dims={**build.options.get("dims", {}), **dims})
-
-    def with_numbers(build: Build) -> Build:
-        return replace(with_dims(build, at), inputs=_without_sizes(build.inputs, names))
-
-    yield Candidate("shapes", f"fixed sizes: {text}", with_numbers, "runs at these sizes only")
+    yield Candidate("shapes", f"fixed sizes: {text}", partial(_with_dims, dims=at, fixed=names), "runs at these sizes only")
     if at not in module.specialized:
         special = [*module.specialized, at]
         cost = "more code and a longer compilation; runs at all sizes"
-        yield Candidate("shapes", f"hot sizes: {text}", _option(specialize=special), cost)
-    bounded = {name: (1, size) for name, size in at.items() if size and module.ranges.get(name, (0, math.inf))[1] > size}
+        yield Candidate("shapes", f"hot sizes: {text}", partial(Build.changed, specialize=special), cost)
+    known = {name: module.ranges.get(name, (0, math.inf)) for name in names}
+    bounded = {name: (max(1, known[name][0]), size) for name, size in at.items() if 0 < size < known[name][1]}
     if bounded:
         most = ", ".join(f"{name} <= {size}" for name, (_, size) in bounded.items())
-        yield Candidate("shapes", f"bounded sizes: {most}", lambda b: with_dims(b, bounded), "runs up to these sizes")
+        yield Candidate("shapes", f"bounded sizes: {most}", partial(_with_dims, dims=bounded), "runs up to these sizes")
 
 
 def _of_cpus(build: Build) -> Iterator[Candidate]:
@@ -385,9 +361,8 @@ def _of_cpus(build: Build) -> Iterator[Candidate]:
     for count in sorted({1 << i for i in range(cpus.bit_length())} & set(range(1, cpus + 1)) | {cpus}):
         if count != build.called_on:
             cost = f"uses {count} cores" if count > build.called_on else ""
-            yield Candidate("threads", f"{count} thread{'s' * (count > 1)}", _on_threads(count), cost)
-    said = build.options.get("target", "cpu")
-    if "mcpu" in str(said) or "mattr" in str(said):
+            yield Candidate("threads", f"{count} thread{'s' * (count > 1)}", partial(Build.on_threads, count=count), cost)
+    if build.target != Target("cpu", num_threads=build.target.num_threads):
         cost = "runs on CPUs with the instructions of this one only"
         yield Candidate("target", "the instructions of this CPU", _native, cost)
 
@@ -404,8 +379,8 @@ def _of_batches(build: Build, module: Module, sizes: Mapping[str, int]) -> Itera
             words = _without_sizes(build.inputs, [symbol])
             # Inputs of a file are repeated here, which no option says.
             words = None if words is None or "--inputs" in words else [*words, "--size", f"{symbol}={size}"]
-            cost = "a call takes longer: time by item" if size > sizes[symbol] else "time by item"
-            yield Candidate("batch", f"{symbol} = {size}", _inputs(words), cost, symbol, size / sizes[symbol])
+            cost = "a call takes longer" if size > sizes[symbol] else ""
+            yield Candidate("batch", f"{symbol} = {size}", partial(replace, inputs=words), cost, symbol, size / sizes[symbol])
 
 
 def _without_sizes(words: Sequence[str] | None, names: Collection[str]) -> list[str] | None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from relayc.runtime import Module, load_module
-from relayc.symbolic import Range, symbols_of
+from relayc.symbolic import symbols_of
 from relayc.tools.build import Build
-from relayc.tools.inputs import random_inputs, symbol_sizes
+from relayc.tools.inputs import inputs_of
 from relayc.tools.record import Call, Record, make_record, sampled
 from relayc.tools.reference import Difference, difference
 from relayc.tools.timing import Comparison, compare_rounds, time_in_turns
@@ -142,11 +142,7 @@ def diff(
     sides = [open_side(model, {**options, **(own or {})}) for model, own in ((a, a_options), (a if b is None else b, b_options))]
 
     def make(module: Module, fixed: Collection[str]) -> Mapping[str, Any]:
-        if inputs is not None:
-            return inputs
-        ranges = {name: Range(low, high) for name, (low, high) in module.ranges.items()}
-        given = {name: size for name, size in (sizes or {}).items() if name not in fixed}
-        return random_inputs(module.inputs, seed, symbol_sizes(module.inputs, given, ranges))
+        return inputs_of(module, inputs, {name: size for name, size in (sizes or {}).items() if name not in fixed}, seed)
 
     return compare_records(*make_records(sides, make, seconds))
 

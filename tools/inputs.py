@@ -160,6 +160,14 @@ def random_inputs(
     return {spec.name: _values(rng, FILLS.index(fill) - 1, spec.dtype, spec.at(sizes or {})) for spec in specs}
 
 
+def inputs_of(module: Module, given: Mapping[str, Any] | None, sizes: Mapping[str, int] | None, seed: int) -> Mapping[str, Any]:
+    """The inputs of a module: those that are given, else random ones, of typical sizes where none are given. Raises as `symbol_sizes`."""
+    if given is not None:
+        return given
+    ranges = {name: Range(low, high) for name, (low, high) in module.ranges.items()}
+    return random_inputs(module.inputs, seed, symbol_sizes(module.inputs, sizes or {}, ranges))
+
+
 def _values(rng: np.random.Generator | None, number: int, dtype: str, shape: tuple[int, ...]) -> Any:
     """Random values, or a number as often as there are elements."""
     if is_object_dtype(dtype):

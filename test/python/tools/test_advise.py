@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from relayc.runtime import KernelInfo, Peak
 from relayc.runtime.profile import ProfileRow
 from relayc.tools import advise as advising
 from relayc.tools import cli
+from relayc.tools.build import Build
 from relayc.tools.timing import Comparison
 
 
@@ -32,6 +34,9 @@ def model(tmp_path):
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("cache")
+
+
+profiles = advising._profiles
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +174,23 @@ def test_json_has_these_fields(model, timed, tmp_path, capsys):
     assert "what bounds the kernels" in shown and "docs/why-slow.md#" in shown and "what makes it faster" in shown
 
 
+def test_standard_output_has_json_alone(model, timed, capsys):
+    timed(lambda m, factor: 1 / factor)
+    assert cli.main(["advise", model, "--size", "batch=4", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["best"] is None and "nothing that was tried" in err
+
+
+def test_bounds_keep_what_is_known_of_sizes(model, timed):
+    timed(lambda m, factor: 1.0)
+    found = relayc.advise(model, sizes={"batch": 4}, dims={"batch": (2, 9)})
+    commands = {trial.candidate.name: trial.build.command for trial in found.trials}
+    assert "--dim batch=2:4" in commands["bounded sizes: batch <= 4"]
+    assert "batch = 8" in commands and "batch = 32" not in commands
+    most = relayc.advise(model, sizes={"batch": 9}, dims={"batch": (2, 9)})
+    assert not any("bounded" in trial.candidate.name for trial in most.trials)
+
+
 def test_models_that_are_no_files_are_compiled_as_often_as_it_takes(timed):
     timed(lambda m, factor: 1.5)
     program = relayc.Program()
@@ -200,6 +222,20 @@ def test_wrong_options_are_one_line(model, capsys, arguments, message):
 def test_a_library_is_no_model(tmp_path, capsys):
     assert cli.main(["advise", str(tmp_path / "model.so")]) == 1
     assert "advise needs the model, found a library" in capsys.readouterr().err
+
+
+def test_kernels_are_profiled_on_one_thread_as_well(model):
+    build = Build.of(model, {"num_threads": 2})
+    module = build.compile()
+    profile, alone = profiles(build, module, {"x": np.ones((4, 3), np.float32)})
+    assert profile.threads == 2 and len(alone) == len(profile.rows) and module.num_threads == 2
+    one = Build.of(model, {"num_threads": 1})
+    assert profiles(one, one.compile(), {"x": np.ones((4, 3), np.float32)})[1] is None
+    weak = replace(profile, measure_peak=lambda threads: Peak(threads, 1e9, 1e9, 1e9))
+    long = replace(weak, rows=tuple(replace(row, seconds=1.0) for row in weak.rows))
+    found = advising.Advice(build, "f32", {}, long, [1.1] * len(alone))
+    assert {bound for _, bound in found.bounds()} == {"threads"}
+    assert {bound for _, bound in replace(found, alone=[1.9] * len(alone)).bounds()} == {"latency"}
 
 
 @pytest.mark.parametrize(

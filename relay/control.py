@@ -15,6 +15,8 @@ from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import children, post_order
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.loops import loop_form, uses
 from relayc.frontend.relay.lowering import is_data, is_first_order
 from relayc.relay.kernel import compiled_function, tensor
 from relayc.runtime import control as c
@@ -50,6 +52,12 @@ class Kernel:
     def __init__(self, module: RelayModule, target: Any) -> None:
         self._module, self._target = module, target
         self._found: Callable[..., Any] | None = None
+
+    @functools.cached_property
+    def typed(self) -> e.Function:
+        """The computation, with types."""
+        found: e.Function = infer_module(self._module)["main"]
+        return found
 
     def __call__(self, *args: Any) -> Any:
         if self._found is None:
@@ -110,7 +118,7 @@ class ControlProgram:
         """
         if function not in self._numbers:
             number = self._numbers[function] = len(self.functions)
-            self.functions.append(c.Function(name, len(function.params), 0, ()))
+            self.functions.append(c.Function(name, 0, 0, 0, ()))
             self._waiting.append((number, function, own, captures))
         return self._numbers[function]
 
@@ -120,7 +128,7 @@ class ControlProgram:
             count = len(constructor.inputs)
             steps = (c.Make(count + 1, constructor, tuple(range(count))), c.Give(count + 1))
             self._numbers[constructor] = len(self.functions)
-            self.functions.append(c.Function(constructor.name_hint, count, count + 2, steps))
+            self.functions.append(c.Function(constructor.name_hint, count, count, count + 2, steps))
         return self._numbers[constructor]
 
     def compiles(self, name: str) -> RelayModule | None:
@@ -128,6 +136,7 @@ class ControlProgram:
         if name not in self._plain:
             needed = reachable(self.module, [self.module[name]], {name})
             is_plain = all(is_first_order(f) and all(map(_is_plain, post_order(f.body))) for f in needed.functions.values())
+            is_plain = is_plain and all(_is_bounded(needed, var.name_hint) for var in needed.functions)
             self._plain[name] = needed if is_plain else None
         return self._plain[name]
 
@@ -142,6 +151,14 @@ def reachable(module: RelayModule, roots: Sequence[e.Expr], names: set[str] | No
                 waiting.append(module[node])
     functions = {var: function for var, function in module.functions.items() if var.name_hint in found}
     return RelayModule(functions, module.type_definitions, module.attrs)
+
+
+def _is_bounded(module: RelayModule, name: str) -> bool:
+    """Whether a function does not call itself, but as a loop does: compiled functions nest less deep than control."""
+    function = module[name]
+    others = {node.name_hint for node in post_order(function) if isinstance(node, e.GlobalVar)} - {name}
+    is_cyclic = any(name in (var.name_hint for var in reachable(module, [module[other]]).functions) for other in others)
+    return not is_cyclic and (uses(function.body, name) == 0 or loop_form(function, name) is not None)
 
 
 def _is_plain(node: e.Expr) -> bool:
@@ -172,7 +189,7 @@ class _Body:
     def function(self, name: str) -> c.Function:
         """The function."""
         trampoline(self._give(self._function.body, self._scope))
-        return c.Function(name, len(self._function.params), self._registers, tuple(self._steps_at_places()))
+        return c.Function(name, len(self._function.params), self._itself, self._registers, tuple(self._steps_at_places()))
 
     def _steps_at_places(self) -> Iterator[c.Step]:
         for step in self._steps:
@@ -222,8 +239,6 @@ class _Body:
         if isinstance(expr, e.Constant):
             return self._emit(c.Constant, expr.data)
         if isinstance(expr, e.GlobalVar):
-            if expr.name_hint == self._own:
-                return self._itself
             return self._emit(c.Bind, self._program.number_of(self._program.module[expr], expr.name_hint, expr.name_hint), ())
         if isinstance(expr, e.Constructor):
             return self._emit(c.Bind, self._program.constructor(expr), ())
@@ -287,7 +302,7 @@ class _Body:
                 self._pattern(clause.lhs, value, inner, other)
                 yield self._branch(clause.rhs, inner, to, end)
                 self._here(other)
-            self._steps.append(c.Fail("expected a value that a clause of match takes, found one of no clause"))
+            self._steps.append(c.Fail(c.NO_CLAUSE))
         for _, inner, branch in branches:
             yield self._branch(branch, inner, to, end)
         self._here(end)

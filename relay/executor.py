@@ -10,11 +10,12 @@ from relayc.frontend.relay.lowering import NeedsControl
 from relayc.relay.build import Params, as_module, compiled
 from relayc.relay.control import ControlProgram, reachable, taken
 from relayc.relay.kernel import on_structures
+from relayc.relay.native import NativeProgram, is_native
 from relayc.runtime.control import Machine, NoClause
 from relayc.runtime.device import Device
 
 KINDS = ("graph", "vm", "aot", "debug", "interpreter")
-"""Relay's kinds of executors; here all run the same code."""
+"""Relay's kinds of executors. All run compiled code; of programs with data types, the last two take the steps of control one by one."""
 
 
 class Executor:
@@ -24,9 +25,9 @@ class Executor:
       mod: the module.
     """
 
-    def __init__(self, mod: RelayModule | None, target: Any, params: Params | None) -> None:
+    def __init__(self, mod: RelayModule | None, target: Any, params: Params | None, interprets: bool = False) -> None:
         self.mod = mod or RelayModule()
-        self._target, self._params = target, params
+        self._target, self._params, self._interprets = target, params, interprets
 
     def evaluate(self, expr: Any = None, binds: Mapping[Any, Any] | None = None) -> Any:
         """The value of an expression; of a function, a Python function on arrays, numbers and tuples of them.
@@ -51,7 +52,7 @@ class Executor:
             found = bind(found, {var: value if isinstance(value, Expr) else const(value) for var, value in binds.items()})
         module = reachable(self.mod, [found])
         module["main"] = found
-        function = python_function(as_module(module, self._params), self._target)
+        function = python_function(as_module(module, self._params), self._target, self._interprets)
         return function if isinstance(found, Function) else function()
 
 
@@ -78,36 +79,38 @@ def create_executor(
         raise ValueError(f"create_executor: expected one of {', '.join(KINDS)}, found {kind!r}")
     if device is not None:
         Device(device)
-    return Executor(mod, target, params)
+    return Executor(mod, target, params, kind in ("debug", "interpreter"))
 
 
-def python_function(module: RelayModule, target: Any) -> Callable[..., Any]:
-    """The function main of a module as one on Python's values: compiled where it is one on tensors, else run by a machine."""
+def python_function(module: RelayModule, target: Any, interprets: bool = False) -> Callable[..., Any]:
+    """The function main of a module as one on Python's values.
+
+    Args:
+      interprets: whether control that is no function of the dialect is taken step by step, and not compiled.
+    """
     typed = infer_module(module)
     main = typed["main"]
     try:
         run = on_structures(compiled(typed, target)["main"], main)
     except NeedsControl:
-        run = _controlled(typed, target)
+        run = _controlled(typed, target, interprets)
     names = [param.name_hint for param in main.params]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)]
         if len(given) != len(names) or len(args) + len(kwargs) != len(names):
             raise TypeError(f"main: expected {len(names)} argument(s) ({', '.join(names)}), found {len(args) + len(kwargs)}")
-        return run(*given)
+        try:
+            return run(*given)
+        except NoClause as error:
+            raise RelayError(str(error)) from None
 
     return call
 
 
-def _controlled(typed: RelayModule, target: Any) -> Callable[..., Any]:
+def _controlled(typed: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
     program = ControlProgram(typed, target)
+    if not interprets and is_native(typed):
+        return NativeProgram(program)
     machine, types = Machine(program.functions), [param.type_annotation for param in typed["main"].params]
-
-    def run(*args: Any) -> Any:
-        try:
-            return machine.run(0, [taken(value, type_) for value, type_ in zip(args, types, strict=True)])
-        except NoClause as error:
-            raise RelayError(str(error)) from None
-
-    return run
+    return lambda *args: machine.run(0, [taken(value, type_) for value, type_ in zip(args, types, strict=True)])

@@ -10,6 +10,9 @@ from typing import Any
 
 from relayc.runtime.values import Closure, ConstructorValue, RefValue
 
+NO_CLAUSE = "expected a value that a clause of match takes, found one of no clause"
+"""How the message of NoClause ends."""
+
 MAX_CALLS = 10_000_000
 """How many calls may wait for others."""
 
@@ -162,13 +165,23 @@ class Function:
     Attributes:
       name: for people.
       params: how many arguments it takes.
+      captured: how many registers are filled with arguments and captures.
       registers: how many registers it has.
     """
 
     name: str
     params: int
+    captured: int
     registers: int
     steps: tuple[Step, ...]
+
+
+def reads(step: Any) -> tuple[int, ...]:
+    """The registers that a step reads."""
+    if isinstance(step, Bind):
+        return step.captures
+    single = [getattr(step, name) for name in ("value", "ref", "callee") if hasattr(step, name) and not isinstance(step, Constant)]
+    return (*single, *getattr(step, "args", ()))
 
 
 class NoClause(ValueError):

@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-TARGETS = [("llvm", "cpu")]
+from tvm import cpu
+
+TARGETS = [("llvm", cpu())]
 
 
 class Parameter:

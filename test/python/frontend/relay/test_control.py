@@ -1,7 +1,11 @@
 """Programs with data types, references and functions as values, against the same in Python."""
 
+import contextlib
+import ctypes
+
 import numpy as np
 import pytest
+import tvm_ffi
 
 from relayc import relay
 from relayc.dialects.relay.errors import RelayError
@@ -9,6 +13,10 @@ from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.runtime.values import ConstructorValue, RefValue
 
 X = np.array([[1, -2, 3], [4, 5, -6]], "float32")
+
+
+KINDS = pytest.mark.parametrize("kind", ["debug", "vm"])
+"""The steps one by one, and as machine code."""
 
 
 def run(source, *args, kind="debug"):
@@ -31,57 +39,61 @@ def prelude():
     return found
 
 
-def prelude_of(text, *args):
+def prelude_of(text, *args, kind="debug"):
     module = relay.IRModule()
     relay.Prelude(module).mod.import_from_std("nat.rly")
-    return run(relay.parse(text, init_module=module), *args)
+    return run(relay.parse(text, init_module=module), *args, kind=kind)
 
 
 def listed(*values, last="Nil"):
     return last if not values else f"Cons({values[0]}, {listed(*values[1:], last=last)})"
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("@hd(%l)", 4),
-        ("@tl(%l)", [1, 7]),
-        ("@nth(%l, 2)", 7),
-        ("@update(%l, 1, 5)", [4, 5, 7]),
-        ("@length(%l)", 3),
-        ("@sum(%l)", 12),
-        ("@map(fn (%x: int32) { %x * %n }, %l)", [12, 3, 21]),
-        ("@filter(fn (%x: int32) { %x > %n }, %l)", [4, 7]),
-        ("@foldl(fn (%a: int32, %x: int32) { %a * 2 - %x }, 100, %l)", ((100 * 2 - 4) * 2 - 1) * 2 - 7),
-        ("@foldr(fn (%x: int32, %a: int32) { %a * 2 - %x }, 100, %l)", ((100 * 2 - 7) * 2 - 1) * 2 - 4),
-        ("@foldr1(fn (%x: int32, %a: int32) { %a * 2 - %x }, %l)", (7 * 2 - 1) * 2 - 4),
-        ("@concat(%l, @rev(%l))", [4, 1, 7, 7, 1, 4]),
-        ("@map(fn (%p: (int32, int32)) { %p.0 * 10 + %p.1 }, @zip(%l, @tl(%l)))", [41, 17]),
-        ("@map_accuml(fn (%a: int32, %x: int32) { (%a + %x, %a * %x) }, 2, %l).0", 14),
-        ("@map_accumr(fn (%a: int32, %x: int32) { (%a + %x, %a * %x) }, 2, %l).1", [40, 9, 14]),
-        ("@unfoldr(fn (%x: int32) { if (%x > 9) { None } else { Some((%x * 2, %x)) } }, %n)", [3, 6]),
-        ("@unfoldl(fn (%x: int32) { if (%x > 9) { None } else { Some((%x * 2, %x)) } }, %n)", [6, 3]),
-        ("@size(Rose(1, Cons(Rose(2, Nil), Cons(Rose(3, Cons(Rose(4, Nil), Nil)), Nil))))", 4),
-        ("@iterate(fn (%x: int32) { %x * 2 }, 5)(%n)", 96),
-        ("@compose(fn (%x: int32) { %x * 2 }, fn (%x: int32) { %x + 1 })(%n)", 8),
-        ("@flip(fn (%x: int32, %y: int32) { %x - %y })(%n, 10)", 7),
-        ("@nat_nth(%l, @nat_add(succ(zero), succ(zero)))", 7),
-        ("@nat_update(%l, @nat_double(succ(zero)), 0)", [4, 1, 0]),
-        ("@nat_iterate(fn (%x: int32) { %x * 2 }, succ(succ(zero)))(%n)", 12),
-    ],
-)
-def test_prelude(expression, expected):
-    found = prelude_of(f"def @main(%n: int32) {{ let %l = {listed(4, 1, 7)}; {expression} }}", 3)
-    assert (elements(found) if isinstance(found, ConstructorValue) else found) == expected
+EXPRESSIONS = [
+    ("@hd(%l)", 4),
+    ("@tl(%l)", [1, 7]),
+    ("@nth(%l, 2)", 7),
+    ("@update(%l, 1, 5)", [4, 5, 7]),
+    ("@length(%l)", 3),
+    ("@sum(%l)", 12),
+    ("@map(fn (%x: int32) { %x * %n }, %l)", [12, 3, 21]),
+    ("@filter(fn (%x: int32) { %x > %n }, %l)", [4, 7]),
+    ("@foldl(fn (%a: int32, %x: int32) { %a * 2 - %x }, 100, %l)", ((100 * 2 - 4) * 2 - 1) * 2 - 7),
+    ("@foldr(fn (%x: int32, %a: int32) { %a * 2 - %x }, 100, %l)", ((100 * 2 - 7) * 2 - 1) * 2 - 4),
+    ("@foldr1(fn (%x: int32, %a: int32) { %a * 2 - %x }, %l)", (7 * 2 - 1) * 2 - 4),
+    ("@concat(%l, @rev(%l))", [4, 1, 7, 7, 1, 4]),
+    ("@map(fn (%p: (int32, int32)) { %p.0 * 10 + %p.1 }, @zip(%l, @tl(%l)))", [41, 17]),
+    ("@map_accuml(fn (%a: int32, %x: int32) { (%a + %x, %a * %x) }, 2, %l).0", 14),
+    ("@map_accumr(fn (%a: int32, %x: int32) { (%a + %x, %a * %x) }, 2, %l).1", [40, 9, 14]),
+    ("@unfoldr(fn (%x: int32) { if (%x > 9) { None } else { Some((%x * 2, %x)) } }, %n)", [3, 6]),
+    ("@unfoldl(fn (%x: int32) { if (%x > 9) { None } else { Some((%x * 2, %x)) } }, %n)", [6, 3]),
+    ("@size(Rose(1, Cons(Rose(2, Nil), Cons(Rose(3, Cons(Rose(4, Nil), Nil)), Nil))))", 4),
+    ("@iterate(fn (%x: int32) { %x * 2 }, 5)(%n)", 96),
+    ("@compose(fn (%x: int32) { %x * 2 }, fn (%x: int32) { %x + 1 })(%n)", 8),
+    ("@flip(fn (%x: int32, %y: int32) { %x - %y })(%n, 10)", 7),
+    ("@nat_nth(%l, @nat_add(succ(zero), succ(zero)))", 7),
+    ("@nat_update(%l, @nat_double(succ(zero)), 0)", [4, 1, 0]),
+    ("@nat_iterate(fn (%x: int32) { %x * 2 }, succ(succ(zero)))(%n)", 12),
+]
 
 
-def test_trees_keep_their_form():
-    found = prelude_of("def @main() { @tmap(fn (%x: int32) { %x + 1 }, Rose(1, Cons(Rose(2, Nil), Nil))) }")
+@KINDS
+def test_prelude(kind):
+    expressions = ", ".join(expression for expression, _ in EXPRESSIONS)
+    found = prelude_of(f"def @main(%n: int32) {{ let %l = {listed(4, 1, 7)}; ({expressions}) }}", 3, kind=kind)
+    for value, (expression, expected) in zip(found, EXPRESSIONS, strict=True):
+        assert (elements(value) if isinstance(value, ConstructorValue) else value) == expected, expression
+
+
+@KINDS
+def test_trees_keep_their_form(kind):
+    found = prelude_of("def @main() { @tmap(fn (%x: int32) { %x + 1 }, Rose(1, Cons(Rose(2, Nil), Nil))) }", kind=kind)
     assert found.fields[0] == 2 and elements(found.fields[1])[0].fields[0] == 3
     assert found.constructor.name_hint == "Rose" and str(found) == "Rose(NDArray(2, dtype=int32), ...)"
 
 
-def test_tensors_in_data_types_and_kernels_between_them():
+@KINDS
+def test_tensors_in_data_types_and_kernels_between_them(kind):
     source = """
     type Tree { Leaf(Tensor[(2, 3), float32]), Node(Tree, Tree) }
     def @fold(%t: Tree) -> Tensor[(2, 3), float32] {
@@ -92,18 +104,19 @@ def test_tensors_in_data_types_and_kernels_between_them():
     module = relay.parse(source)
     _, leaf, node = module.get_type("Tree")
     tree = ConstructorValue(node.tag, [ConstructorValue(leaf.tag, [X], leaf), ConstructorValue(leaf.tag, [X + 1], leaf)], node)
-    value, made = run(module, tree, X)
+    value, made = run(module, tree, X, kind=kind)
 
     def fold(a, b):
         return np.maximum(a + b, 0) - 1
 
     expected = fold(fold(2 * np.tanh(X), 2 * np.tanh(X + 1)), 2 * np.tanh(X))
     np.testing.assert_allclose(value, expected, rtol=1e-5)
-    assert made.fields[0] is tree
+    np.testing.assert_array_equal(made.fields[0].fields[1].fields[0], X + 1)
     np.testing.assert_array_equal(made.fields[1].fields[0], X * X)
 
 
-def test_patterns_are_tried_in_order():
+@KINDS
+def test_patterns_are_tried_in_order(kind):
     source = """
     type B { A(int32, B), Z }
     def @f(%b: B) -> int32 {
@@ -113,14 +126,15 @@ def test_patterns_are_tried_in_order():
       (@f(Z), @f(A(3, Z)), @f(A(3, A(4, Z))), @f(A(3, A(4, A(5, Z)))), match ((A(1, Z), 7)) { (Z, _) => 0, (_, %n) => %n })
     }
     """
-    assert run(source) == [-1, 3, 34, 8, 7]
+    assert run(source, kind=kind) == [-1, 3, 34, 8, 7]
     with pytest.raises(RelayError, match="hd: expected a value that a clause of match takes"):
-        prelude_of("def @main() -> int32 { @hd(Nil) }")
+        prelude_of("def @main() -> int32 { @hd(Nil) }", kind=kind)
     with pytest.raises(TypeInferenceError, match=r"expected a clause for every value, found none for A\(_, A\(_, Z\)\)"):
         relay.parse("type B { A(int32, B), Z } def @main(%b: B) { match (%b) { A(_, A(_, A(_, _))) => 1, A(_, Z) => 2, Z => 3 } }")
 
 
-def test_references_are_changed_in_order():
+@KINDS
+def test_references_are_changed_in_order(kind):
     source = """
     def @add(%r: ref(int32), %n: int32) -> int32 {
       if (%n == 0) { ref_read(%r) } else { ref_write(%r, ref_read(%r) + %n); @add(%r, %n - 1) }
@@ -135,11 +149,12 @@ def test_references_are_changed_in_order():
       (%before, %sum, ref_read(%r), %r)
     }
     """
-    *found, ref = run(source, 3)
+    *found, ref = run(source, 3, kind=kind)
     assert found == [5, 26, 26] and isinstance(ref, RefValue) and ref.value == 26
 
 
-def test_functions_escape():
+@KINDS
+def test_functions_escape(kind):
     source = """
     type Fs { F(fn(float32) -> float32, Fs), E }
     def @fs(%n: int32, %x: float32) -> Fs {
@@ -152,15 +167,16 @@ def test_functions_escape():
       (@all(@fs(3, %x), 1f), %f(%x))
     }
     """
-    assert run(source, True, 2.0) == [24, 8] and run(source, False, 2.0, kind="vm") == [24, 0]
+    assert run(source, True, 2.0, kind=kind) == [24, 8] and run(source, False, 2.0, kind=kind) == [24, 0]
 
 
-def test_calls_nest_as_deep_as_lists_are_long():
+@KINDS
+def test_calls_nest_as_deep_as_lists_are_long(kind):
     source = """
     def @count(%n: int32, %l: List[int32]) -> List[int32] { if (%n == 0) { %l } else { @count(%n - 1, Cons(%n, %l)) } }
     def @main(%n: int32) { @foldr(fn (%x: int32, %a: int32) { %a + %x }, 0, @map(fn (%x: int32) { %x % 3 }, @count(%n, Nil))) }
-    """.replace("%x % 3", "mod(%x, 3)")
-    assert prelude_of(source, 5000) == sum(x % 3 for x in range(1, 5001))
+    """.replace("%x % 3", "mod(%x, 3)")  # no instruction: a kernel for each element
+    assert prelude_of(source, 5000, kind=kind) == sum(x % 3 for x in range(1, 5001))
 
 
 def test_arguments_of_any_type(prelude):
@@ -186,3 +202,132 @@ def test_kernels_are_compiled_once():
     before = control._kernel.cache_info().misses
     assert [int(v) for v in elements(prelude_of(source.replace("%x", "%y"), 3))] == [54, 20]
     assert control._kernel.cache_info().misses == before
+
+
+# ---- the native heap
+
+
+def counting(text, *args):
+    return relay.create_executor("vm", relay.parse(LISTS + text, init_module=relay.Prelude().mod)).evaluate()(*args)
+
+
+LISTS = """
+def @count(%n: int32, %l: List[int32]) -> List[int32] { if (%n == 0) { %l } else { @count(%n - 1, Cons(%n, %l)) } }
+def @total(%l: List[int32], %s: int32) -> int32 { match (%l) { Cons(%x, %rest) => @total(%rest, %s + %x), Nil => %s } }
+"""
+
+
+def bytes_in_use():
+    """Bytes of memory that malloc has given and not taken back."""
+
+    class Info(ctypes.Structure):
+        _fields_ = [(f"field{i}", ctypes.c_size_t) for i in range(10)]
+
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = Info
+    return mallinfo().field7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @main(%n: int32) -> List[int32] { @count(%n, Nil) }",
+        "def @main(%n: int32) -> int32 { @total(@count(%n, Nil), 0) }",
+        "def @main(%n: int32) -> List[int32] { @map(fn (%x: int32) { %x + %n }, @concat(@count(%n, Nil), @rev(@count(5, Nil)))) }",
+        "def @main(%n: int32) -> int32 { let %r = ref(Nil); let %u = ref_write(%r, @count(%n, ref_read(%r))); @length(ref_read(%r)) }",
+        "def @main(%n: int32) -> (List[fn () -> int32], int32) { (@map(fn (%x: int32) { fn () -> int32 { %x } }, @count(%n, Nil)), %n) }",
+        "def @main(%n: int32) -> int32 { let %l = @count(%n, Nil); @hd(@tl(@filter(fn (%x: int32) { %x < 1 }, %l))) }",
+    ],
+    ids=["results", "values", "shared", "references", "closures", "errors"],
+)
+def test_nothing_is_left_of_what_goes(text):
+    function = relay.create_executor("vm", relay.parse(LISTS + text, init_module=relay.Prelude().mod)).evaluate()
+
+    def used():
+        with contextlib.suppress(RelayError):  # where the list has no element
+            function(100_000)
+        return bytes_in_use()
+
+    used()
+    before = used()
+    assert abs(used() - before) < 100_000  # a cell of a list takes 56
+
+
+def test_results_are_arguments_again():
+    text = "def @main(%n: int32, %l: List[int32]) -> (List[int32], int32) { (@count(%n, %l), @total(%l, 0)) }"
+    module = relay.parse(LISTS + text, init_module=relay.Prelude().mod)
+    function = relay.create_executor("vm", module).evaluate()
+    _, cons, nil = module.get_type("List")
+    first, total = function(2, ConstructorValue(cons.tag, [5, ConstructorValue(nil.tag, [])], cons))
+    second, again = function(1, first)
+    assert (total, again) == (5, 8) and [int(x) for x in elements(second)] == [1, 1, 2, 5]
+    assert len(second) == 2 and second[0] == 1 and second[-1].tag == cons.tag and [int(x) for x in elements(first)] == [1, 2, 5]
+    with pytest.raises(IndexError):
+        second[2]
+
+
+def test_packed_functions_take_values():
+    found = counting("def @main(%n: int32) -> List[int32] { @count(%n, Nil) }", 3)
+    held = tvm_ffi.convert(lambda cell: cell)(found.cell)
+    assert held.same_as(found.cell)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda cons, nil, some: 3, r"expected List\[int32\], found a value of type int"),
+        (lambda cons, nil, some: ConstructorValue(some.tag, [1], some), r"found a value of the constructor Some"),
+        (lambda cons, nil, some: ConstructorValue(7, [1]), r"found a value of the constructor 7"),
+        (lambda cons, nil, some: ConstructorValue(cons.tag, [1], cons), r"found 1 field\(s\) where it has 2"),
+        (
+            lambda cons, nil, some: ConstructorValue(cons.tag, [[1], ConstructorValue(nil.tag, [], nil)], cons),
+            r"expected int32, found int32\[1\]",
+        ),
+    ],
+)
+def test_arguments_that_are_not_of_their_type(value, message):
+    module = relay.parse(LISTS + "def @main(%l: List[int32]) { @total(%l, 0) }", init_module=relay.Prelude().mod)
+    (_, cons, nil), (_, some, _) = module.get_type("List"), module.get_type("Option")
+    with pytest.raises((TypeError, ValueError), match=message):
+        relay.create_executor("vm", module).evaluate()(value(cons, nil, some))
+
+
+def test_errors_of_native_functions():
+    text = "def @up(%n: int32) -> int32 { if (%n == 0) { 0 } else { @up(%n - 1) + 1 } }"
+    module = relay.parse(LISTS + text + "def @main(%n: int32) { (@up(%n), Some(%n)) }", init_module=relay.Prelude().mod)
+    function = relay.create_executor("vm", module).evaluate()
+    assert function(100_000)[0] == 100_000
+    with pytest.raises(RecursionError, match="up: expected fewer nested calls"):
+        function(100_000_000)
+    take = "def @main(%x: Tensor[(?), float32], %y: Tensor[(?), float32]) { Some(%x + %y) }"
+    found = counting(take, X[0], X[1])
+    np.testing.assert_array_equal(found.fields[0], X[0] + X[1])
+    with pytest.raises(ValueError, match="expected the same"):
+        counting(take, X[0], X[0, :2])
+
+
+@KINDS
+def test_scalars_are_computed_as_tensors_are(kind):
+    text = """
+    def @main(%i: int32, %x: float32, %y: float32) {
+      Some((%i * 65536 * 65536 + %i - 7, -2147483648 - %i, %x / %y, %x * %y - %x, %x < %y, %x == %x, %x != %x, %i >= 3,
+            logical_or(logical_not(%x <= %y), logical_and(%i > 2, %i != 4)), 1f / 0f + %x, True, %i == 5))
+    }
+    """
+    for i, x, y in ((5, 1.5, -0.0), (2, np.nan, 3.0), (4, 1e38, 1e38)):
+        found = prelude_of(text, i, x, y, kind=kind).fields[0]
+        a, b = np.float32(x), np.float32(y)
+        with np.errstate(all="ignore"):
+            floats = [a / b, a * b - a, a < b, a == a, a != a]
+        expected = [
+            i - 7,
+            (-2147483648 - i + 2**31) % 2**32 - 2**31,
+            *floats,
+            i >= 3,
+            not a <= b or (i > 2 and i != 4),
+            np.inf,
+            True,
+            i == 5,
+        ]
+        np.testing.assert_array_equal([v.item() for v in found[:9] + found[10:]], [float(v) for v in expected[:9] + expected[10:]])
+        assert np.isnan(found[9]) if np.isnan(x) else found[9] == np.inf

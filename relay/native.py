@@ -152,11 +152,13 @@ class NativeProgram:
     def _made_of(self, value: Any, type_: t.Type | None) -> Call[Any]:
         if isinstance(type_, t.TensorType):
             array = tensor(value, type_.dtype).view(np.ndarray)
-            if array.ndim != len(type_.shape):
+            # Of an array in the place of a scalar, code would take the address for a number.
+            if array.ndim and not type_.shape:
                 raise ValueError(f"expected {type_}, found {array.dtype.name}{list(array.shape)}")
             return self._heap.tensor(array)
         if isinstance(type_, t.TupleType):
-            constructor, types = None, type_.fields
+            constructor: e.Constructor | None = None
+            types: Sequence[t.Type] = type_.fields
         elif isinstance(type_, t.TypeCall):
             if isinstance(value, HeapValue) and value.type_ is not None and value.type_ == type_:
                 return value.cell

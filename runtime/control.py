@@ -211,7 +211,7 @@ class Machine:
         values = self._entered(function, args, Closure(number, ()))
         steps = function.steps
         while True:
-            step = steps[at]
+            step: Any = steps[at]  # which step it is says its kind
             at += 1
             kind = type(step)
             if kind is Field:

@@ -115,14 +115,15 @@ class HeapValue(ConstructorValue):
     __slots__ = ("_heap", "cell", "type_")
 
     def __init__(self, heap: Heap, cell: Cell, tag: int) -> None:
-        self._heap, self.cell, self.type_ = heap, cell, None
+        self._heap, self.cell = heap, cell
+        self.type_: Any = None
         super().__init__(tag, (), constructors.known[heap.info(cell)])
 
     def __len__(self) -> int:
         return int(self._heap.count(self.cell))
 
     @property
-    def fields(self) -> list[Any]:  # type: ignore[override] # of the base it is a slot
+    def fields(self) -> Sequence[Any]:
         """Its values."""
         return [self._heap.given(self._heap.field(self.cell, i)) for i in range(len(self))]
 

@@ -1,12 +1,14 @@
 """Programs of the Relay language as programs of the relay dialect.
 
-Functions are values only while a program is lowered: one that is called is known there, and its body takes the place of the call. Global
+Functions, values of data types and references are there only while a program is lowered: a function that is called is known then, and its
+body takes the place of the call, as are the constructor that a match asks for and what a reference refers to. Global
 functions on tensors are functions of the dialect; functions that call themselves last are loops.
 """
 
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +31,11 @@ from relayc.frontend.relay.op.rules import apply
 from relayc.symbolic import Dim, symbol
 from relayc.trampoline import Call, trampoline
 
+_NESTED = 8
+"""How many calls of a function may be built in one another: more are of functions that call themselves by others."""
+
 Value = Any
-"""A tensor of the program being built, a tuple of values, or a Closure."""
+"""A tensor of the program being built, a tuple of values, or what is known of another value: Closure, Global, Made, Cell, a constructor."""
 
 
 @dataclass
@@ -64,6 +69,25 @@ class Closure:
     function: e.Function
     scope: Scope
     name: Any = None
+
+
+@dataclass(frozen=True)
+class Made:
+    """A value of a data type whose constructor is known."""
+
+    constructor: e.Constructor
+    fields: tuple[Value, ...]
+
+
+@dataclass
+class Cell:
+    """A reference that is known: what it refers to, and the block in which that changes.
+
+    In blocks inside, such as branches, it is read, not written: what it refers to behind them would depend on the way.
+    """
+
+    value: Value
+    block: object
 
 
 @dataclass(frozen=True)
@@ -133,6 +157,8 @@ class _Lowering:
         self._program = Program()
         self._symbols: set[str] = set()
         self._emitter = _Emitter(self._program, self._symbols)
+        self._block = object()  # the one being built
+        self._entered: list[e.Function] = []  # functions whose bodies are being built in the place of calls
         self._first_order = {v.name_hint: f for v, f in module.functions.items() if is_first_order(f)}
 
     # ---- functions
@@ -197,7 +223,9 @@ class _Lowering:
         """A value that is tensors, and no function. Raises RelayError."""
         if isinstance(value, tuple):
             return tuple(self._data(expr, part) for part in value)
-        if isinstance(value, (Closure, Global)):
+        if isinstance(value, (Made, Cell)):
+            raise self._needs_control(expr, "a value of a data type, or a reference")
+        if isinstance(value, (Closure, Global, e.Constructor)):
             raise self._needs_control(expr, "a function as a result, which is known only when the program runs")
         return value
 
@@ -219,6 +247,8 @@ class _Lowering:
             return Closure(self._module[expr], Scope(), expr.name_hint)
         if isinstance(expr, e.Function):
             return Closure(expr, scope)
+        if isinstance(expr, e.Constructor):
+            return expr
         if isinstance(expr, e.Let):
             return (yield self._lets(expr, scope))
         if isinstance(expr, e.Call):
@@ -233,7 +263,48 @@ class _Lowering:
         if isinstance(expr, e.If):
             cond = yield self._value(expr.cond, scope)
             return self._branch(expr, cond, expr.true_branch, expr.false_branch, scope)
-        raise self._needs_control(expr, "a value of a data type, or a reference")
+        if isinstance(expr, e.Match):
+            return (yield self._match(expr, scope))
+        if isinstance(expr, e.RefCreate):
+            return Cell((yield self._value(expr.value, scope)), self._block)
+        assert isinstance(expr, (e.RefRead, e.RefWrite))
+        cell = yield self._value(expr.ref, scope)
+        if not isinstance(cell, Cell) or (isinstance(expr, e.RefWrite) and cell.block is not self._block):
+            raise self._needs_control(expr, "a reference that is not known, or is written in a branch")
+        if isinstance(expr, e.RefRead):
+            return cell.value
+        cell.value = yield self._value(expr.value, scope)
+        return ()
+
+    def _match(self, match: e.Match, scope: Scope) -> Call[Value]:
+        """What the clause gives that takes a value, which is known."""
+        value = yield self._value(match.data, scope)
+        for clause in match.clauses:
+            inner = Scope(scope)
+            if self._takes(match, clause.lhs, value, inner):
+                return (yield self._value(clause.rhs, inner))
+        raise self._needs_control(match, "a value that no clause takes")
+
+    def _takes(self, match: e.Match, pattern: e.Pattern, value: Value, scope: Scope) -> bool:
+        """Whether a pattern takes a value; its variables are bound."""
+        if isinstance(pattern, e.PatternVar):
+            scope.values[pattern.var.vid] = value
+        if not isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
+            return True
+        if isinstance(pattern, e.PatternConstructor):
+            if not isinstance(value, Made):
+                raise self._needs_control(match, "a value whose constructor is known only when the program runs")
+            if value.constructor is not pattern.constructor:
+                return False
+        parts = value.fields if isinstance(value, Made) else value
+        return all(self._takes(match, p, part, scope) for p, part in zip(pattern.patterns, parts, strict=True))
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """A block in the one being built."""
+        block, self._block = self._block, object()
+        yield
+        self._block = block
 
     def _lets(self, expr: e.Expr, scope: Scope) -> Call[Value]:
         while isinstance(expr, e.Let):
@@ -243,7 +314,8 @@ class _Lowering:
 
     def _branch(self, expr: e.If, cond: Value, then: e.Expr, otherwise: e.Expr, scope: Scope) -> Value:
         def of(branch: e.Expr) -> Value:
-            return self._data(branch, trampoline(self._value(branch, Scope(scope))))
+            with self._inside():
+                return self._data(branch, trampoline(self._value(branch, Scope(scope))))
 
         return self._checked(expr, lambda: self._program.if_else(cond, lambda: of(then), lambda: of(otherwise)))
 
@@ -272,6 +344,8 @@ class _Lowering:
         if isinstance(callee, Global):
             made = self._checked(call, lambda: self._program.call(callee.name, *(self._data(call, a) for a in args)))
             return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
+        if isinstance(callee, e.Constructor):
+            return Made(callee, tuple(args))
         if not isinstance(callee, Closure):
             raise self._failed(call, "expected a function, found tensors")
         return (yield self._apply(call, callee, tuple(args)))
@@ -285,8 +359,13 @@ class _Lowering:
                 name = getattr(callee.name, "name_hint", callee.name)
                 raise self._needs_control(call, f"{name} calls itself before its end, and is no global function on tensors")
             return self._loop(callee, form, tuple(self._data(call, a) for a in args))
+        if self._entered.count(function) >= _NESTED:
+            raise self._needs_control(call, "a function that calls itself by others")
+        self._entered.append(function)
         inner = Scope(callee.scope, {p.vid: arg for p, arg in zip(function.params, args, strict=True)})
-        return (yield self._value(function.body, inner))
+        found = yield self._value(function.body, inner)
+        self._entered.pop()
+        return found
 
     def _loop(self, closure: Closure, form: LoopForm, args: tuple[Value, ...]) -> Value:
         """A loop whose rounds are the calls of a function by itself."""
@@ -299,11 +378,13 @@ class _Lowering:
             return scope
 
         def condition(*values: Value) -> Value:
-            found = trampoline(self._value(form.branch.cond, entered(values)))
+            with self._inside():
+                found = trampoline(self._value(form.branch.cond, entered(values)))
             return found if form.goes_on else self._emitter.emit("logical_not", found)
 
         def step(*values: Value) -> Value:
-            return trampoline(self._next(form.step, closure.name, entered(values)))
+            with self._inside():
+                return trampoline(self._next(form.step, closure.name, entered(values)))
 
         carried = None  # the types of the arguments
         if all(is_data(p.type_annotation) for p in params):
@@ -322,7 +403,8 @@ class _Lowering:
             branch, cond = expr, (yield self._value(expr.cond, scope))
 
             def of(part: e.Expr) -> Value:
-                return trampoline(self._next(part, callee, Scope(scope)))
+                with self._inside():
+                    return trampoline(self._next(part, callee, Scope(scope)))
 
             return self._program.if_else(cond, lambda: of(branch.true_branch), lambda: of(branch.false_branch))
         assert isinstance(expr, e.Call) and is_self_call(expr, callee)

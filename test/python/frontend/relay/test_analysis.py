@@ -1,5 +1,7 @@
 """What is known of Relay programs without running them; relations of types; operators that programs register."""
 
+import contextlib
+
 import pytest
 
 from relayc import relay
@@ -183,3 +185,43 @@ def test_operators_of_relay_have_attributes():
     relay.op.get("exp").reset_attr("test.key")
     with pytest.raises(ValueError, match="found one of Relay"):
         relay.op.get("exp").set_num_inputs(2)
+
+
+@pytest.mark.parametrize(
+    ("clauses", "missing"),
+    [
+        ("_ => 1", []),
+        ("", ["_"]),
+        ("(Cons(_, Cons(_, %l)), _) => 1", ["(Cons(_, Nil), _)", "(Nil, _)"]),
+        ("(Cons(_, Nil), None) => 1, (Nil, _) => 2", ["(Cons(_, Cons(_, _)), _)", "(Cons(_, Nil), Some(_))"]),
+        ("(Cons(_, _), %o) => 1, (%l, Some(_)) => 2, (Nil, None) => 3", []),
+    ],
+)
+def test_unmatched_cases(clauses, missing):
+    text = f"def @main(%l: List[int32], %o: Option[int32]) -> int32 {{ match? ((%l, %o)) {{ {clauses} }} }}"
+    module = relay.parse(text, init_module=relay.Prelude().mod)
+    assert list(map(str, relay.analysis.unmatched_cases(module["main"].body, module))) == missing
+    if clauses:
+        with pytest.raises(RelayError, match="expected a module that defines") if "Cons" in clauses else contextlib.nullcontext():
+            relay.analysis.unmatched_cases(module["main"].body)
+
+
+def test_call_graph():
+    module = relay.parse("""
+    def @f(%x: int32) -> int32 { if (%x == 0) { 1 } else { @f(%x - 1) + @g(%x) } }
+    def @g(%x: int32) -> int32 { %x }
+    def @main(%x: int32) -> int32 { @f(@g(%x)) + @g(2) }
+    """)
+    graph = relay.analysis.CallGraph(module)
+    assert [graph.ref_count(name) for name in ("f", "g", "main")] == [2, 3, 0]
+    assert [graph.global_call_count(name) for name in ("f", "g", "main")] == [2, 0, 3]
+    assert graph.is_recursive("f") and not graph.is_recursive(module.get_global_var("main"))
+    assert graph.print_var("main") == "@main: #refs = 0\n  @g: 2\n  @f: 1\n" and graph.print_var("g") in str(graph)
+    with pytest.raises(ValueError, match="no function @h"):
+        graph.ref_count("h")
+
+
+def test_modules_are_equal_where_their_functions_are():
+    module, other = (relay.parse(f"type B {{ Box(int32) }} def @main(%x: int32) {{ %x + {n} }}") for n in (1, 2))
+    assert not relay.structural_equal(module, other) and relay.structural_hash(module) != relay.structural_hash(other)
+    assert relay.structural_equal(module, relay.parse(module.astext()))

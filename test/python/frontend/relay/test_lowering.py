@@ -149,17 +149,40 @@ def test_executors_evaluate_expressions():
         relay.create_executor("tree")
 
 
+def test_constructors_and_references_that_are_known():
+    module = relay.parse(
+        """
+        def @main(%c: bool, %x: float32) {
+          let %r = ref(%x);
+          let %o = Some((%x, fn (%y: float32) { %y * ref_read(%r) }));
+          let %u = ref_write(%r, ref_read(%r) + 1f);
+          let %z = match (%o) { Some((%a, %f)) => if (%c) { %f(%a) } else { %a }, None => 0f };
+          let %square = fn (%y: float32) { %y * %y };
+          (%z, ref_read(%r), @hd(@tl(Cons(%x, Cons(%z, Nil)))), @compose(@compose(%square, %square), @compose(%square, %square))(%x))
+        }
+        """,
+        init_module=relay.Prelude().mod,
+    )
+    assert run(module, True, 3.0) == [12, 4, 12, 3.0**16] and run(module, False, 3.0) == [3, 4, 3, 3.0**16]
+    lower(module)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("ref_read(ref(%x))", "RefRead at from_string:2:37: a value of a data type, or a reference"),
-        ("match (Box(%x)) { Box(%y) => %y }", "a value of a data type"),
+        ("let %b = if (%x < 1f) { Box(%x) } else { Box(1f) }; match? (%b) { Box(%y) => %y }", "a value of a data type"),
+        ("match? (Two(%x)) { Box(%y) => %y }", "a value that no clause takes"),
+        ("let %r = ref(%x); let %u = if (%x < 1f) { ref_write(%r, 1f) } else { () }; ref_read(%r)", "written in a branch"),
+        ("let %f = fn (%a: float32) -> float32 { @g(Box(%a)) }; %f(%x)", "a function that calls itself by others"),
         ("let %f = if (%x < 1f) { fn (%a: float32) { %a } } else { fn (%a: float32) { %x } }; %f(%x)", "a function as a result"),
         ("let %f = fn (%a: float32) -> float32 { if (%a < 1f) { %a } else { %f(%a) * 2f } }; %f(%x)", "f calls itself before its end"),
     ],
 )
 def test_what_has_no_form_in_the_dialect_is_refused(body, message):
-    module = relay.parse(f"type B[A] {{ Box(A) }}\ndef @main(%x: float32) -> float32 {{ {body} }}")
+    module = relay.parse(
+        "type B[A] { Box(A), Two(A) } def @g(%b: B[float32]) -> float32 { match? (%b) { Box(%x) => @h(Box(%x)) } }"
+        f"def @h(%b: B[float32]) -> float32 {{ @g(%b) }} def @main(%x: float32) -> float32 {{ {body} }}"
+    )
     with pytest.raises(RelayError, match=message):
         lower(module)
 

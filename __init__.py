@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from relayc.pipelines.tir.schedule.rules import remove_schedule_rule, schedule_rule
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
     from relayc.tools.advise import advise
-    from relayc.tools.report import report
     from relayc.tools.diff import diff
+    from relayc.tools.report import report
     from relayc.tools.visualize import visualize
 
 __version__ = "0.1.0"

@@ -1,20 +1,15 @@
 """`relayc.relay.qnn.transform`: passes on operators on quantized tensors."""
 
-from relayc.frontend.relay.ast import RelayModule
+import functools
+
 from relayc.frontend.relay.decompose import decomposed
-from relayc.frontend.relay.transform import Legalize as _Legalize
-from relayc.frontend.relay.transform import ModulePass
+from relayc.frontend.relay.passes import basic
+from relayc.relay.passes import factory
 
 __all__ = ["CanonicalizeOps", "Legalize"]
 
+CanonicalizeOps = factory("qnn.CanonicalizeOps", functools.partial(decomposed, wanted=lambda name: name.startswith("qnn.")))
+"""Writes operators on quantized tensors as integer arithmetic."""
 
-class CanonicalizeOps(ModulePass):
-    """Writes operators on quantized tensors as integer arithmetic."""
-
-    def __call__(self, mod: RelayModule) -> RelayModule:
-        return decomposed(mod, lambda name: name.startswith("qnn."))
-
-
-def Legalize() -> ModulePass:
-    """Replaces calls of operators that have the attribute FTVMQnnLegalize by what its value, a function, gives."""
-    return _Legalize("FTVMQnnLegalize")
+Legalize = factory("qnn.Legalize", functools.partial(basic.legalize, legalize_map_attr_name="FTVMQnnLegalize"))
+"""Replaces calls of operators that have the attribute FTVMQnnLegalize by what its value, a function, gives."""

@@ -1,33 +1,87 @@
-"""Passes on programs of the Relay language, by Relay's names: those of relayc.frontend.relay.transform, and those that run code."""
+"""Passes on programs of the Relay language, by Relay's names."""
 
-import contextlib
 from typing import Any
 
-from relayc.frontend.relay import transform as _passes
-from relayc.frontend.relay.ast.build import bind
-from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Let, Op, Tuple, TupleGetItem
-from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.ast.expr import Expr
 from relayc.frontend.relay.ast.module import RelayModule
-from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.ast.types import Type
+from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.lowering import lower
+from relayc.frontend.relay.passes import basic, closures, normal_forms, unused
 from relayc.frontend.relay.raising import raised
-from relayc.frontend.relay.transform import AnnotateSpans, InferType, InferTypeLocal, Legalize, ModulePass
+from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import find_pass
+from relayc.relay.dynamic_to_static import dynamic_to_static
+from relayc.relay.folding import fold_constant, folded
+from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequential, factory, function_pass, module_pass, pass_instrument
 
 __all__ = [
     "AnnotateSpans",
+    "DeadCodeElimination",
     "DialectPass",
+    "DynamicToStatic",
+    "EliminateCommonSubexpr",
+    "EtaExpand",
     "FakeQuantizationToInteger",
     "FoldConstant",
     "FoldConstantExpr",
+    "FunctionPass",
     "InferType",
     "InferTypeLocal",
+    "Inline",
+    "LambdaLift",
     "Legalize",
     "ModulePass",
+    "Pass",
+    "PrintIR",
+    "RemoveUnusedFunctions",
+    "Sequential",
+    "ToANormalForm",
+    "ToANormalFormExpr",
+    "ToBasicBlockNormalForm",
+    "ToGraphNormalForm",
+    "function_pass",
+    "module_pass",
+    "pass_instrument",
 ]
 
+AnnotateSpans = factory("AnnotateSpans", basic.annotate_spans)
+DeadCodeElimination = factory("DeadCodeElimination", unused.dead_code_elimination, 1)
+DynamicToStatic = factory("DynamicToStatic", dynamic_to_static, 2)
+EliminateCommonSubexpr = factory("EliminateCommonSubexpr", unused.eliminate_common_subexpr, 3)
+EtaExpand = factory("EtaExpand", closures.eta_expand, 1)
+FoldConstant = factory("FoldConstant", fold_constant, 2)
+InferType = factory("InferType", basic.infer_type)
+Inline = factory("Inline", unused.inline, 1)
+LambdaLift = factory("LambdaLift", closures.lambda_lift, 1)
+Legalize = factory("Legalize", basic.legalize, 1)
+RemoveUnusedFunctions = factory("RemoveUnusedFunctions", unused.remove_unused_functions, 1)
+ToANormalForm = factory("ToANormalForm", normal_forms.to_a_normal_form, 1)
+ToBasicBlockNormalForm = factory("ToBasicBlockNormalForm", normal_forms.to_basic_block_normal_form, 1)
+ToGraphNormalForm = factory("ToGraphNormalForm", normal_forms.to_graph_normal_form, 1)
 
-class DialectPass(ModulePass):
+
+def InferTypeLocal(expr: Expr) -> Type:
+    """The type of an expression, which is noted in it and the expressions in it. Raises TypeInferenceError."""
+    return infer_expr(expr).checked_type
+
+
+def FoldConstantExpr(expr: Expr, mod: RelayModule | None = None) -> Expr:
+    """An expression in which what depends on constants alone is evaluated."""
+    found: Expr = folded(expr)
+    return found
+
+
+def ToANormalFormExpr(expr: Expr) -> Expr:
+    """An expression in A-normal form."""
+    return normal_forms.to_a_normal_form(RelayModule.from_expr(expr))["main"].body  # type: ignore[no-any-return]
+
+
+# ---- passes on the dialect -------------------------------------------------------------------------------------------------------------
+
+
+class DialectPass(Pass):
     """A pass on the relay dialect, on programs of the language: they are lowered, and raised afterwards.
 
     Raises:
@@ -35,78 +89,20 @@ class DialectPass(ModulePass):
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._pass = find_pass(name)
+        self.info: PassInfo = self._pass.info
 
-    @property
-    def name(self) -> str:
-        """Relay's name of the pass."""
-        return self._name
-
-    def __call__(self, mod: RelayModule) -> RelayModule:
+    def transform(self, mod: RelayModule, ctx: Any) -> RelayModule:
         typed = infer_module(mod)
-        return infer_module(raised(find_pass(self._name)(lower(typed)), typed))
+        return infer_module(raised(self._pass(lower(typed)), typed))
 
 
-def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: Any = None) -> ModulePass:
+def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: Any = None) -> Pass:
     """Computes in integers what is computed in floats between dequantized and quantized tensors."""
     return DialectPass("FakeQuantizationToInteger")
 
 
-_KEPT = ("random.", "annotation.", "on_device", "device_copy")
-"""Operators, or namespaces of them, that are not evaluated."""
-
-
-class FoldConstant(ModulePass):
-    """Evaluates what depends on constants alone.
-
-    Operators without operands (zeros) stay: their results may be large. What fails when it is evaluated stays, too.
-    """
-
-    def __call__(self, mod: RelayModule) -> RelayModule:
-        functions = {var: _folded(function) for var, function in mod.functions.items()}
-        return _passes.InferType()(RelayModule(functions, mod.type_definitions, mod.attrs))
-
-
-def FoldConstantExpr(expr: Expr, mod: RelayModule | None = None) -> Expr:
-    """An expression in which what depends on constants alone is evaluated."""
-    return _folded(expr)
-
-
-def _folded(root: Any) -> Any:
-    known = _known(root)
-    nodes = list(post_order(root))
-    users = [part for node in nodes if node not in known for part in children(node)]
-    wanted = [node for node in dict.fromkeys([*users, root]) if node in known and any(isinstance(n, Call) for n in post_order(node))]
-    made: dict[Expr, Expr] = {}
-    if wanted:
-        from relayc.relay.executor import create_executor
-
-        with contextlib.suppress(ValueError):  # what fails does so where the program runs
-            results = create_executor("graph").evaluate(Function([], Tuple(wanted)))()
-            made = dict(zip(wanted, map(_constant, results), strict=True))
-    for node in nodes:
-        if isinstance(node, Let) and isinstance(made[node.value], Constant):  # its variable is the constant
-            made[node] = bind(made[node.body], {node.var: made[node.value]})
-        elif node not in made:
-            made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
-    return made[root]
-
-
-def _known(root: Expr) -> set[Expr]:
-    """The expressions that depend on constants alone."""
-    known: set[Expr] = set()
-    for node in post_order(root):
-        operands = [part for part in children(node) if not isinstance(part, Op)]
-        folds = isinstance(node, Call) and isinstance(node.op, Op) and bool(operands) and not node.op.name.startswith(_KEPT)
-        is_value = folds or isinstance(node, (Tuple, TupleGetItem))
-        if isinstance(node, Constant) or (is_value and all(part in known for part in operands)):
-            known.add(node)
-    return known
-
-
-def _constant(value: Any) -> Expr:
-    return Tuple(map(_constant, value)) if isinstance(value, list) else Constant(value)
-
-
 def __getattr__(name: str) -> Any:
-    return getattr(_passes, name)
+    if name[:1].isupper():
+        raise RelayError(f"pass {name} of Relay is not supported yet")
+    raise AttributeError(name)

@@ -211,14 +211,16 @@ def extract_intermdeiate_expr(mod: RelayModule, expr_id: int) -> RelayModule:
 
 
 @dataclass(eq=False)
-class _Scope:
-    outer: "_Scope | None" = None
+class Scope:
+    """A part of a program that sees what the parts around it bind."""
+
+    outer: "Scope | None" = None
     depth: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.depth = 0 if self.outer is None else self.outer.depth + 1
 
-    def common(self, other: "_Scope") -> "_Scope":
+    def common(self, other: "Scope") -> "Scope":
         """The innermost scope around two."""
         a, b = self, other
         while a is not b:
@@ -230,9 +232,9 @@ class _Scope:
 
 def check_basic_block_normal_form(expr: e.Expr) -> None:
     """Checks that an expression that several scopes use is bound where all of them see it. Raises RelayError."""
-    made: dict[e.Expr, _Scope] = {}
+    made: dict[e.Expr, Scope] = {}
     # A function's body, a branch, a clause and a let have scopes of their own. What is used first says where an expression is.
-    waiting: list[tuple[e.Expr, _Scope]] = [(expr, _Scope())]
+    waiting: list[tuple[e.Expr, Scope]] = [(expr, Scope())]
     while waiting:
         node, scope = waiting.pop()
         if node in made:
@@ -243,20 +245,20 @@ def check_basic_block_normal_form(expr: e.Expr) -> None:
         waiting.extend(reversed(_scoped(node, scope)))
 
 
-def _scoped(node: e.Expr, scope: _Scope) -> list[tuple[e.Expr, _Scope]]:
+def _scoped(node: e.Expr, scope: Scope) -> list[tuple[e.Expr, Scope]]:
     """The expressions directly in one, with their scopes."""
     if isinstance(node, e.Function):
-        inner = _Scope(scope)
+        inner = Scope(scope)
         return [*((param, inner) for param in node.params), (node.body, inner)]
     if isinstance(node, e.If):
-        return [(node.cond, scope), (node.true_branch, _Scope(scope)), (node.false_branch, _Scope(scope))]
+        return [(node.cond, scope), (node.true_branch, Scope(scope)), (node.false_branch, Scope(scope))]
     if isinstance(node, e.Let):
-        inner = _Scope(scope)
+        inner = Scope(scope)
         return [(node.var, inner), (node.value, inner), (node.body, inner)]
     if isinstance(node, e.Match):
         found = [(node.data, scope)]
         for clause in node.clauses:
-            inner = _Scope(scope)
+            inner = Scope(scope)
             found += [*((var, inner) for var in e.pattern_vars(clause.lhs)), (clause.rhs, inner)]
         return found
     return [(part, scope) for part in children(node)]

@@ -17,6 +17,7 @@ from relayc.dialects.relay import Pattern
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay import analysis, ast, dataflow_pattern, inference
 from relayc.frontend.relay.op import registered
+from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
 from relayc.relay import transform as relay_transform
 from relayc.runtime import values
 from relayc.runtime.graph_executor import create
@@ -77,15 +78,6 @@ def module(name, **members):
     return found
 
 
-def sequential(passes, **_):
-    def run(mod):
-        for each in passes:
-            mod = each(mod)
-        return mod
-
-    return run
-
-
 def convert(value):
     return tuple(map(convert, value)) if isinstance(value, (list, tuple)) else value
 
@@ -104,7 +96,14 @@ def _decorator(*_, **__):
     return lambda function=None: function
 
 
-_registering = {name: getattr(registered, name) for name in ("register", "register_pattern", "register_stateful")}
+def _attribute(key):
+    return lambda op_name, function=None, level=10: registered.register_op_attr(op_name, key, function, level)
+
+
+_registering = {
+    f"register_{name}": _attribute(key) for name, key in (("legalize", "FTVMLegalize"), ("alter_op_layout", "FTVMAlterOpLayout"))
+}
+_registering |= {name: getattr(registered, name) for name in ("register", "register_pattern", "register_stateful")}
 _types = {name: getattr(ast, name) for name in ast.__all__ if isinstance(getattr(ast, name), type)}
 _equal = {name: getattr(ast, name) for name in ("structural_equal", "assert_structural_equal", "structural_hash")}
 _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr}
@@ -185,10 +184,18 @@ def generic_func(function):
     return function
 
 
-target = module("tvm.target", Target=Target, generic_func=generic_func)
+def virtual_device(*args, **kwargs):
+    return SimpleNamespace(args=args, **kwargs)
+
+
+target = module("tvm.target", Target=Target, VirtualDevice=virtual_device, generic_func=generic_func)
 module("tvm.target.x86", target_has_features=lambda *_: False)
 module("tvm.target.codegen", llvm_version_major=lambda: 18)
-module("tvm.transform", PassContext=relayc.PassContext, Sequential=sequential)
+_infra = {name: getattr(relay_transform, name) for name in ("Sequential", "module_pass", "ModulePass", "Pass", "PrintIR")}
+module("tvm.transform", PassContext=relayc.PassContext, PassInfo=PassInfo, **_infra)
+_instruments = {"PassInstrument": PassInstrument, "PassTimingInstrument": PassTimingInstrument}
+module("tvm.ir.instrument", pass_instrument=relay_transform.pass_instrument, **_instruments)
+sys.modules["tvm"].instrument = sys.modules["tvm.ir.instrument"]
 sys.modules["tvm.ir"].transform = sys.modules["tvm.transform"]
 module("tvm.contrib", utils=None, cudnn=None)
 module("tvm.contrib.nvcc", have_fp16=lambda version: False)
@@ -226,6 +233,7 @@ relay.__getattr__ = _relay.__getattr__
 relay.__path__ = [os.path.join(os.environ["RELAYC_TVM_PYTHON"], "tvm", "relay")] if "RELAYC_TVM_PYTHON" in os.environ else []
 for _name in ("expr", "adt", "ty", "function", "base", "expr_functor", "type_functor", "scope_builder"):
     module(f"tvm.relay.{_name}", **_types, scalar_type=ast.scalar_type, const=ast.const, var=ast.var, bind=ast.bind)
+module("tvm.relay.scope_builder", ScopeBuilder=_relay.ScopeBuilder)
 module("tvm.relay.backend", vm=_relay.vm, Executor=None)
 module("tvm.relay.backend.interpreter", RefValue=values.RefValue, ConstructorValue=values.ConstructorValue, Executor=_relay.Executor)
 sys.modules["tvm.relay.backend.vm"] = _relay.vm
@@ -269,7 +277,6 @@ for _name in ("tensor", "transform", "reduce", "algorithm"):
 
 
 IRModule._add = lambda mod, var, function, update=False: mod.__setitem__(var, function)
-relay_transform.ToANormalFormExpr = lambda expr: expr  # the prelude's module makes functions of tensor arrays with it
 
 
 def run_opt_pass(expr, opt_pass, import_prelude=False):

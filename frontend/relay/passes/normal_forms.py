@@ -1,0 +1,163 @@
+"""A-normal form, basic-block normal form and graph normal form.
+
+A function's body, a branch and a clause are blocks. What several expressions use belongs to the innermost block around all of them.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from relayc.frontend.relay.analysis import Scope
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.loops import uses
+from relayc.trampoline import Call, trampoline
+
+_ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
+
+
+def to_a_normal_form(mod: RelayModule) -> RelayModule:
+    """Binds the value of every expression to a variable, in the order of evaluation."""
+    return mod.map_functions(lambda function: _Normaliser(function, True).run())
+
+
+def to_basic_block_normal_form(mod: RelayModule) -> RelayModule:
+    """Binds expressions that several blocks use to variables, in the innermost block around these."""
+    return mod.map_functions(lambda function: _Normaliser(function, False).run())
+
+
+def is_primitive(expr: e.Expr) -> bool:
+    """Whether an expression is a function that stands for one kernel or is for a code generator: passes leave its body as it is."""
+    return isinstance(expr, e.Function) and ("Primitive" in expr.attrs or "Compiler" in expr.attrs)
+
+
+@dataclass(eq=False)
+class _Block(Scope):
+    lets: list[tuple[e.Var, e.Expr]] = field(default_factory=list)
+
+
+class _Normaliser:
+    """One function while it is normalised.
+
+    Args:
+      binds_all: whether every expression is bound to a variable; else those that several blocks use.
+    """
+
+    def __init__(self, function: e.Function, binds_all: bool) -> None:
+        self._function, self._binds_all = function, binds_all
+        self._numbers = itertools.count()
+        self._made: dict[e.Expr, e.Expr] = {}
+        self._home: dict[e.Expr, _Block] = {function: _Block()}
+        self._inner: dict[tuple[e.Expr, int], _Block] = {}
+        self._lifted: set[e.Expr] = set()
+        for node in reversed(list(post_order(function))):  # what uses an expression comes before it
+            for part, block in self._parts(node):
+                if part in self._home and self._home[part] is not block:
+                    self._home[part] = self._home[part].common(block)  # type: ignore[assignment] # scopes here are blocks
+                    self._lifted.add(part)
+                self._home.setdefault(part, block)
+
+    def run(self) -> e.Expr:
+        found = trampoline(self._changed(self._function))
+        assert isinstance(found, e.Function)
+        return found
+
+    def _parts(self, node: e.Expr) -> Iterator[tuple[e.Expr, _Block]]:
+        """The expressions directly in one, with the blocks that they are in."""
+        home = self._home[node]
+        if is_primitive(node):
+            return
+        for i, part in enumerate(children(node)):
+            if self._is_block(node, i):
+                self._inner[node, i] = _Block(home)
+            yield part, self._inner.get((node, i), home)
+
+    def _is_block(self, node: e.Expr, index: int) -> bool:
+        if isinstance(node, e.Function):
+            return children(node)[index] is node.body
+        return isinstance(node, (e.If, e.Match)) and index > 0
+
+    # ---- expressions
+
+    def _value(self, expr: e.Expr, var: e.Var | None = None) -> Call[e.Expr]:
+        """What stands for an expression: a variable that it is bound to, or what it has become."""
+        if isinstance(expr, _ATOMS):
+            return expr
+        if expr not in self._made:
+            if isinstance(expr, e.Let):
+                new = yield self._lets(expr)
+            else:
+                new = yield self._changed(expr)
+            if self._binds_all or expr in self._lifted:
+                name = e.Var(f"x{next(self._numbers)}") if var is None else var
+                self._home[expr].lets.append((name, new))
+                new = name
+            self._made[expr] = new
+        return self._made[expr]
+
+    def _changed(self, expr: e.Expr) -> Call[e.Expr]:
+        if is_primitive(expr):
+            return expr
+        parts: list[e.Expr] = []
+        for i, part in enumerate(children(expr)):
+            block = self._inner.get((expr, i))
+            if block is None:
+                parts.append((yield self._value(part)))
+                continue
+            body = yield self._value(part)
+            for var, value in reversed(block.lets):
+                body = e.Let(var, value, body)
+            parts.append(body)
+        return rebuilt(expr, iter(parts))
+
+    def _lets(self, expr: e.Expr) -> Call[e.Expr]:
+        while isinstance(expr, e.Let):
+            lets = self._home[expr].lets
+            value = yield self._value(expr.value, expr.var if self._home.get(expr.value) is self._home[expr] else None)
+            if value is not expr.var:
+                lets.append((expr.var, value))
+            expr = expr.body
+        return (yield self._value(expr))
+
+
+# ---- graphs ------------------------------------------------------------------------------------------------------------------------------
+
+
+def to_graph_normal_form(mod: RelayModule) -> RelayModule:
+    """Puts values in the place of the variables that lets bind to them, except of functions that name themselves."""
+    return mod.map_functions(graph_form)
+
+
+def graph_form(expr: e.Expr) -> e.Expr:
+    """An expression without lets, except of functions that name themselves."""
+    values: dict[e.Id, e.Expr] = {}
+    made: dict[e.Expr, e.Expr] = {}
+
+    def visit(node: e.Expr) -> Call[e.Expr]:
+        if isinstance(node, e.Var):
+            return values.get(node.vid, node)
+        if node in made:
+            return made[node]
+        start, kept = node, []
+        while isinstance(node, e.Let):
+            value = yield visit(node.value)
+            names_itself = isinstance(node.value, e.Function) and uses(node.value, node.var.vid) > 0
+            if names_itself:
+                kept.append((node.var, value))
+            else:
+                values[node.var.vid] = value
+            node = node.body
+        if node is start:
+            parts = []
+            for part in children(node):
+                parts.append((yield visit(part)))
+            found = rebuilt(node, iter(parts))
+        else:
+            found = yield visit(node)
+        for var, value in reversed(kept):
+            found = e.Let(var, value, found)
+        made[start] = found
+        return found
+
+    return trampoline(visit(expr))

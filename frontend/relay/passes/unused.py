@@ -1,0 +1,211 @@
+"""What a program does not need: lets that nothing uses, functions that nothing calls, expressions that are there twice."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.attrs import Attrs
+from relayc.frontend.relay.ast.build import bind
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.passes.normal_forms import is_primitive
+
+_EFFECTS = ("memory.kill", "vm.invoke_tvm_op", "memory.alloc_storage", "memory.alloc_tensor")
+"""Operators with effects."""
+
+
+def dead_code_elimination(mod: RelayModule, inline_once: bool = False, ignore_impurity: bool = False) -> RelayModule:
+    """Drops lets whose variable nothing uses and whose value has no effect.
+
+    Args:
+      inline_once: whether a value that is used once, in the function that binds it, takes the place of its variable.
+      ignore_impurity: whether values with effects are dropped, too.
+    """
+    return mod.map_functions(lambda function: _DeadLets(mod, inline_once, ignore_impurity).visit(function))
+
+
+class _DeadLets(ExprMutator):
+    def __init__(self, mod: RelayModule, inline_once: bool, ignore_impurity: bool) -> None:
+        super().__init__()
+        self._mod, self._inline_once, self._ignores_effects = mod, inline_once, ignore_impurity
+        self._functions: dict[e.Id, e.Expr] = {}
+
+    def visit_let(self, let: e.Let) -> e.Expr:
+        lets: list[tuple[e.Var, e.Expr]] = []
+        body: e.Expr = let
+        while isinstance(body, e.Let):
+            lets.append((body.var, body.value))
+            self._functions[body.var.vid] = body.value
+            body = body.body
+        body = self.visit(body)
+        uses, seen, inlined = Counter[e.Id](), set[e.Expr](), dict[e.Id, e.Expr]()
+        _count_uses(body, uses, seen)
+        kept: list[tuple[e.Var, e.Expr]] = []
+        for var, value in reversed(lets):
+            pure = self._ignores_effects or not self._has_effects(value)
+            if pure and not uses[var.vid]:
+                continue
+            new = self.visit(value)
+            if pure and self._inline_once and uses[var.vid] == 1:
+                inlined[var.vid] = new
+            else:
+                kept.append((var, new))
+            _count_uses(new, uses, seen)
+        for var, value in kept:
+            body = e.Let(var, value, body)
+        return _Inlined(inlined).visit(body) if inlined else body
+
+    def _has_effects(self, expr: e.Expr, entered: frozenset[Any] = frozenset()) -> bool:
+        """Whether evaluating an expression does more than give its value."""
+        waiting, seen = [expr], set[e.Expr]()
+        while waiting:
+            node = waiting.pop()
+            if node in seen or isinstance(node, e.Function):  # a function does nothing until it is called
+                continue
+            seen.add(node)
+            if isinstance(node, e.RefWrite) or (isinstance(node, e.Call) and self._calls_effects(node.op, entered)):
+                return True
+            waiting += children(node)
+        return False
+
+    def _calls_effects(self, callee: e.Expr, entered: frozenset[Any]) -> bool:
+        if isinstance(callee, e.Op):
+            return callee.name in _EFFECTS
+        if isinstance(callee, e.Constructor):
+            return False
+        key = callee.vid if isinstance(callee, e.Var) else getattr(callee, "name_hint", callee)
+        if key in entered:
+            return False
+        function: Any = callee
+        if isinstance(callee, e.Var):
+            function = self._functions.get(callee.vid)
+        elif isinstance(callee, e.GlobalVar):
+            function = self._mod[callee]
+        return not isinstance(function, e.Function) or self._has_effects(function.body, entered | {key})
+
+
+def _count_uses(expr: e.Expr, uses: Counter[e.Id], seen: set[e.Expr]) -> None:
+    """Counts how often expressions have variables directly in them; in a function, which may be called often, twice."""
+    weights = {node: 2 for f in post_order(expr) if isinstance(f, e.Function) for node in post_order(f.body)}
+    weights |= {f: 2 for f in post_order(expr) if isinstance(f, e.Function)}
+    for node in post_order(expr):
+        if node not in seen:
+            seen.add(node)
+            for part in children(node):
+                if isinstance(part, e.Var):
+                    uses[part.vid] += weights.get(node, 1)
+    if isinstance(expr, e.Var):
+        uses[expr.vid] += 1
+
+
+class _Inlined(ExprMutator):
+    def __init__(self, values: dict[e.Id, e.Expr]) -> None:
+        super().__init__()
+        self._values = values
+
+    def visit_var(self, var: e.Var) -> e.Expr:
+        value = self._values.get(var.vid)
+        return var if value is None else self.visit(value)
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------------------------------
+
+
+def named_functions(expr: e.Expr) -> list[str]:
+    """The names of global functions in an expression."""
+    return list(dict.fromkeys(node.name_hint for node in post_order(expr) if isinstance(node, e.GlobalVar)))
+
+
+def remove_unused_functions(mod: RelayModule, entry_functions: Sequence[str] = ("main",)) -> RelayModule:
+    """Drops functions that neither an entry names nor a function that is kept."""
+    kept: set[str] = set()
+    waiting = [name for name in entry_functions if name in mod]
+    while waiting:
+        name = waiting.pop()
+        if name not in kept:
+            kept.add(name)
+            waiting += [other for other in named_functions(mod[name]) if other in mod]
+    return RelayModule({v: f for v, f in mod.functions.items() if v.name_hint in kept}, mod.type_definitions, mod.attrs)
+
+
+def inline(mod: RelayModule) -> RelayModule:
+    """Puts the bodies of functions with the attribute Inline in the place of their calls, and drops these functions.
+
+    Those that call themselves stay, and those that no function names: they are entries.
+    """
+    wanted = [v.name_hint for v, f in mod.functions.items() if f.attrs.get("Inline")]
+    inlined = {name: mod[name] for name in wanted if not _reaches(mod, name, name)}
+    named = {name for function in mod.functions.values() for name in named_functions(function)}
+    mutator = _Inline(inlined)
+    kept = {v: mutator.visit(f) for v, f in mod.functions.items() if v.name_hint not in inlined.keys() & named}
+    return RelayModule(kept, mod.type_definitions, mod.attrs)  # type: ignore[arg-type] # functions stay functions
+
+
+def _reaches(mod: RelayModule, start: str, goal: str) -> bool:
+    """Whether a function calls another, by others too."""
+    seen: set[str] = set()
+    waiting = named_functions(mod[start])
+    while waiting:
+        name = waiting.pop()
+        if name == goal:
+            return True
+        if name not in seen and name in mod:
+            seen.add(name)
+            waiting += named_functions(mod[name])
+    return False
+
+
+class _Inline(ExprMutator):
+    def __init__(self, functions: dict[str, e.Function]) -> None:
+        super().__init__()
+        self._functions = functions
+
+    def visit_global_var(self, var: e.GlobalVar) -> e.Expr:
+        function = self._functions.get(var.name_hint)
+        return var if function is None else self.visit(function)
+
+    def visit_call(self, call: e.Call) -> e.Expr:
+        callee = self.visit(call.op)
+        args = tuple(self.visit(arg) for arg in call.args)
+        if callee is call.op or not isinstance(callee, e.Function) or is_primitive(callee):
+            return call.replace(op=callee, args=args)
+        return bind(e.Function([], callee.body), dict(zip(callee.params, args, strict=True))).body  # type: ignore[attr-defined]
+
+
+# ---- expressions that are there twice ----------------------------------------------------------------------------------------------------
+
+
+def eliminate_common_subexpr(mod: RelayModule, fskip: Callable[[e.Expr], bool] | None = None) -> RelayModule:
+    """Computes equal calls of operators on the same arguments once, except those for which `fskip` holds."""
+    return mod.map_functions(lambda function: _CommonExpressions(fskip).visit(function))
+
+
+class _CommonExpressions(ExprMutator):
+    def __init__(self, fskip: Callable[[e.Expr], bool] | None) -> None:
+        super().__init__()
+        self._fskip = fskip
+        self._known: dict[Any, e.Expr] = {}
+
+    def visit_call(self, call: e.Call) -> e.Expr:
+        args = tuple(self.visit(arg) for arg in call.args)
+        new = call.replace(op=self.visit(call.op), args=args)
+        if not isinstance(call.op, e.Op) or call.op.get_attr("TOpIsStateful") or (self._fskip is not None and self._fskip(call)):
+            return new
+        parts = tuple(self._same(part) for arg in args for part in (arg.fields if isinstance(arg, e.Tuple) else (arg,)))
+        return self._known.setdefault((call.op, parts, tuple(type(arg) for arg in args), _values(call.attrs)), new)
+
+    def visit_tuple_getitem(self, item: e.TupleGetItem) -> e.Expr:
+        new = item.replace(tuple_value=self.visit(item.tuple_value))
+        return self._known.setdefault((new.tuple_value, item.index), new)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def _same(part: e.Expr) -> Any:
+        """What is equal of expressions that give the same: constants of one element are, whichever they are."""
+        if isinstance(part, e.Constant) and part.data.size == 1:
+            return part.dtype, part.data.shape, part.data.tobytes()
+        return part.vid if isinstance(part, e.Var) else part
+
+
+def _values(attrs: Attrs | None) -> Any:
+    return None if attrs is None else tuple(sorted((name, repr(value)) for name, value in attrs.items()))

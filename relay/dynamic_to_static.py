@@ -1,0 +1,56 @@
+"""DynamicToStatic: operators with computed attributes become those with attributes, where the values are constants."""
+
+from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.build import const
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.op.functions import call
+from relayc.frontend.relay.op.table import signature
+from relayc.frontend.relay.passes.basic import Replace
+from relayc.relay.folding import fold_constant
+
+
+def dynamic_to_static(mod: RelayModule) -> RelayModule:
+    """Operators of dyn.* whose sizes are known become those with attributes. Raises TypeInferenceError."""
+    typed = infer_module(mod)
+    while True:
+        changed = [0]
+
+        def replaced(found: e.Call, args: list[e.Expr], changed: list[int] = changed) -> e.Expr | None:
+            new = _static(found, args)
+            changed[0] += new is not None
+            return new
+
+        mutator = Replace(replaced)
+        typed = fold_constant(typed.map_functions(lambda function, mutator=mutator: mutator.visit(function).replace(ret_type=None)))
+        if not changed[0]:
+            return typed
+
+
+def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
+    """What a call becomes whose late operands are known; None for any other."""
+    if not isinstance(found.op, e.Op):
+        return None
+    if found.op.name in ("shape_of", "ndarray_size"):
+        type_ = found.args[0].checked_type
+        if not isinstance(type_, t.TensorType) or not all(isinstance(d, int) for d in type_.shape):
+            return None
+        size = 1
+        for d in type_.shape:
+            size *= int(d)
+        assert found.attrs is not None
+        return const(list(map(int, type_.shape)) if found.op.name == "shape_of" else size, found.attrs["dtype"])
+    if not found.op.name.startswith("dyn."):
+        return None
+    plain, late = signature(found.op.name.removeprefix("dyn.")), signature(found.op.name)
+    values = dict(zip(late.operands, args, strict=True))
+    moved = {name: values[name] for name in late.operands if name not in plain.operands}
+    if not all(isinstance(value, e.Constant) for value in moved.values()):
+        return None
+    attrs = {**(found.attrs or {}), **{name: value.data.tolist() for name, value in moved.items()}}  # type: ignore[attr-defined]
+    try:
+        return call(plain.name, [values[name] for name in plain.operands], {k: v for k, v in attrs.items() if k in plain.attrs})
+    except RelayError:
+        return None

@@ -1,0 +1,175 @@
+"""Passes on expressions: what they give, and that programs mean the same afterwards."""
+
+import numpy as np
+import pytest
+from oracle import values
+
+import relayc
+from relayc import relay
+from relayc.pipelines.context.instruments import PassInstrument
+
+transform = relay.transform
+
+
+def main_of(text, *passes):
+    return transform.Sequential([transform.InferType(), *passes])(relay.parse(f'#[version = "0.0.5"]\n{text}'))["main"]
+
+
+def body(function):
+    return " ".join(function.body.astext(show_meta_data=False, annotate=lambda expr: "").split("\n", 2)[-1].split())
+
+
+def test_normal_forms_mean_the_same():
+    x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")
+    y = relay.exp(x)
+    branch = relay.If(c, relay.tanh(y), y + y)
+    mod = relay.IRModule.from_expr(relay.Function([c, x], branch * y))
+    data = values((3,))
+    expected = relay.create_executor("graph", mod).evaluate()(True, data).numpy()
+    for name in ("ToANormalForm", "ToBasicBlockNormalForm", "ToGraphNormalForm"):
+        mod = getattr(transform, name)()(mod)
+        found = relay.create_executor("graph", transform.InferType()(mod)).evaluate()(True, data).numpy()
+        np.testing.assert_array_equal(found, expected, name)
+        if name != "ToGraphNormalForm":
+            relay.analysis.check_basic_block_normal_form(mod["main"])
+    assert not any(isinstance(node, relay.Let) for node in nodes(mod["main"]))
+
+
+def nodes(expr):
+    found = []
+    relay.analysis.post_order_visit(expr, found.append)
+    return found
+
+
+def test_a_normal_form_binds_each_value_in_the_block_that_needs_it():
+    x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")
+    found = transform.ToANormalForm()(relay.IRModule.from_expr(relay.Function([c, x], relay.If(c, relay.exp(x), x))))["main"]
+    a, b = relay.Var("a"), relay.Var("b")
+    expected = relay.Function([c, x], relay.Let(b, relay.If(c, relay.Let(a, relay.exp(x), a), x), b))
+    relay.assert_structural_equal(found, expected)
+
+
+def test_normal_forms_take_deep_programs():
+    x = y = relay.var("x", shape=(1,))
+    for _ in range(5000):
+        y = relay.tanh(y)
+    mod = transform.ToANormalForm()(relay.IRModule.from_expr(relay.Function([x], y)))
+    back = transform.ToGraphNormalForm()(mod)["main"]
+    assert len(nodes(back)) == len(nodes(relay.Function([x], y)))
+
+
+def test_dead_lets_are_dropped_but_for_effects():
+    found = main_of("def @main(%x: int) { let %a = %x + 1; let %b = %a * 2; let %c = %x - 1; %c + %c }", transform.DeadCodeElimination())
+    assert [node.var.name_hint for node in nodes(found) if isinstance(node, relay.Let)] == ["c"]
+    r, x = relay.var("r"), relay.var("x", "int32")
+    writes = relay.Let(r, relay.RefCreate(x), relay.Let(relay.var("u"), relay.RefWrite(r, relay.const(2)), relay.RefRead(r)))
+    kept = transform.DeadCodeElimination()(relay.IRModule.from_expr(relay.Function([x], writes)))["main"]
+    assert sum(isinstance(node, relay.Let) for node in nodes(kept)) == 2
+
+
+def test_values_used_once_take_the_place_of_their_variables():
+    once = transform.DeadCodeElimination(inline_once=True)
+    found = main_of("def @main(%x: int) { let %a = %x + 1; let %f = fn (%y: int) -> int { %a + %y }; (%f(1), %f(2)) }", once)
+    assert [node.var.name_hint for node in nodes(found) if isinstance(node, relay.Let)] == ["f", "a"]
+    found = main_of("def @main(%x: int) { let %a = %x + 1; let %b = %a * 2; %b - 3 }", once)
+    assert not any(isinstance(node, relay.Let) for node in nodes(found))
+
+
+def test_functions_that_are_inlined_or_unused_are_dropped():
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(3,))
+    mod = relay.IRModule()
+    f, g, h = (relay.GlobalVar(name) for name in "fgh")
+    mod[f] = relay.Function([x], relay.exp(x)).with_attr("Inline", 1)
+    mod[g] = relay.Function([x], f(x) + x)
+    mod[h] = relay.Function([x], x)
+    mod["main"] = relay.Function([y], g(f(y)))
+    found = transform.Inline()(mod)
+    assert sorted(v.name_hint for v in found) == ["g", "h", "main"]
+    relay.assert_structural_equal(found["main"], relay.Function([y], g(relay.exp(y))))
+    assert sorted(v.name_hint for v in transform.RemoveUnusedFunctions()(found)) == ["g", "main"]
+
+
+def test_equal_calls_are_one():
+    x = relay.var("x", shape=(3,))
+
+    def sums(a, b):
+        return relay.Function([x], relay.concatenate([a + relay.const(1.0), b + relay.const(1.0)], axis=0))
+
+    one = relay.exp(x)
+    twice = relay.IRModule.from_expr(sums(relay.exp(x), relay.exp(x)))
+    joined = relay.exp(x) + relay.const(1.0)
+    expected = relay.Function([x], relay.concatenate([joined, joined], axis=0))
+    relay.assert_structural_equal(transform.EliminateCommonSubexpr()(twice)["main"], expected)
+    skips = transform.EliminateCommonSubexpr(lambda call: call.op.name == "add")(twice)["main"]
+    relay.assert_structural_equal(skips, sums(one, one))
+
+
+def test_functions_as_values_are_lifted():
+    x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(2,))
+    inner = relay.Function([x], x + y)
+    mod = transform.InferType()(relay.IRModule.from_expr(relay.Function([y], relay.Call(inner, [y]))))
+    found = transform.LambdaLift()(mod)
+    (name,) = [v for v in found if v.name_hint != "main"]
+    assert found[name].attrs["Closure"] == 1
+    data = values((2,))
+    result = relay.create_executor("graph", transform.InferType()(found)).evaluate()(data).numpy()
+    np.testing.assert_array_equal(result, data + data)
+
+
+def test_global_functions_that_are_values_are_expanded():
+    text = "def @aux(%x: int) -> int { %x }\ndef @main() -> fn (int) -> int { @aux }"
+    found = main_of(text, transform.EtaExpand(expand_global_var=True))
+    assert isinstance(found.body, relay.Function)
+    assert isinstance(found.body.body, relay.Call)
+
+
+def test_sizes_that_are_known_become_attributes():
+    x, y = relay.var("x", shape=(2, 6)), relay.var("y", shape=(3, 4))
+    z = relay.reshape(relay.tile(x, relay.const([1, 1])), relay.shape_of(relay.exp(y)))
+    found = transform.DynamicToStatic()(relay.IRModule.from_expr(relay.Function([x, y], z)))["main"]
+    assert found.ret_type == relay.TensorType((3, 4), "float32")
+    assert [node.op.name for node in nodes(found) if isinstance(node, relay.Call)] == ["tile", "reshape"]
+
+
+# ---- passes of one's own -----------------------------------------------------------------------------------------------------------------
+
+
+class Seen(PassInstrument):
+    def __init__(self):
+        self.names = []
+
+    def run_before_pass(self, mod, info):
+        self.names.append(info.name)
+
+    def should_run(self, mod, info):
+        return info.name != "Inline"
+
+
+def test_passes_of_functions_and_classes():
+    @transform.function_pass(opt_level=1)
+    class Wrap:
+        def __init__(self, name):
+            self.name = name
+
+        def transform_function(self, function, mod, ctx):
+            return relay.Function(function.params, relay.op.call(self.name, function.body))
+
+    @transform.module_pass(opt_level=3, name="Late")
+    def late(mod, ctx):
+        raise AssertionError
+
+    seen = Seen()
+    x = relay.var("x", shape=(3,))
+    with relayc.PassContext(opt_level=2, instruments=[seen]):
+        found = transform.Sequential([transform.Inline(), Wrap("exp"), late])(relay.IRModule.from_expr(relay.Function([x], x)))
+    assert seen.names == ["sequential", "Wrap"]
+    relay.assert_structural_equal(found["main"].body, relay.exp(found["main"].params[0]))
+    with pytest.raises(TypeError, match="pass nothing: expected it to return a module, found None"):
+        transform.module_pass(lambda mod, ctx: None, opt_level=0, name="nothing")(found)
+
+
+def test_modules_with_other_functions_are_not_equal():
+    x = relay.var("x", shape=(3,))
+    mods = [relay.IRModule.from_expr(relay.Function([x], body)) for body in (relay.exp(x), relay.tanh(x))]
+    assert not relay.structural_equal(*mods)
+    assert relay.structural_equal(mods[0], relay.IRModule.from_expr(relay.Function([x], relay.exp(x))))

@@ -16,13 +16,14 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(?<=\]\()([\w./\\-]+)(?=\))")
+PICTURES = (".svg", ".png")
 HIDDEN = "---\nsearch:\n  exclude: true\n---\n"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """The pages of the navigation and of docs/, the pictures that they show, and pages of the code that they link to."""
     names = sorted({*_names(config.nav), *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))})
-    pictures = [str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*/*.svg")]
+    pictures = [str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*/*") if path.suffix in PICTURES]
     found = [File.generated(config, name, abs_src_path=str(ROOT / name)) for name in (*names, *pictures)]
     linked = {target for name in names for target in _targets((ROOT / name).read_text(), name)}
     for target in sorted(linked.difference(names)):
@@ -60,7 +61,7 @@ def _targets(text: str, name: str) -> Iterator[str]:
     """The files and folders of the repository that a page links to, other than pictures."""
     for link in LINK.findall(text):
         target = _target(link, posixpath.dirname(name))
-        if (ROOT / target).exists() and not target.endswith(".svg"):
+        if (ROOT / target).exists() and Path(target).suffix not in PICTURES:
             yield target
 
 

@@ -15,10 +15,8 @@
 
 argcomplete, where it is installed, completes commands and options in the shell.
 
-Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line; 130 after an
-interrupt (tools/entry.py).
-Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line. Of `relayc diff`, as of diff: 0 for no
-change, 1 for changes, 2 for any error.
+Exit codes: 0; 1 for an error in the model, its inputs or its results; 2 for a wrong command line; 130 after an interrupt (tools/entry.py).
+Of `relayc diff`, as of diff: 0 for no change, 1 for changes, 2 for any error.
 """
 
 import argparse
@@ -563,7 +561,6 @@ def main(argv: list[str] | None = None) -> int:
     try:
         is_given = any(getattr(arguments, name, []) for name in ("config", "disable", "require"))
         with pass_context(arguments) if is_given else nullcontext():
-            arguments.action(arguments, make_console("-" in files))
             code = arguments.action(arguments, make_console("-" in files))
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)

@@ -7,8 +7,8 @@ from relayc.frontend.relay import ast as relay
 from relayc.frontend.relay.inference import TypeInferenceError, infer_expr, infer_module
 from relayc.frontend.relay.op import op
 from relayc.frontend.relay.text import parse_expr, parse_module
-from relayc.frontend.relay.transform import InferTypeLocal
 from relayc.relay import create_executor
+from relayc.relay.transform import InferTypeLocal
 from relayc.symbolic import symbol
 
 SCALAR = relay.scalar_type("float32")

@@ -127,7 +127,7 @@ def _site(row: ProfileRow, profile: Profile | None) -> list[Any]:
     flops, num_bytes = row.kernel.operator_flops, row.kernel.bytes
     facts: list[Any] = [row.kernel.name, list(row.sources), row.where]
     if profile is None:
-        return [*facts, 1, None, None, str(flops), str(num_bytes), None]
+        return [*facts, 1, None, None, *(n if isinstance(n, int) else str(n) for n in (flops, num_bytes)), None]
     share = None if profile.peak is None or not row.calls else row.roof(profile.peak)
     return [*facts, row.calls, row.seconds, row.share, row.flops, row.bytes, share]
 

@@ -238,6 +238,14 @@ def test_from_a_search_to_the_node_its_kernel_its_code_and_back(made, browser) -
         page.click("text=as it was imported")
         page.wait_for_selector("#view-passes .origin:not([hidden])")
         assert "nn_softmax" in page.inner_text("#ir .cm-activeLine")
+        assert "/body/parts (Softmax)" in page.inner_text("#view-passes .origin")
+        # A reshape has no kernel: it leads to those of the node that reads it.
+        product = next(site[0] for site in data["sites"] if "/head/product" in site[1])
+        page.fill("#search", "flatten")
+        page.press("#search", "Enter")
+        view(page, "node//head/flat")
+        assert "by the kernels of /head/product" in page.inner_text("#node-facts")
+        assert page.inner_text("#node-calls tbody").split()[0] == product
         page.fill("#search", "no such thing")
         assert page.inner_text("#found") == "nothing found"
 

@@ -74,25 +74,37 @@ const COLOURS = lib.HighlightStyle.define([
 const MARGIN = 3; // equal lines that are shown around those that differ
 const withoutNumbers = (line) => line.trim().replace(/[%#][\w.$#:-]+/g, "%");
 
-/** The lines of two texts as rows [class, line, number in the new text]. Names of values do not count: they are numbered anew by every pass. */
-function difference(before, after) {
-  const [old, lines] = [before, after].map((text) => text ? text.split("\n") : []), rows = [];
-  const parts = lib.diffArrays(old.map(withoutNumbers), lines.map(withoutNumbers), { timeout: 3000 })
-    ?? [{ removed: true, count: old.length }, { added: true, count: lines.length }];
+/** The lines of a text, those of one place of the model together. */
+function runsOf({ text, runs }) {
+  const lines = text ? text.split("\n") : [], found = [];
+  for (let i = 0, at = 0; i < runs.length; at += runs[i], i += 2) found.push({ place: runs[i + 1], lines: lines.slice(at, at + runs[i]) });
+  return found;
+}
+
+/** What is in two lists as [kind, item of the old list, item of the new list]; all of both where that takes too long to find out. */
+function compared(old, now, key) {
+  const parts = lib.diffArrays(old.map(key), now.map(key), { timeout: 2000 }) ?? [{ removed: true, count: old.length }, { added: true, count: now.length }];
   let i = 0, j = 0;
-  parts.forEach(({ added, removed, count }, at) => {
-    const from = at ? MARGIN : 0, to = count - (at < parts.length - 1 ? MARGIN : 0);
-    for (let k = 0; k < count; k++) {
-      if (removed) rows.push(["removed", old[i++], ""]);
-      else if (added) rows.push(["added", lines[j], ++j]);
-      else {
-        if (k < from || k >= to || to - from < 2) rows.push(["", lines[j], j + 1]);
-        else if (k === from) rows.push(["equal", `${to - from} equal lines`, ""]);
-        i++, j++;
-      }
-    }
+  return parts.flatMap(({ added, removed, count }) => Array.from({ length: count },
+    () => removed ? ["removed", old[i++]] : added ? ["added", undefined, now[j++]] : ["", old[i++], now[j++]]));
+}
+
+/** The lines of two texts as rows [class, line, number in the new text]. Names of values do not count: every pass numbers them anew. The
+ * nodes that lines come from are matched first, then the lines of each: whole programs have too many lines alike. */
+function difference(before, after) {
+  let number = 0;
+  const rows = compared(runsOf(before), runsOf(after), (run) => run.place)
+    .flatMap(([, old, now]) => compared(old?.lines ?? [], now?.lines ?? [], withoutNumbers))
+    .map(([kind, old, now]) => [kind, now ?? old, now === undefined ? "" : ++number]);
+  const isNear = rows.map(() => false);
+  rows.forEach(([kind], i) => { if (kind) isNear.fill(true, Math.max(i - MARGIN, 0), i + MARGIN + 1); });
+  let left = 0;
+  return rows.flatMap((row, i) => {
+    if (!isNear[i]) left += 1;
+    const told = left && (isNear[i] || i + 1 === rows.length) ? [["equal", `${left} equal lines`, ""]] : [];
+    if (told.length) left = 0;
+    return isNear[i] ? [...told, row] : told;
   });
-  return rows;
 }
 
 /** Shows a text, or rows of a difference; `onLine` is called with the number of a line that is clicked. */
@@ -313,11 +325,11 @@ async function functionOf(texts, node) {
 async function showFunction(node = null) {
   const number = +$("function").value, section = $("view-passes");
   chosen = named(number);
-  const { text, runs } = await textOf(number);
+  const now = await textOf(number), { text, runs } = now;
   let rows = null, line = 0;
   if (document.querySelector("input[name=form]:checked").value === "diff" && step) {
     const old = data.steps[step - 1][3].find((t) => named(t) === chosen);
-    rows = difference(old == null ? "" : (await textOf(old)).text, text);
+    rows = difference(old == null ? { text: "", runs: [] } : await textOf(old), now);
   }
   for (let i = 0, at = 1; node && !rows && !line && i < runs.length; at += runs[i], i += 2) if (data.places[runs[i + 1]].includes(node)) line = at;
   section.querySelector(".origin").hidden = true;
@@ -408,6 +420,7 @@ const VIEWS = {
 };
 
 async function route() {
+  const shownAt = location.hash;
   const [view, ...parts] = location.hash.slice(1).split("/").map(decodeURIComponent);
   const name = view in VIEWS ? view : "overview";
   $("found").hidden = true;
@@ -416,7 +429,7 @@ async function route() {
   for (const a of document.querySelectorAll("nav a")) a.classList.toggle("here", a.hash === `#${shown}`);
   scrollTo(0, 0);
   await VIEWS[name](...parts);
-  document.body.dataset.view = location.hash.slice(1) || "overview";
+  document.body.dataset.view = shownAt.slice(1) || "overview";
 }
 
 async function start() {

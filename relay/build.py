@@ -1,6 +1,8 @@
 """`relay.build`: a program as a graph, its functions and its parameters."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,6 @@ import numpy as np
 from relayc.frontend.relay.ast import Expr, Function, RelayModule, bind_params_by_name
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
-from relayc.runtime.device import Device
 from relayc.runtime.graph_executor import GraphExecutor
 from relayc.runtime.module import Module
 
@@ -75,12 +76,11 @@ class ExecutorFactory:
         if name != self._name:
             raise KeyError(f"expected the module {self._name!r}, found {name!r}")
 
-        def create(*devices: Any) -> GraphExecutor:
-            for device in devices:
-                Device(device)
-            return GraphExecutor(self.module)
+        return lambda *devices: GraphExecutor(self.module, device=devices[0] if devices else None)
 
-        return create
+    def export_library(self, path: str | os.PathLike[str], **options: Any) -> list[Path]:
+        """As `Module.export_library`; of the loaded module, `module["default"](device)` is an executor."""
+        return self.module.export_library(path, **options)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.graph_json, self.lib, self.params))

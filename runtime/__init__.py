@@ -17,7 +17,7 @@ from relayc.runtime.artifact import (
 from relayc.runtime.device import Device, DeviceError, DeviceFacts, DeviceKind, device_kind, device_of, register_device_kind
 from relayc.runtime.function import Function
 from relayc.runtime.graph import Graph
-from relayc.runtime.graph_executor import BenchmarkResult, GraphExecutor
+from relayc.runtime.graph_executor import GraphExecutor, GraphModule
 from relayc.runtime.graph_executor_debug import GraphExecutorDebug
 from relayc.runtime.imports import Library
 from relayc.runtime.library import LibraryError, library_metadata, load_module
@@ -27,6 +27,7 @@ from relayc.runtime.profile import CallSite, Peak, Profile, ProfileRow, Total
 from relayc.runtime.registry import get_global_func, register_func
 from relayc.runtime.tensor import Tensor, as_array, to_tensor
 from relayc.runtime.threads import num_threads, openmp_library, set_num_threads
+from relayc.runtime.timing import BenchmarkResult
 
 __all__ = [
     "Artifact",
@@ -42,6 +43,7 @@ __all__ = [
     "Graph",
     "GraphExecutor",
     "GraphExecutorDebug",
+    "GraphModule",
     "KernelInfo",
     "Library",
     "LibraryError",

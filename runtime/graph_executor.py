@@ -9,10 +9,7 @@ It works from TVM's three artefacts alone: `create(graph_json, lib, device)`, th
 the same in compiled code, and checks what it is given.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import mean, median, pstdev
 from typing import Any
 
 import numpy as np
@@ -28,63 +25,7 @@ from relayc.runtime.params import load_param_dict
 from relayc.runtime.registry import get_global_func
 from relayc.runtime.tensor import Tensor, as_array, to_tensor
 from relayc.runtime.threads import Team
-
-
-@dataclass(frozen=True)
-class BenchmarkResult:
-    """Times of runs.
-
-    Attributes:
-      results: seconds of a run, the mean of each repetition.
-    """
-
-    results: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return mean(self.results)
-
-    @property
-    def median(self) -> float:
-        return median(self.results)
-
-    @property
-    def min(self) -> float:
-        return min(self.results)
-
-    @property
-    def max(self) -> float:
-        return max(self.results)
-
-    @property
-    def std(self) -> float:
-        return pstdev(self.results)
-
-    def __str__(self) -> str:
-        names = ("mean", "median", "max", "min", "std")
-        heads = "".join(f"{f'{name} (ms)':>14}" for name in names)
-        return f"Execution time summary:\n{heads}\n" + "".join(f"{getattr(self, name) * 1e3:>14.4f}" for name in names)
-
-
-def timed(run: Callable[[], None], number: int, repeat: int, min_repeat_ms: float = 0.0) -> BenchmarkResult:
-    """Seconds of a run, `repeat` times the mean of at least `number` runs that together take at least so many milliseconds.
-
-    Raises ValueError for counts below 1.
-    """
-    if number < 1 or repeat < 1:
-        raise ValueError(f"benchmark: expected number and repeat of 1 or more, found {number} and {repeat}")
-    results = []
-    for _ in range(repeat):
-        while True:
-            start = time.perf_counter()
-            for _ in range(number):
-                run()
-            taken = time.perf_counter() - start
-            if taken * 1e3 >= min_repeat_ms:
-                break
-            number = max(number + 1, int(number * min(10.0, min_repeat_ms / 1e3 / max(taken, 1e-9))))
-        results.append(taken / number)
-    return BenchmarkResult(tuple(results))
+from relayc.runtime.timing import BenchmarkResult, evaluator, timed
 
 
 def _given(key: int | str | None, value: Any, others: Mapping[str, Any]) -> dict[int | str, Any]:
@@ -122,17 +63,25 @@ class GraphExecutor:
       device: where.
     """
 
-    def __init__(self, module: Module, function: str | None = None, sizes: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        function: str | None = None,
+        sizes: Mapping[str, int] | None = None,
+        device: Device | str | None = None,
+    ) -> None:
         """
         Args:
           module: a compiled module. The executor shares its parameters.
           function: a program of the module; by default `main`.
           sizes: the values of its symbols, for a program that has some: the executor is for these sizes.
+          device: that of the module.
 
         Raises:
-          KeyError, ValueError: as `Module.graph`.
+          KeyError, ValueError: as `Module.graph`; another device.
         """
         self._set_up(module.graph(function, sizes), module, module.device, Team(module.num_threads))
+        self._check_device("graph executor", device)
         params = module.params
         for name in [name for name in self._numbers if name in params]:
             self._bind(self._numbers[name], params[name])
@@ -398,8 +347,7 @@ class GraphExecutor:
         Raises:
           KeyError, TypeError, ValueError: as `run`; another device or function than there is.
         """
-        if device is not None and Device(device) != self.device:
-            raise ValueError(f"benchmark: expected the device {self.device}, found {device}")
+        self._check_device("benchmark", device)
         if func_name != "run":
             raise ValueError(f"benchmark: expected the function 'run', found {func_name!r}")
         self.run(**kwargs)
@@ -409,15 +357,30 @@ class GraphExecutor:
             for i in range(self.get_num_outputs()):
                 self.get_output(i).numpy()
 
-        run = whole if end_to_end else self.run
-        if not cooldown_interval_ms:
-            return timed(run, number, repeat, min_repeat_ms or 0.0)
-        results: list[float] = []
-        for i in range(repeat):
-            if i and i % repeats_to_cooldown == 0:
-                time.sleep(cooldown_interval_ms / 1e3)
-            results += timed(run, number, 1, min_repeat_ms or 0.0).results
-        return BenchmarkResult(tuple(results))
+        return timed(whole if end_to_end else self.run, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+
+    def time_evaluator(self, func_name: str, dev: Device | str | None = None, **options: Any) -> Callable[..., BenchmarkResult]:
+        """Makes a function that times a method by its name, such as "run", on the arguments that the function is given.
+
+        Args:
+          dev: that of the executor.
+          options: those of `Module.time_evaluator`.
+
+        Raises:
+          KeyError: there is no such method.
+          ValueError: another device.
+        """
+        self._check_device("time_evaluator", dev)
+        return evaluator(self[func_name], **options)
+
+    @property
+    def module(self) -> "GraphExecutor":
+        """The executor itself, by the name under which TVM's wrapper has its functions: `m.module["run"]`, `m.module.time_evaluator`."""
+        return self
+
+    def _check_device(self, where: str, device: Device | str | None) -> None:
+        if device is not None and Device(device) != self.device:
+            raise ValueError(f"{where}: expected the device {self.device}, found {device}")
 
     def __getitem__(self, key: str) -> Any:
         """A method by TVM's name for it: `executor["set_input"]`. Raises KeyError where there is none."""
@@ -428,3 +391,14 @@ class GraphExecutor:
 
     def __repr__(self) -> str:
         return f"<relayc graph executor of {len(self._functions)} calls, on {self.device}>"
+
+
+class GraphModule(GraphExecutor):
+    """An executor under the name of TVM's wrapper: `GraphModule(relay.build(...)["default"](device))`, or `GraphModule(module)` of a
+    compiled or loaded module. It shares the state of the executor that it is made of."""
+
+    def __init__(self, module: "GraphExecutor | Module") -> None:
+        """Raises KeyError and ValueError as `GraphExecutor`; TypeError for what is neither an executor nor a module."""
+        if not isinstance(module, (GraphExecutor, Module)):
+            raise TypeError(f"GraphModule: expected an executor or a module, found {type(module).__name__}")
+        self.__dict__ = (module if isinstance(module, GraphExecutor) else GraphExecutor(module)).__dict__

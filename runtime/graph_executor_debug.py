@@ -12,8 +12,10 @@ import numpy as np
 
 from relayc.runtime.artifact import TensorSpec, is_numpys
 from relayc.runtime.graph import NOP, GraphNode
-from relayc.runtime.graph_executor import BenchmarkResult, GraphExecutor, timed
+from relayc.runtime.graph_executor import GraphExecutor
 from relayc.runtime.module import Module
+from relayc.runtime.profile import Profile
+from relayc.runtime.timing import BenchmarkResult, timed
 
 GRAPH_FILE, TRACE_FILE, TENSORS_FILE = "graph.json", "trace.json", "tensors.npz"
 """What `GraphExecutorDebug.dump` writes: TVM's graph JSON, Chrome's trace events, and an archive of numpy."""
@@ -51,6 +53,7 @@ class GraphExecutorDebug(GraphExecutor):
     ) -> None:
         """As that of GraphExecutor."""
         super().__init__(module, function, sizes)
+        self._program = module, function
         self.dump_root = dump_root
         self.times: tuple[NodeTime, ...] = ()
         self.tensors: dict[str, np.ndarray] = {}
@@ -145,6 +148,17 @@ class GraphExecutorDebug(GraphExecutor):
             return found
         self._fitting("out", self.graph.nodes[number].outputs[0], out)[...] = found
         return out
+
+    def profile(self, repeat: int = 10, **input_dict: Any) -> Profile:
+        """Sets inputs by name, and gives the times of all calls (see `Module.profile`).
+
+        Raises:
+          KeyError, TypeError, ValueError: as `run` and `Module.profile`.
+        """
+        self.set_input(None, None, **input_dict)
+        self._check_set()
+        module, function = self._program
+        return module.profile({name: self.get_input(name).numpy() for name in self.get_input_info()[0]}, repeat, function)
 
     def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: float = 0.0) -> list[list[float]]:
         """Times each node by itself, on what a run has left in its memory.

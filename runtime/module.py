@@ -29,6 +29,7 @@ from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
 from relayc.runtime.threads import startable_threads
+from relayc.runtime.timing import BenchmarkResult, evaluator
 
 
 class _Texts(dict[str, str]):
@@ -366,7 +367,13 @@ class Module:
             if memory is not None:
                 memory.set_params(self._artifact.params)
 
-    def __getitem__(self, name: str) -> Function:
+    def __getitem__(self, name: str) -> Any:
+        """The function of a name. Where none is called "default", `module["default"](device)` makes a graph executor, as of a module that
+        `relay.build` gave. Raises KeyError where there is none."""
+        if name == "default" and name not in self._functions:
+            from relayc.runtime.graph_executor import GraphExecutor  # which knows modules
+
+            return lambda *devices: GraphExecutor(self, device=devices[0] if devices else None)
         return self.get_function(name)
 
     def _program(self, name: str | None, public: bool = True) -> ProgramInfo:
@@ -457,6 +464,26 @@ class Module:
                 whole.append(time.perf_counter() - start)
         times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
         return make_profile(steps.sites, times, statistics.median(whole), threads, self._measure_peak, steps.work)
+
+    def time_evaluator(
+        self, func_name: str, dev: Device | str | None = None, number: int = 10, repeat: int = 1, **options: Any
+    ) -> Callable[..., BenchmarkResult]:
+        """Makes a function that times a function of the module: `module.time_evaluator("main", number=10, repeat=3)(x).mean`, in seconds.
+
+        Args:
+          func_name: a program or a kernel.
+          dev: that of the module.
+          number: of how many calls each of the times is the mean.
+          repeat: how many times are taken; one call before them is not timed.
+          options: min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown (see `GraphExecutor.benchmark`).
+
+        Raises:
+          KeyError: there is no such function.
+          ValueError: another device; when it times, counts below 1 and what a call raises.
+        """
+        if dev is not None and Device(dev) != self.device:
+            raise ValueError(f"time_evaluator: expected the device {self.device}, found {dev}")
+        return evaluator(self.get_function(func_name), number, repeat, self.device.synchronize, **options)
 
     def _time_on_device(
         self, program: DeviceFunction, given: Sequence[Any], repeat: int

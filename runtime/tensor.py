@@ -144,6 +144,8 @@ class Tensor:
         self.device.synchronize()
         return device_kind(self.device.kind).to_numpy(self.data)
 
+    asnumpy = numpy  # Relay's older name
+
     def to(self, device: "Device | str") -> "Tensor":
         """A copy on a device, which may be the one it is on.
 

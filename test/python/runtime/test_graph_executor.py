@@ -8,8 +8,9 @@ import pytest
 import tvm_ffi
 
 import relayc
+from relayc import relay
 from relayc.pipelines.context.passes import PassContext
-from relayc.runtime import GraphExecutor, GraphExecutorDebug, Tensor, graph_executor, save_param_dict
+from relayc.runtime import GraphExecutor, GraphExecutorDebug, GraphModule, Tensor, graph_executor, save_param_dict, timing
 from relayc.runtime.graph import NOP, parse_graph
 
 # The two convolutions write their parts of the concatenation; the product reads it under another shape.
@@ -284,6 +285,93 @@ def test_benchmark_gives_the_times_of_runs(joined, image):
     assert "mean (ms)" in str(result)
     with pytest.raises(ValueError, match="expected the function 'run', found 'main'"):
         GraphExecutor(joined).benchmark(func_name="main", image=image)
+
+
+# ---- as users of Relay write it
+
+
+def dense():
+    """A program of Relay, its parameters, and an input."""
+    rng = np.random.default_rng(3)
+    x, weight = relay.var("x", shape=(4, 8)), relay.var("weight", shape=(6, 8))
+    mod = relay.IRModule.from_expr(relay.Function([x, weight], relay.nn.relu(relay.nn.dense(x, weight))))
+    return mod, {"weight": rng.standard_normal((6, 8), np.float32)}, rng.standard_normal((4, 8), np.float32)
+
+
+def assert_runs_as_in_tvm(library, params, x):
+    expected = np.maximum(x @ params["weight"].T, 0)
+    m = GraphModule(library["default"]("cpu"))
+    m.set_input("x", x)
+    m.run()
+    assert m.get_num_outputs() == 1
+    np.testing.assert_allclose(m.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)  # sums of 8 products in another order
+    m.module["set_input"]("x", 2 * x)
+    m.module["run"]()
+    np.testing.assert_allclose(m.get_output(0).asnumpy(), 2 * expected, rtol=1e-5, atol=2e-6)
+    times = m.module.time_evaluator("run", "cpu", number=2, repeat=3)()
+    assert len(times.results) == 3 and times.mean == pytest.approx(sum(times.results) / 3) and times.min > 0
+    assert len(m.benchmark("cpu", repeat=2, number=1).results) == 2
+
+
+def test_a_graph_module_runs_as_in_tvm(tmp_path):
+    mod, params, x = dense()
+    library = relay.build(mod, target="llvm", params=params)
+    assert_runs_as_in_tvm(library, params, x)
+    library.export_library(tmp_path / "dense.so")
+    loaded = relayc.load_module(tmp_path / "dense.so")
+    assert_runs_as_in_tvm(loaded, params, x)
+    for module in (library.module, loaded):
+        np.testing.assert_array_equal(module["main"](x=x), module["main"](x))
+        debug = GraphExecutorDebug(module)
+        profile = debug.profile(x=x)
+        assert [row.kernel.name for row in profile.rows] == [kernel.name for kernel in module.step_kernels]
+        assert all(row.seconds > 0 for row in profile.rows) and profile.latency > 0
+    with pytest.raises(ValueError, match="graph executor: expected the device cpu:0, found cuda"):
+        loaded["default"]("cuda")
+    with pytest.raises(ValueError, match="run: expected all inputs and parameters to be set, found none for x"):
+        GraphExecutorDebug(loaded).profile()
+
+
+def test_a_graph_module_shares_the_state_of_its_executor(joined, image):
+    executor = GraphExecutor(joined)
+    wrapper = GraphModule(executor)
+    wrapper.set_input("image", image)
+    executor.run()
+    assert_same(arrays(wrapper), joined["main"](image))
+    assert_same(arrays(wrapper), arrays(executor))
+    with pytest.raises(TypeError, match="expected an executor or a module, found str"):
+        GraphModule("joined")
+
+
+def test_executors_share_parameters(joined, image):
+    one, other = GraphModule(joined), graph_executor.create(joined.graph_json, joined.lib, "cpu")
+    other.share_params(one, save_param_dict(joined.params))
+    other.run(image=image)
+    assert_same(arrays(other), joined["main"](image))
+
+
+def test_a_time_evaluator_times_programs_and_kernels(joined, image):
+    calls = []
+
+    def count():
+        calls.append(1)
+
+    result = timing.evaluator(count, number=3, repeat=4, finish=lambda: calls.append(0))()
+    assert calls == [1, 0] + [1, 1, 1, 0] * 4 and len(result.results) == 4
+    assert joined.time_evaluator("main", "cpu", number=1, repeat=2)(image=image).mean > 0
+    times = joined.time_evaluator("main", min_repeat_ms=2, number=1)(image)
+    assert times.results[0] > 0
+    kernel = next(info for info in joined.kernels if info.name in joined.function_names())
+    inputs = [np.ones([int(d) for d in spec.shape], spec.dtype) for spec in kernel.inputs]
+    assert joined.time_evaluator(kernel.name, number=2)(*inputs).max > 0
+    with pytest.raises(KeyError, match="no function 'mian' in the module"):
+        joined.time_evaluator("mian")
+    with pytest.raises(ValueError, match="time_evaluator: expected the device cpu:0, found cuda"):
+        joined.time_evaluator("main", "cuda")
+    with pytest.raises(ValueError, match="expected number, repeat and repeats_to_cooldown of 1 or more, found 0, 1 and 1"):
+        joined.time_evaluator("main", number=0)(image)
+    with pytest.raises(TypeError, match="main: expected 1 inputs"):
+        joined.time_evaluator("main")()
 
 
 def test_what_a_packed_function_raises_arrives_as_it_is():

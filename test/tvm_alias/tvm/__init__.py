@@ -20,7 +20,7 @@ from relayc.frontend.relay.op import registered
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
 from relayc.relay import transform as relay_transform
 from relayc.runtime import values
-from relayc.runtime.graph_executor import create
+from relayc.runtime.graph_executor import GraphModule, create
 from relayc.symbolic import Dim, symbol
 
 # What TVM's tests use of numpy, and numpy no longer has.
@@ -199,7 +199,7 @@ sys.modules["tvm"].instrument = sys.modules["tvm.ir.instrument"]
 sys.modules["tvm.ir"].transform = sys.modules["tvm.transform"]
 module("tvm.contrib", utils=None, cudnn=None)
 module("tvm.contrib.nvcc", have_fp16=lambda version: False)
-module("tvm.contrib.graph_executor", GraphModule=lambda executor: executor, create=create)
+module("tvm.contrib.graph_executor", GraphModule=GraphModule, create=create)
 module("tvm.contrib.utils")
 module("tvm.contrib.cudnn", exists=lambda: False)
 module("tvm.autotvm", FallbackContext=contextlib.nullcontext)  # what tuning found before says nothing here

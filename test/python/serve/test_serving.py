@@ -1,5 +1,6 @@
 """`relayc serve` with clients over the loopback interface: one server for most tests, and results beside those of ONNX Runtime."""
 
+import gzip
 import json
 import os
 import signal
@@ -27,6 +28,18 @@ LONG = 10_000_000
 """Rounds of `rotations` that take about a second: long enough to do something meanwhile."""
 
 
+OTHER = """
+from mlserver import MLModel
+from mlserver.types import InferenceResponse, ResponseOutput
+
+class Other(MLModel):
+    async def predict(self, payload):
+        (x,) = payload.inputs
+        y = ResponseOutput(name="y", shape=x.shape, datatype=x.datatype, data=[2 * value for value in x.data])
+        return InferenceResponse(model_name=self.name, outputs=[y])
+"""
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Models in all forms: libraries, which a server opens without the compiler, and what is compiled when it is loaded."""
@@ -48,6 +61,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / name).mkdir(exist_ok=True)
         (root / name / "model-settings.json").write_text(json.dumps(settings))
     os.symlink(root / "loop" / "1", root / "killed" / "1")
+    (root / "other").mkdir()
+    (root / "other" / "other.py").write_text(OTHER)
+    (root / "other" / "model-settings.json").write_text(json.dumps({"implementation": "other.Other"}))
     return root
 
 
@@ -229,6 +245,24 @@ def test_a_wrong_request_gets_one_clear_error(server: Server, case: str) -> None
     body, status, message = WRONG[case]
     found = post(server, "/v2/models/affine/infer", body)
     assert found[0] == status and found[1].startswith(message), found
+
+
+def test_bodies_may_be_compressed_and_their_size_counts_unpacked(server: Server) -> None:
+    path, header = "/v2/models/affine/infer", {"Content-Encoding": "gzip"}
+    body = json.dumps({"inputs": [X]}).encode()
+    status, answer = post(server, path, gzip.compress(body), **header)
+    assert status == 200 and answer["outputs"] == post(server, path, body)[1]["outputs"]
+    assert post(server, path, gzip.compress(b" " * (2 << 20)), **header)[0] == 413
+    assert post(server, path, body, **header)[0] == 400
+
+
+def test_a_model_of_another_runtime_is_served_too(server: Server) -> None:
+    status, answer = post(server, "/v2/models/other/infer", {"inputs": [X]}, **{"Content-Type": "application/json"})
+    assert status == 200 and answer["outputs"][0]["data"] == [2, 4, 6, 8]
+    x = np.random.default_rng(12).standard_normal((2, 3), np.float32)
+    tensor = grpcclient.InferInput("x", x.shape, "FP32")
+    tensor.set_data_from_numpy(x)
+    np.testing.assert_array_equal(Client(server, "grpc").client.infer("other", [tensor]).as_numpy("y"), 2 * x)
 
 
 def test_wrong_integers_are_refused_not_rounded(server: Server) -> None:

@@ -81,14 +81,17 @@ class TensorSpec:
 
     @property
     def is_symbolic(self) -> bool:
+        """Whether a size is symbolic."""
         return any(map(is_symbolic, self.shape))
 
     @property
     def num_elements(self) -> Size:
+        """The product of the sizes, an expression where they are symbolic."""
         return prod(self.shape)
 
     @property
     def num_bytes(self) -> Size:
+        """Bytes of the elements in memory, an expression where sizes are symbolic."""
         return self.num_elements * numpy_dtype(self.dtype).itemsize
 
     def at(self, sizes: Mapping[str, int]) -> tuple[int, ...]:

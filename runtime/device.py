@@ -353,6 +353,7 @@ class Device:
 
     @property
     def cores(self) -> int:
+        """Units that run code independently: see DeviceFacts."""
         return self.facts.cores
 
     @property
@@ -367,6 +368,7 @@ class Device:
 
     @property
     def memory_bytes(self) -> int:
+        """Its memory in bytes; 0 where the system does not tell."""
         return self.facts.memory_bytes
 
     @property

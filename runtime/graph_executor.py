@@ -231,6 +231,7 @@ class GraphExecutor:
         return len(self.graph.arguments)
 
     def get_num_outputs(self) -> int:
+        """How many outputs the program has."""
         return len(self.graph.heads)
 
     def get_input_index(self, name: str) -> int:

@@ -55,6 +55,7 @@ class Library:
         self._functions, self._find_import = dict(functions), find_import
 
     def function_names(self) -> tuple[str, ...]:
+        """Names of its functions."""
         return tuple(self._functions)
 
     def get_function(self, name: str, query_imports: bool = False) -> tvm_ffi.Function:

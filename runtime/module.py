@@ -281,10 +281,12 @@ class Module:
 
     @property
     def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs of `main`, in order."""
         return tuple(spec.name for spec in self.inputs)
 
     @property
     def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs of `main`, in order."""
         return tuple(spec.name for spec in self.outputs)
 
     def function_names(self) -> tuple[str, ...]:

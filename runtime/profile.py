@@ -169,18 +169,22 @@ class ProfileRow(Work):
 
     @property
     def flops(self) -> int:  # type: ignore[override] # computed, where others have a field
+        """Operations of all its calls, by the definitions of the operators."""
         return self._of_all_calls(self.kernel.operator_flops) if self.work is None else self.work.flops
 
     @property
     def done_flops(self) -> int:  # type: ignore[override] # computed, where others have a field
+        """Operations that all its calls did."""
         return self._of_all_calls(self.kernel.flops) if self.work is None else self.work.done_flops
 
     @property
     def bytes(self) -> int:  # type: ignore[override] # as flops
+        """Bytes of inputs and outputs of all its calls."""
         return self._of_all_calls(self.kernel.bytes) if self.work is None else self.work.bytes
 
     @property
     def is_narrow(self) -> bool:
+        """Whether its inputs are of 16-bit floats."""
         floats = {spec.dtype for spec in self.kernel.inputs if "float" in spec.dtype}
         return bool(floats) and floats <= {"float16", "bfloat16"}
 

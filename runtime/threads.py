@@ -156,7 +156,8 @@ def set_num_threads(count: int) -> None:
     Calls that run at the same time get less: together no more than there are cores, as long as each has one.
 
     Raises:
-      TypeError, ValueError: see `startable_threads`.
+      TypeError: `count` is not an integer.
+      ValueError: it is less than 1, or more than any machine has, or than the system lets this process start.
     """
     global _requested
     _requested = startable_threads(count)

@@ -136,6 +136,7 @@ class IRModule:
 
     @property
     def context(self) -> ir.Context:
+        """The MLIR context of the module."""
         return self.module.context
 
     @property

@@ -75,10 +75,12 @@ class TensorType:
 
     @property
     def rank(self) -> int:
+        """How many dimensions it has."""
         return len(self.shape)
 
     @property
     def is_static(self) -> bool:
+        """Whether all sizes are numbers."""
         return all(isinstance(d, int) for d in self.shape)
 
     @property
@@ -108,6 +110,7 @@ class TensorType:
 
     @property
     def is_unsigned(self) -> bool:
+        """Whether its elements are unsigned integers or bool."""
         return self.dtype == "bool" or self.dtype.startswith("uint")
 
     @property
@@ -133,12 +136,15 @@ class TensorType:
 
     @property
     def num_bytes(self) -> Size:
+        """Bytes of its elements in memory, an expression where sizes are symbolic."""
         return self.num_elements * DTYPES[self.dtype].itemsize
 
     def with_shape(self, shape: Iterable[Size | None]) -> "TensorType":
+        """The type with another shape."""
         return TensorType(tuple(shape), self.dtype)
 
     def with_dtype(self, dtype: str) -> "TensorType":
+        """The type with another dtype."""
         return TensorType(self.shape, dtype)
 
     def accepts(self, other: "RelayType") -> bool:
@@ -188,10 +194,12 @@ class TensorType:
 
     @staticmethod
     def of(value: ir.Value) -> "TensorType":
+        """The type of an MLIR value. Raises as `from_mlir` does."""
         return TensorType.from_mlir(value.type)
 
     @staticmethod
     def of_array(array: np.ndarray) -> "TensorType":
+        """The type of an array. Raises ValueError for a dtype that relayc does not have."""
         return TensorType(tuple(array.shape), dtype_of(array))
 
     def __str__(self) -> str:

@@ -35,10 +35,12 @@ class Tensor:
 
     @property
     def dtype(self) -> str:
+        """The name of its element type."""
         return self.type.dtype
 
     @property
     def ndim(self) -> int:
+        """How many dimensions it has."""
         return self.type.rank
 
     def __getitem__(self, indices: ExprLike) -> "Expr | TensorSlice":
@@ -132,6 +134,7 @@ class ComputeOp(Operation):
 
     @property
     def input_tensors(self) -> list[Tensor]:
+        """The tensors that it reads, each once."""
         found: dict[int, Tensor] = {}
         for x in walk(self.body):
             if isinstance(x, TensorElement):
@@ -174,6 +177,7 @@ class ExternOp(Operation):
 
     @property
     def input_tensors(self) -> list[Tensor]:
+        """The tensors that it reads, each once."""
         return list({id(t): t for t in self.inputs}.values())
 
 

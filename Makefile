@@ -49,7 +49,7 @@ pytest: $(INSTALLED)
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	$(BIN)/mkdocs build --quiet --strict
+	$(BIN)/mkdocs build --strict
 
 docs-serve: docs
 	$(BIN)/mkdocs serve --livereload

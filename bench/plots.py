@@ -16,6 +16,7 @@ def figure(path: Path, size: tuple[float, float]) -> Iterator[Any]:
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams["svg.fonttype"] = "none"  # text in pictures stays text
     from matplotlib import pyplot
 
     drawn, axes = pyplot.subplots(figsize=size, layout="constrained")

@@ -142,14 +142,14 @@ def _start(
     changing, steady = (stack.enter_context(SizedProcess(job)) for _ in range(2))
     for process in (changing, steady):
         process.load()
-        process.prepare({value.name: value.dims for value in model.inputs}, _flat_inputs(model, plan.largest, seed))
+        process.prepare({value.name: value.dims for value in model.inputs}, flat_inputs(model, plan.largest, seed))
     result.memory["loaded"] = changing.memory()
     steady.calls([sizes for sizes in plan.largest for _ in range(LARGEST)])
     result.memory["largest"] = steady.memory()
     return changing, steady
 
 
-def _flat_inputs(model: DynamicModel, largest: Sequence[Mapping[str, int]], seed: int) -> dict[str, np.ndarray]:
+def flat_inputs(model: DynamicModel, largest: Sequence[Mapping[str, int]], seed: int) -> dict[str, np.ndarray]:
     """Random elements for each input, as many as the largest sizes need."""
     counts = {value.name: max(math.prod(value.shape(sizes)) for sizes in largest) for value in model.inputs}
     return random_inputs([TensorSpec(value.name, (counts[value.name],), value.dtype) for value in model.inputs], seed)

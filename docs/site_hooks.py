@@ -29,7 +29,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for target in sorted(linked.difference(names)):
         page = f"source/{target}.md"
         found.append(File.generated(config, page, content=HIDDEN + _source(target), inclusion=InclusionLevel.NOT_IN_NAV))
-    return Files(found)
+    kept = [file for file in files if file.src_dir != config.docs_dir or file.src_uri.endswith(".css")]  # of the theme
+    return Files([*kept, *found])
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

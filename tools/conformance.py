@@ -3,10 +3,11 @@
 import configparser
 import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx
+from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
 import relayc
@@ -35,11 +36,21 @@ def refused_cases() -> dict[str, str]:
 
 
 @functools.cache
-def models() -> Mapping[str, onnx.ModelProto]:
-    """The model of every case of the onnx package but whole networks, by name."""
+def _cases() -> Mapping[str, Sequence[TestCase]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the generators of the cases overflow on purpose
-        cases = [case for kind in KINDS for case in load_model_tests(kind=kind)]
+        return {kind: load_model_tests(kind=kind) for kind in KINDS}
+
+
+def cases_by_kind() -> dict[str, list[str]]:
+    """The names of the cases of each kind."""
+    return {kind: [case.name for case in cases] for kind, cases in _cases().items()}
+
+
+@functools.cache
+def models() -> Mapping[str, onnx.ModelProto]:
+    """The model of every case of the onnx package but whole networks, by name."""
+    cases = [case for kind in KINDS for case in _cases()[kind]]
     return {case.name: case.model or onnx.load(Path(str(case.model_dir), "model.onnx")) for case in reversed(cases)}
 
 

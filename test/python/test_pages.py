@@ -1,6 +1,6 @@
 """The pages for people: their programs and commands run, the site builds without a dead link, every public name is in the reference.
 
-A page is a session: its blocks run in order, in a folder of its own that has the `test` folder of the checkout. Blocks of Python are
+A page is a session: its blocks run in order, in a folder of its own that has the folders `test` and `docs`. Blocks of Python are
 programs by themselves, blocks of sh are scripts that stop at the first command that fails. A comment before a block says more of it:
 
     <!-- needs: a C++ compiler -->    it runs only where there is one: NEEDS has what a comment may say
@@ -8,6 +8,7 @@ programs by themselves, blocks of sh are scripts that stop at the first command 
 """
 
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -25,15 +26,15 @@ import relayc
 from relayc.bench.__main__ import make_parser
 
 SERVER = ROOT / "test" / "fork_server.py"
-GIVEN = os.environ.get("RELAYC_TEST_PAGES", "").split(",")
 NEEDS = {
     "a C++ compiler": shutil.which("g++") is not None,
     "an NVIDIA GPU": shutil.which("nvidia-smi") is not None,
     "ptxas": importlib.util.find_spec("nvidia") is not None and importlib.util.find_spec("llvmlite") is not None,
     "torch": importlib.util.find_spec("torch") is not None,
-    "minutes": "minutes" in GIVEN,  # RELAYC_TEST_PAGES=minutes,network runs such blocks too
-    "an idle machine": "idle" in GIVEN,
-    "a network": "network" in GIVEN,
+    "matplotlib": importlib.util.find_spec("matplotlib") is not None,
+    # Measurements, and what runs these tests or takes hours: for people. Their options are checked.
+    "an idle machine": False,
+    "a checkout": False,
 }
 BLOCK = re.compile(r"^(?:<!-- (needs|file): ([^\n]*) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 
@@ -93,6 +94,7 @@ def test_the_blocks_of_a_page_run(name, tmp_path, environment, subtests):
     folder = tmp_path / "page"
     folder.mkdir()
     (folder / "test").symlink_to(ROOT / "test")
+    shutil.copytree(ROOT / "docs", folder / "docs")
     for block in blocks(name):
         with subtests.test(f"{block.language} in line {block.line}"):
             if block.needs and not NEEDS[block.needs]:
@@ -132,10 +134,29 @@ def test_the_reference_has_every_public_name():
     assert sorted(named) == sorted(public)
 
 
+def test_every_public_name_says_what_it_is():
+    from relayc import relay, runtime, te, tir
+
+    def members(value):
+        """A name and, of a class, its own public methods and properties; those that visit nodes are named after them."""
+        own = vars(value).items() if inspect.isclass(value) else ()
+        yield "", value
+        yield from ((name, x) for name, x in own if inspect.isroutine(x) or isinstance(x, property) if not name.startswith(("_", "visit_")))
+
+    silent = set()
+    for module in (relayc, runtime, te, tir, relay):
+        for name in module.__all__:
+            value = getattr(module, name)
+            silent |= {
+                f"{module.__name__}.{name} {member}" for member, x in members(value) if not inspect.getdoc(getattr(value, member, x))
+            }
+    assert silent == set()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs mkdocs-material")
 def test_the_site_builds_and_has_no_dead_link(tmp_path):
     # Docstrings, which take a minute, link to nothing: `make docs` has them.
     quiet = {**os.environ, "RELAYC_DOCS_API": "false", "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--site-dir", tmp_path]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path]
     done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0, done.stderr

@@ -40,6 +40,8 @@ COMPUTE, MEMORY, OVERHEAD, THREADS, LATENCY = BOUNDS = ("compute", "memory", "ov
 """What keeps work from being faster (see Work.bound)."""
 _NEAR = 0.5
 """The share of a limit from which the limit counts as what bounds the work."""
+_CACHED = 1.5
+"""The share of the memory's bandwidth above which data are in caches, and memory bounds nothing."""
 _SHORT_SECONDS = 10e-6
 """A call of less is mostly its own start, and that of its threads."""
 _SCALING = 0.25
@@ -96,14 +98,15 @@ class Work:
 
         Returns:
           COMPUTE: it reaches half of the machine's operations; OVERHEAD: its calls take less than 10 us each; MEMORY: it reaches half of
-          the bandwidth; THREADS: further threads bring less than a quarter of what they could; LATENCY: none of these.
+          the bandwidth, and not so much more than all that its data must be in caches; THREADS: further threads bring less than a quarter
+          of what they could; LATENCY: none of these.
         """
         compute, memory = self.shares(peak)
         if compute >= _NEAR:
             return COMPUTE
         if self.seconds < _SHORT_SECONDS * max(self.calls, 1):
             return OVERHEAD
-        if memory >= _NEAR:
+        if _NEAR <= memory <= _CACHED:
             return MEMORY
         scales = alone is None or peak.threads == 1 or alone >= self.seconds * (1 + _SCALING * (peak.threads - 1))
         return LATENCY if scales else THREADS

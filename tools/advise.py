@@ -191,6 +191,8 @@ def search(
     Args:
       make_inputs: gives the inputs of the module.
     """
+    if getattr(build.target, "emulate", False):
+        raise ValueError("advise: expected a target whose instructions this machine has, found one that is emulated: its times say nothing")
     report("the model as it is")
     module = build.compile()
     if module.lacking:
@@ -324,7 +326,7 @@ def candidates(build: Build, module: Module, sizes: Mapping[str, int]) -> Iterat
             cost = "results are rounded" if precision != "f32" else ""
             yield Candidate("precision", f"precision {precision}", partial(Build.changed, precision=precision), cost)
     yield from _of_shapes(module, sizes)
-    if module.device.kind == "cpu":
+    if target.kind == "cpu":
         yield from _of_cpus(build)
     for name in sorted(build.context["disabled_pass"]):
         yield Candidate(f"pass {name}", f"without --disable {name}", partial(_with_pass, name=name, runs=True))

@@ -20,6 +20,8 @@ FILES = (
     *(f"test_ir_{name}" for name in ("nodes", "op", "parser", "text_printer", "well_formed", "bind")),
     *("test_expr_functor", "test_type_*", "test_typecall", "test_analysis_*", "test_layer_count", "test_pass_check_kind", "test_pass_vars"),
     *("test_dataflow_pattern", "test_op_level[1-6]", "test_op_level10"),
+    *("test_adt", "test_tensor_array", "test_vm", "test_vm_serialization", "test_backend_interpreter", "test_any"),
+    *("test_call_graph", "test_pass_unmatched_cases"),
 )
 """The files that are run by default."""
 SECONDS = 2400

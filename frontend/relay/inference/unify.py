@@ -86,7 +86,7 @@ class Unifier:
         if len(a.arg_types) != len(b.arg_types):
             self._fail(a, b)
         # What has more type parameters is an instance of the other.
-        general, kept = (a, b) if len(a.type_params) >= len(b.type_params) else (b, a)
+        general, kept = (a, b) if len(a.type_params) > len(b.type_params) else (b, a)
         if general.type_params:
             same = kept.type_params if len(kept.type_params) == len(general.type_params) else ()
             general, _ = self.instantiate(general, same)

@@ -1,10 +1,15 @@
 """`relay.vm`: programs for Relay's virtual machine. Functions on tensors are compiled; others run by runtime.control."""
 
 import json
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from relayc.frontend.relay.ast import Function, NDArray, RelayModule
+import numpy as np
+
+from relayc.frontend.relay.ast import Constant, Expr, Function, NDArray, RelayModule, Var, bind, free_vars
+from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.text import parse_module
 from relayc.relay.build import Params, as_module
@@ -19,14 +24,16 @@ from relayc.runtime.graph_executor import BenchmarkResult, timed
 class Executable:
     """A program that a VirtualMachine runs. Each function is compiled when it is called first; main at once.
 
+    Large constants may be kept apart from what `save` and `export_library` write: they are bound late, by name.
+
     Attributes:
-      module: the program, with types.
+      module: the program, with types; constants that are bound late are free variables.
     """
 
-    def __init__(self, module: RelayModule, target: Any) -> None:
-        self.module, self._target = module, target
+    def __init__(self, module: RelayModule, target: Any, late: Sequence[str] = ()) -> None:
+        self.module, self._target, self._late = module, target, set(late)
         self._functions: dict[str, Callable[..., Any]] = {}
-        if "main" in module:
+        if "main" in module and not late:
             self.function("main")
 
     @property
@@ -34,13 +41,32 @@ class Executable:
         """The names of its functions."""
         return [var.name_hint for var in self.module.functions]
 
+    @property
+    def mod(self) -> "Executable":
+        """Itself: Relay's name of what is exported."""
+        return self
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """A method by name. Raises KeyError."""
+        if name not in ("load_late_bound_consts", "load_late_bound_consts_from_map"):
+            raise KeyError(f"no function {name!r} of a program")
+        found: Callable[..., Any] = getattr(self, name)
+        return found
+
     def typed(self, name: str) -> Function:
         """A function as an expression. Raises KeyError where the program has none of the name."""
         found: Function = self.module[name]
         return found
 
     def function(self, name: str) -> Callable[..., Any]:
-        """A function on arrays and other values, in order or by name. Raises KeyError where the program has none of the name."""
+        """A function on arrays and other values, in order or by name.
+
+        Raises KeyError where the program has none of the name, RuntimeError before its constants are bound.
+        """
+        if self._late:
+            raise RuntimeError(
+                f"expected constants that are bound (load_late_bound_consts), found none for {', '.join(sorted(self._late))}"
+            )
         if name not in self._functions:
             function = self.typed(name)
             program = reachable(self.module, [function])
@@ -48,15 +74,59 @@ class Executable:
             self._functions[name] = python_function(program, self._target)
         return self._functions[name]
 
+    # ---- programs in files
+
     def save(self) -> tuple[bytearray, None]:
         """The program as bytes for `load_exec`: its text and target. There is no library besides: `load_exec` compiles."""
-        return bytearray(json.dumps([self.module.astext(), None if self._target is None else str(self._target)]).encode()), None
+        target = None if self._target is None else str(self._target)
+        return bytearray(json.dumps([self.module.astext(), target, sorted(self._late)]).encode()), None
 
     @staticmethod
     def load_exec(bytecode: bytes | bytearray, lib: None = None) -> "Executable":
         """A program that `save` has given as bytes. Raises ValueError for other bytes."""
-        text, target = json.loads(bytes(bytecode))
-        return Executable(infer_module(parse_module(text)), target)
+        text, target, late = json.loads(bytes(bytecode))
+        return Executable(infer_module(parse_module(text)), target, late)
+
+    def export_library(self, path: str | os.PathLike[str]) -> None:
+        """Writes what `save` gives to a file."""
+        Path(path).write_bytes(self.save()[0])
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Executable":
+        """The program of a file that `export_library` has written. Raises OSError, ValueError."""
+        return Executable.load_exec(Path(path).read_bytes())
+
+    def get_late_bound_consts(self, byte_limit: int) -> dict[str, NDArray]:
+        """Takes the constants of at least so many bytes out of the program: they are bound late. Gives them by name."""
+        nodes = dict.fromkeys(node for function in self.module.functions.values() for node in post_order(function))
+        large = [node for node in nodes if isinstance(node, Constant) and node.data.nbytes >= byte_limit]
+        names = [f"const_{i}" for i in range(len(large))]
+        variables = {node: Var(name, node.type) for node, name in zip(large, names, strict=True)}
+        self._bind(variables)
+        self._late |= set(names)
+        return {name: node.data for name, node in zip(names, large, strict=True)}
+
+    def _bind(self, values: Mapping[Any, Expr]) -> None:
+        # Of a function's body: `bind` of a function would make free variables parameters.
+        functions = {var: function.replace(body=bind(function.body, values)) for var, function in self.module.functions.items()}
+        self.module = infer_module(RelayModule(functions, self.module.type_definitions, self.module.attrs))
+        self._functions = {}
+
+    def load_late_bound_consts_from_map(self, consts: Mapping[str, Any]) -> None:
+        """Binds constants by name. Raises KeyError where one is missing."""
+        variables = [var for function in self.module.functions.values() for var in free_vars(function) if var.name_hint in self._late]
+        self._bind({var: Constant(tensor(consts[var.name_hint], None)) for var in variables})
+        self._late = set()
+
+    def move_late_bound_consts(self, path: str | os.PathLike[str], byte_limit: int) -> None:
+        """Moves the constants of at least so many bytes to a file (numpy's .npz)."""
+        with open(path, "wb") as file:
+            np.savez(file, **self.get_late_bound_consts(byte_limit))  # type: ignore[arg-type] # arrays by name
+
+    def load_late_bound_consts(self, path: str | os.PathLike[str]) -> None:
+        """Binds the constants of a file that `move_late_bound_consts` has written. Raises OSError, KeyError."""
+        with np.load(path) as found:
+            self.load_late_bound_consts_from_map(dict(found))
 
 
 class VMCompiler:

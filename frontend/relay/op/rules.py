@@ -103,6 +103,20 @@ def _cast(emitter: Emitter, value: Value, dtype: str) -> Value:
     return value if _dtype(emitter, value) == dtype else emitter.emit("cast", value, dtype=dtype)
 
 
+def _extreme(name: str) -> Rule:
+    """The least or greatest element; of bools by numbers."""
+
+    def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        is_bool = _dtype(emitter, args[0]) == "bool"
+        found = _same(emitter, signature(name), [_cast(emitter, args[0], "uint8")] if is_bool else args, attrs)
+        return _cast(emitter, found, "bool") if is_bool else found
+
+    return rule
+
+
+_RULES.update({name: _extreme(name) for name in ("min", "max")})
+
+
 def _constant_like(name: str) -> Rule:
     def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
         return emitter.emit(name, shape=_shape(emitter, args[0]), dtype=_dtype(emitter, args[0]))

@@ -7,6 +7,8 @@ import contextlib
 import importlib
 import os
 import sys
+import tempfile
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -116,7 +118,20 @@ nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArr
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
 runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node)
 container = module("tvm.runtime.container", ADT=(list, values.ConstructorValue), tuple_object=list)
-module("tvm.runtime.vm", VirtualMachine=_relay.vm.VirtualMachine, Executable=_relay.vm.Executable)
+container.Map, container.ShapeTuple, container.String = dict, tuple, str
+
+
+class Executable:
+    """A program: a module is one."""
+
+    def __new__(cls, program):
+        return program
+
+    load_exec = _relay.vm.Executable.load_exec
+
+
+module("tvm.runtime.vm", VirtualMachine=_relay.vm.VirtualMachine, Executable=Executable)
+runtime.load_module = _relay.vm.Executable.load
 module("tvm.runtime.module", Module=None, BenchmarkResult=None)
 ir = module("tvm.ir", IRModule=IRModule, make_node=make_node, **_types, **_equal, **_json)
 module("tvm.ir.diagnostics", get_renderer=lambda: None, override_renderer=lambda renderer: None)
@@ -200,7 +215,7 @@ sys.modules["tvm.ir"].transform = sys.modules["tvm.transform"]
 module("tvm.contrib", utils=None, cudnn=None)
 module("tvm.contrib.nvcc", have_fp16=lambda version: False)
 module("tvm.contrib.graph_executor", GraphModule=GraphModule, create=create)
-module("tvm.contrib.utils")
+module("tvm.contrib.utils", tempdir=lambda: SimpleNamespace(relpath=Path(tempfile.mkdtemp()).joinpath))
 module("tvm.contrib.cudnn", exists=lambda: False)
 module("tvm.autotvm", FallbackContext=contextlib.nullcontext)  # what tuning found before says nothing here
 

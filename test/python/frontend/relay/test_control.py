@@ -234,7 +234,7 @@ def bytes_in_use():
         "def @main(%n: int32) -> List[int32] { @count(%n, Nil) }",
         "def @main(%n: int32) -> int32 { @total(@count(%n, Nil), 0) }",
         "def @main(%n: int32) -> List[int32] { @map(fn (%x: int32) { %x + %n }, @concat(@count(%n, Nil), @rev(@count(5, Nil)))) }",
-        "def @main(%n: int32) -> int32 { let %r = ref(@count(%n, Nil)); let %u = ref_write(%r, @rev(ref_read(%r))); @length(ref_read(%r)) }",
+        "def @main(%n: int32) -> int32 { let %r = ref(@count(%n, Nil)); let %u = ref_write(%r, Nil); @length(ref_read(%r)) }",
         "def @main(%n: int32) -> (List[fn () -> int32], int32) { (@map(fn (%x: int32) { fn () -> int32 { %x } }, @count(%n, Nil)), %n) }",
         "def @main(%n: int32) -> int32 { let %l = @count(%n, Nil); @hd(@tl(@filter(fn (%x: int32) { %x < 1 }, %l))) }",
     ],

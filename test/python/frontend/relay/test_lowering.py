@@ -101,6 +101,15 @@ def test_operators_with_rules_of_their_own():
         np.testing.assert_allclose(np.asarray(value), right, rtol=1e-5)
 
 
+def test_extremes_of_bools():
+    x = relay.var("x", shape=(2, 3), dtype="bool")
+    data = np.array([[True, False, True], [True, True, True]])
+    found = run(relay.Function([x], relay.Tuple([relay.min(x, axis=1), relay.max(x, axis=[0, 1]), relay.max(x, axis=0)])), data)
+    for value, expected in zip(found, (data.min(1), data.max(), data.max(0)), strict=True):
+        assert value.dtype == bool
+        np.testing.assert_array_equal(value, expected)
+
+
 def test_products_of_operands_that_differ():
     a, b = relay.var("a", shape=(2, 3), dtype="uint8"), relay.var("b", shape=(4, 3), dtype="int8")
     left, right = np.array([[255, 1, 2], [0, 7, 200]], "uint8"), np.arange(-6, 6, dtype="int8").reshape(4, 3)

@@ -75,3 +75,23 @@ def test_a_compiler_optimizes_with_parameters():
     found, params = compiler.optimize(relay.IRModule.from_expr(x * (w + w)), "llvm", params={"w": Y})
     assert [v.name_hint for v in relay.free_vars(found["main"].body)] == ["x"] and params["w"] is Y
     np.testing.assert_array_equal(found["main"].body.args[1].data, 2 * Y)
+
+
+def test_large_constants_are_bound_late(tmp_path):
+    x = relay.var("x", shape=(3,))
+    weights, small = np.array([5, -3, 2], "float32"), np.array(2, "float32")
+    executable = vm.compile(relay.IRModule.from_expr(x * relay.const(weights) + relay.const(small)))
+    executable.move_late_bound_consts(tmp_path / "consts", byte_limit=12)
+    executable.mod.export_library(tmp_path / "program")
+    assert b"b64ndarrays" not in (tmp_path / "program").read_bytes()
+    loaded = vm.Executable.load(tmp_path / "program")
+    with pytest.raises(RuntimeError, match=r"expected constants that are bound .* found none for const_0"):
+        vm.VirtualMachine(loaded).run(X)
+    loaded["load_late_bound_consts"](tmp_path / "consts")
+    np.testing.assert_array_equal(vm.VirtualMachine(loaded).run(X), X * weights + 2)
+    consts = loaded.get_late_bound_consts(12)
+    assert list(consts) == ["const_0"]
+    loaded.load_late_bound_consts_from_map({"const_0": -consts["const_0"]})
+    np.testing.assert_array_equal(vm.VirtualMachine(loaded).run(X), 2 - X * weights)
+    with pytest.raises(KeyError, match="no function 'run'"):
+        loaded["run"]

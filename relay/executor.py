@@ -1,15 +1,17 @@
 """`relay.create_executor`: evaluates expressions and functions of a program."""
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
-from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, as_expr, bind, const
+from relayc.frontend.relay.ast import Any as AnySize
+from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, Var, as_expr, bind, const
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import NeedsControl
 from relayc.relay.build import Params, as_module, compiled
 from relayc.relay.control import ControlProgram, reachable, taken
-from relayc.relay.kernel import on_structures
+from relayc.relay.kernel import on_structures, tensor
 from relayc.relay.native import NativeProgram, is_native
 from relayc.runtime.control import Machine, NoClause
 from relayc.runtime.device import Device
@@ -85,27 +87,83 @@ def create_executor(
 def python_function(module: RelayModule, target: Any, interprets: bool = False) -> Callable[..., Any]:
     """The function main of a module as one on Python's values.
 
+    Where dimensions of parameters are not known, and the program is not right for all sizes, or takes sizes for equal that a call has
+    different (one of them may be 1), it is compiled for the sizes of the call.
+
     Args:
       interprets: whether control that is no function of the dialect is taken step by step, and not compiled.
     """
-    typed = infer_module(module)
-    main = typed["main"]
+    params = module["main"].params
+    names, is_open = [param.name_hint for param in params], any(_has_unknown_sizes(param.type_annotation) for param in params)
+    run: Callable[..., Any] | None = None
     try:
-        run = on_structures(compiled(typed, target)["main"], main)
-    except NeedsControl:
-        run = _controlled(typed, target, interprets)
-    names = [param.name_hint for param in main.params]
+        run = _runnable(module, target, interprets)
+    except RelayError:
+        if not is_open:
+            raise
+
+    @functools.lru_cache(maxsize=64)
+    def of_types(types: tuple[Type | None, ...]) -> Callable[..., Any]:
+        return _runnable(_with_types(module, types), target, interprets)
+
+    def attempt(given: list[Any]) -> Any:
+        if run is not None:
+            try:
+                return run(*given)
+            except NoClause:
+                raise
+            except ValueError:
+                if not is_open:
+                    raise
+        types = tuple(_of_call(param.type_annotation, value) for param, value in zip(params, given, strict=True))
+        return of_types(types)(*given)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = [*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs)]
         if len(given) != len(names) or len(args) + len(kwargs) != len(names):
             raise TypeError(f"main: expected {len(names)} argument(s) ({', '.join(names)}), found {len(args) + len(kwargs)}")
         try:
-            return run(*given)
+            return attempt(given)
         except NoClause as error:
             raise RelayError(str(error)) from None
 
     return call
+
+
+def _has_unknown_sizes(type_: Type | None) -> bool:
+    if isinstance(type_, TupleType):
+        return any(map(_has_unknown_sizes, type_.fields))
+    return isinstance(type_, TensorType) and any(isinstance(d, AnySize) for d in type_.shape)
+
+
+def _of_call(type_: Type | None, value: Any) -> Type | None:
+    """A type with the sizes of a value where it does not know them. Raises ValueError for a value of another rank."""
+    if type_ is None or not _has_unknown_sizes(type_):
+        return type_
+    if isinstance(type_, TupleType):
+        return TupleType([_of_call(field, part) for field, part in zip(type_.fields, value, strict=True)])  # type: ignore[misc] # no None
+    assert isinstance(type_, TensorType)
+    shape = tensor(value, None).shape
+    if len(shape) != len(type_.shape):
+        raise ValueError(f"expected {type_}, found an array of shape {shape}")
+    return TensorType([n if isinstance(d, AnySize) else d for d, n in zip(type_.shape, shape, strict=True)], type_.dtype)
+
+
+def _with_types(module: RelayModule, types: Sequence[Type | None]) -> RelayModule:
+    """A module of which main has parameters of these types."""
+    main = module["main"]
+    made = {old: Var(old.name_hint, type_, old.span) for old, type_ in zip(main.params, types, strict=True)}
+    found = module.shallow_copy()
+    found["main"] = Function(list(made.values()), bind(main.body, made), None, main.type_params, main.attrs, main.span)
+    return found
+
+
+def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
+    typed = infer_module(module)
+    try:
+        return on_structures(compiled(typed, target)["main"], typed["main"])
+    except NeedsControl:
+        return _controlled(typed, target, interprets)
 
 
 def _controlled(typed: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:

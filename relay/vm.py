@@ -108,7 +108,7 @@ class Executable:
 
     def _bind(self, values: Mapping[Any, Expr]) -> None:
         # Of a function's body: `bind` of a function would make free variables parameters.
-        functions = {var: function.replace(body=bind(function.body, values)) for var, function in self.module.functions.items()}
+        functions: dict[Any, Any] = {var: f.replace(body=bind(f.body, values)) for var, f in self.module.functions.items()}
         self.module = infer_module(RelayModule(functions, self.module.type_definitions, self.module.attrs))
         self._functions = {}
 

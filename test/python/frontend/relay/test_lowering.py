@@ -80,6 +80,22 @@ def test_sizes_that_are_not_known():
     np.testing.assert_array_equal(run(grown, X), np.concatenate([X] * 3))
 
 
+def test_programs_that_are_right_for_some_sizes():
+    x, y = (relay.var(name, shape=(relay.Any(), 3)) for name in "xy")
+    add = relay.create_executor("vm").evaluate(relay.Function([x, y], (x + y) * relay.const(2.0)))
+    for left, right in ((X, X[:1]), (X[1:], X), (X, X)):
+        np.testing.assert_array_equal(add(left, right), (left + right) * 2)
+    with pytest.raises(RelayError, match="add"):
+        add(X, np.concatenate([X, X]))
+    with pytest.raises(ValueError, match="expected"):
+        add(X, X[0])
+    z = relay.var("z", relay.TupleType([relay.TensorType((relay.Any(),)), relay.TensorType((2,))]))
+    split = relay.create_executor("vm").evaluate(relay.Function([z], relay.reshape(relay.TupleGetItem(z, 0), (-4, 2, -1))))
+    np.testing.assert_array_equal(split(z=(X.reshape(-1), X[:, 0])), X.reshape(2, 3))
+    with pytest.raises(RelayError, match="reshape"):
+        split((X[0], X[:, 0]))
+
+
 def test_operators_with_rules_of_their_own():
     x = relay.var("x", shape=(2, 3))
     ops = [

@@ -5,6 +5,7 @@
     ops        matrix products, convolutions and recurrent networks, against the peak of the machine
     int8       quantised products and models, engine against engine and against floats
     loops      what a round of a loop costs, beside kernels that do next to nothing
+    heap       cells of the native heap: lists of the Relay language
     trees      tree ensembles on many rows, engine against engine
     schedules  the steps of docs/schedules.md, against the peak of the machine
     written    kernels by schedules of primitives, against the built-in schedules
@@ -55,6 +56,7 @@ from relayc.bench.gpu import measure_compilation as measure_gpu_compilation
 from relayc.bench.gpu import measure_models as measure_gpu_models
 from relayc.bench.gpu import summarize as summarize_gpu
 from relayc.bench.gpu_cases import find_cases
+from relayc.bench.heap import CELLS, heap_table, measure_heap
 from relayc.bench.int8 import PRODUCTS, measure_products, measure_quantised, models_table, products_table
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.loops import loop_names, loops_table, measure_loops
@@ -215,6 +217,15 @@ def loops(arguments: argparse.Namespace, console: Console) -> int:
     console.print(loops_table(points, arguments.threads))
     _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+
+
+def heap(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench heap`."""
+    _warn_if_busy()
+    points = measure_heap(arguments.cells)
+    console.print(heap_table(points))
+    _save(arguments, describe(), results=list(map(asdict, points)))
+    return 0
 
 
 def trees(arguments: argparse.Namespace, console: Console) -> int:
@@ -495,6 +506,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_common(command, "relayc,ort")
     _add_rounds(command)
     command.set_defaults(action=loops)
+    command = commands.add_parser("heap", help="cells of the native heap: lists of the Relay language")
+    command.add_argument("--cells", type=int, nargs="+", default=CELLS, metavar="N", help="lengths of lists (default: %(default)s)")
+    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    command.set_defaults(action=heap)
     command = commands.add_parser("trees", help="tree ensembles on many rows, engine against engine")
     listed = f"TREESxDEPTH-TARGETS@ROWS, separated by commas (default {','.join(ensemble.name for ensemble in ENSEMBLES)})"
     command.add_argument("--ensembles", type=_ensembles, default=ENSEMBLES, metavar="LIST", help=listed)

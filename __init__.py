@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.evaluate.equivalence import Equivalence, NotEquivalent
     from relayc.pipelines.graph.fusion import fusion_rule
     from relayc.pipelines.tir.schedule.rules import remove_schedule_rule, schedule_rule
+    from relayc.relay.external import register_external_codegen, remove_external_codegen
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
     from relayc.tools.advise import advise
     from relayc.tools.diff import diff
@@ -63,8 +64,10 @@ __all__ = [
     "module_pass",
     "num_threads",
     "register_backend",
+    "register_external_codegen",
     "register_frontend",
     "register_func",
+    "remove_external_codegen",
     "remove_frontend",
     "remove_schedule_rule",
     "report",
@@ -90,6 +93,7 @@ _HOMES = {
     "relayc.pipelines.graph.fusion": ("fusion_rule",),
     "relayc.pipelines.context.target": ("Target",),
     "relayc.pipelines.driver.tuning_space": ("TuningSpace", "tuning_space"),
+    "relayc.relay.external": ("register_external_codegen", "remove_external_codegen"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
     "relayc.tools.report": ("report",),
     "relayc.tools.advise": ("advise",),

@@ -1,5 +1,7 @@
 """DynamicToStatic: operators with computed attributes become those with attributes, where the values are constants."""
 
+from math import prod
+
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
@@ -16,17 +18,28 @@ def dynamic_to_static(mod: RelayModule) -> RelayModule:
     """Operators of dyn.* whose sizes are known become those with attributes. Raises TypeInferenceError."""
     typed = infer_module(mod)
     while True:
-        changed = [0]
+        mutator = _Static()
+        found = typed.map_functions(mutator.static)
+        if not mutator.changes:
+            return fold_constant(found)
+        typed = fold_constant(found)
 
-        def replaced(found: e.Call, args: list[e.Expr], changed: list[int] = changed) -> e.Expr | None:
-            new = _static(found, args)
-            changed[0] += new is not None
-            return new
 
-        mutator = Replace(replaced)
-        typed = fold_constant(typed.map_functions(lambda function, mutator=mutator: mutator.visit(function).replace(ret_type=None)))
-        if not changed[0]:
-            return typed
+class _Static(Replace):
+    """Replaces calls, and counts how many."""
+
+    def __init__(self) -> None:
+        super().__init__(self._replaced)
+        self.changes = 0
+
+    def static(self, function: e.Function) -> e.Expr:
+        """A function; the type of its result is found anew."""
+        return self.visit(function).replace(ret_type=None)
+
+    def _replaced(self, call: e.Call, args: list[e.Expr]) -> e.Expr | None:
+        new = _static(call, args)
+        self.changes += new is not None
+        return new
 
 
 def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
@@ -35,13 +48,11 @@ def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
         return None
     if found.op.name in ("shape_of", "ndarray_size"):
         type_ = found.args[0].checked_type
-        if not isinstance(type_, t.TensorType) or not all(isinstance(d, int) for d in type_.shape):
+        shape = [int(d) for d in type_.shape if isinstance(d, int)] if isinstance(type_, t.TensorType) else []
+        if not isinstance(type_, t.TensorType) or len(shape) < len(type_.shape):
             return None
-        size = 1
-        for d in type_.shape:
-            size *= int(d)
         assert found.attrs is not None
-        return const(list(map(int, type_.shape)) if found.op.name == "shape_of" else size, found.attrs["dtype"])
+        return const(shape if found.op.name == "shape_of" else prod(shape), found.attrs["dtype"])
     if not found.op.name.startswith("dyn."):
         return None
     plain, late = signature(found.op.name.removeprefix("dyn.")), signature(found.op.name)

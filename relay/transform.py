@@ -8,7 +8,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, closures, normal_forms, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, unused
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import find_pass
@@ -18,6 +18,7 @@ from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequent
 
 __all__ = [
     "AnnotateSpans",
+    "AnnotateTarget",
     "DeadCodeElimination",
     "DialectPass",
     "DynamicToStatic",
@@ -32,7 +33,10 @@ __all__ = [
     "Inline",
     "LambdaLift",
     "Legalize",
+    "MergeCompilerRegions",
+    "MergeComposite",
     "ModulePass",
+    "PartitionGraph",
     "Pass",
     "PrintIR",
     "RemoveUnusedFunctions",
@@ -46,6 +50,10 @@ __all__ = [
     "pass_instrument",
 ]
 
+AnnotateTarget = factory("AnnotateTarget", byoc.annotate_target)
+MergeComposite = factory("MergeComposite", byoc.merge_composite)
+MergeCompilerRegions = factory("MergeCompilerRegions", byoc.merge_compiler_regions)
+PartitionGraph = factory("PartitionGraph", byoc.partition_graph)
 AnnotateSpans = factory("AnnotateSpans", basic.annotate_spans)
 DeadCodeElimination = factory("DeadCodeElimination", unused.dead_code_elimination, 1)
 DynamicToStatic = factory("DynamicToStatic", dynamic_to_static, 2)
@@ -75,7 +83,8 @@ def FoldConstantExpr(expr: Expr, mod: RelayModule | None = None) -> Expr:
 
 def ToANormalFormExpr(expr: Expr) -> Expr:
     """An expression in A-normal form."""
-    return normal_forms.to_a_normal_form(RelayModule.from_expr(expr))["main"].body  # type: ignore[no-any-return]
+    found: Expr = normal_forms.to_a_normal_form(RelayModule.from_expr(expr))["main"].body
+    return found
 
 
 # ---- passes on the dialect -------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.builder import Expr as Built
 from relayc.frontend.relay.builder import Program
+from relayc.frontend.relay.external import packed_name
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.inference.operators import to_dialect
 from relayc.frontend.relay.loops import LoopForm, callee_of, is_self_call, loop_form, uses
@@ -160,12 +161,15 @@ class _Lowering:
         self._block = object()  # the one being built
         self._entered: list[e.Function] = []  # functions whose bodies are being built in the place of calls
         self._first_order = {v.name_hint: f for v, f in module.functions.items() if is_first_order(f)}
+        packed = {name: packed_name(f) for name, f in self._first_order.items()}
+        self._packed = {name: found for name, found in packed.items() if found is not None}
+        """The packed functions of global functions that are for code generators of others."""
 
     # ---- functions
 
     def run(self) -> IRModule:
         """Lowers the functions, those that others call first."""
-        order, recursive = _call_order(self._first_order)
+        order, recursive = _call_order({name: f for name, f in self._first_order.items() if name not in self._packed})
         if not order or ("main" in self._module and "main" not in order):
             raise NeedsControl("main: expected a function on tensors and tuples of them")
         types = {name: self._parameter_types(self._first_order[name]) for name in order}
@@ -341,6 +345,8 @@ class _Lowering:
             with ir.Location.name(name if call.span is None else str(call.span)):
                 return self._checked(call, lambda: apply(self._emitter, name, args, attrs, call.args))
         callee = yield self._value(call.op, scope)
+        if isinstance(callee, Global) and callee.name in self._packed:
+            return self._call_packed(call, self._packed[callee.name], tuple(self._data(call, a) for a in args))
         if isinstance(callee, Global):
             made = self._checked(call, lambda: self._program.call(callee.name, *(self._data(call, a) for a in args)))
             return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
@@ -349,6 +355,14 @@ class _Lowering:
         if not isinstance(callee, Closure):
             raise self._failed(call, "expected a function, found tensors")
         return (yield self._apply(call, callee, tuple(args)))
+
+    def _call_packed(self, call: e.Call, name: str, args: tuple[Value, ...]) -> Value:
+        """A call of a packed function that reads tensors, those of tuples one by one."""
+        type_ = self._dialect_type(call.checked_type, "result")
+        tensors = _flattened(args)
+        results = [type_] if isinstance(type_, TensorType) else type_.flat
+        made = self._checked(call, lambda: self._program.call_packed(name, tensors, results))
+        return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])
 
     def _apply(self, call: e.Call, callee: Closure, args: tuple[Value, ...]) -> Call[Value]:
         """The body of a function in the place of a call."""
@@ -427,6 +441,10 @@ def _sizes(type_: RelayType) -> Iterator[Any]:
 def _nested(type_: RelayType) -> Any:
     """A type as a Python tuple of types where it is one of a tuple."""
     return type_ if isinstance(type_, TensorType) else tuple(map(_nested, type_.fields))
+
+
+def _flattened(value: Value) -> list[Value]:
+    return [part for field in value for part in _flattened(field)] if isinstance(value, tuple) else [value]
 
 
 def _like(type_: t.Type, flat: list[Value]) -> Value:

@@ -11,6 +11,7 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.types import RelayType, TensorType
 from relayc.frontend.relay.ast.expr import Constant, Expr
 from relayc.frontend.relay.op.composed import COMPOSED, Composed
+from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.frontend.relay.op.table import RENAMED, Signature, plain, signature
 from relayc.symbolic import Dim, Size
@@ -59,6 +60,8 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
     Raises:
       RelayError: wrong operands or attributes.
     """
+    if name in IDENTITIES and len(args) == 1:
+        return args[0]
     found = signature(name)
     if len(args) != len(found.operands):
         raise RelayError(f"{name}: expected {len(found.operands)} argument(s) ({', '.join(found.operands)}), found {len(args)}")

@@ -4,7 +4,7 @@ A function's body, a branch and a clause are blocks. What several expressions us
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from relayc.frontend.relay.analysis import Scope
@@ -27,6 +27,11 @@ def to_basic_block_normal_form(mod: RelayModule) -> RelayModule:
     return mod.map_functions(lambda function: _Normaliser(function, False).run())
 
 
+def blocks_of(function: e.Function) -> Mapping[e.Expr, Scope]:
+    """The innermost block around all uses of each expression of a function."""
+    return _Normaliser(function, False).home
+
+
 def is_primitive(expr: e.Expr) -> bool:
     """Whether an expression is a function that stands for one kernel or is for a code generator: passes leave its body as it is."""
     return isinstance(expr, e.Function) and ("Primitive" in expr.attrs or "Compiler" in expr.attrs)
@@ -42,21 +47,24 @@ class _Normaliser:
 
     Args:
       binds_all: whether every expression is bound to a variable; else those that several blocks use.
+
+    Attributes:
+      home: the block of each expression.
     """
 
     def __init__(self, function: e.Function, binds_all: bool) -> None:
         self._function, self._binds_all = function, binds_all
         self._numbers = itertools.count()
         self._made: dict[e.Expr, e.Expr] = {}
-        self._home: dict[e.Expr, _Block] = {function: _Block()}
+        self.home: dict[e.Expr, _Block] = {function: _Block()}
         self._inner: dict[tuple[e.Expr, int], _Block] = {}
         self._lifted: set[e.Expr] = set()
         for node in reversed(list(post_order(function))):  # what uses an expression comes before it
             for part, block in self._parts(node):
-                if part in self._home and self._home[part] is not block:
-                    self._home[part] = self._home[part].common(block)  # type: ignore[assignment] # scopes here are blocks
+                if part in self.home and self.home[part] is not block:
+                    self.home[part] = self.home[part].common(block)  # type: ignore[assignment] # scopes here are blocks
                     self._lifted.add(part)
-                self._home.setdefault(part, block)
+                self.home.setdefault(part, block)
 
     def run(self) -> e.Expr:
         found = trampoline(self._changed(self._function))
@@ -65,7 +73,7 @@ class _Normaliser:
 
     def _parts(self, node: e.Expr) -> Iterator[tuple[e.Expr, _Block]]:
         """The expressions directly in one, with the blocks that they are in."""
-        home = self._home[node]
+        home = self.home[node]
         if is_primitive(node):
             return
         for i, part in enumerate(children(node)):
@@ -91,7 +99,7 @@ class _Normaliser:
                 new = yield self._changed(expr)
             if self._binds_all or expr in self._lifted:
                 name = e.Var(f"x{next(self._numbers)}") if var is None else var
-                self._home[expr].lets.append((name, new))
+                self.home[expr].lets.append((name, new))
                 new = name
             self._made[expr] = new
         return self._made[expr]
@@ -113,8 +121,8 @@ class _Normaliser:
 
     def _lets(self, expr: e.Expr) -> Call[e.Expr]:
         while isinstance(expr, e.Let):
-            lets = self._home[expr].lets
-            value = yield self._value(expr.value, expr.var if self._home.get(expr.value) is self._home[expr] else None)
+            lets = self.home[expr].lets
+            value = yield self._value(expr.value, expr.var if self.home.get(expr.value) is self.home[expr] else None)
             if value is not expr.var:
                 lets.append((expr.var, value))
             expr = expr.body

@@ -19,6 +19,7 @@ from relayc.dialects.relay import Pattern
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay import analysis, ast, dataflow_pattern, inference
 from relayc.frontend.relay.op import registered
+from relayc.frontend.relay.passes import byoc
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
 from relayc.relay import transform as relay_transform
 from relayc.runtime import values
@@ -256,6 +257,7 @@ module("tvm.relay.backend.te_compiler", get=lambda: SimpleNamespace(clear=lambda
 module("tvm.relay.analysis", **{name: getattr(analysis, name) for name in analysis.__all__})
 # What TVM has in them and relayc has not is imported by name all the same: the tests that use it fail.
 relay.analysis.get_calibration_data = None
+relay.analysis.AnnotatedRegionSet = byoc.AnnotatedRegionSet
 
 
 def type_solver():
@@ -287,6 +289,12 @@ sys.modules["tvm.ir.attrs"] = module("tvm.ir.attrs", DictAttrs=ast.Attrs)
 for _name in ("nn", "image", "vision", "random"):
     _found = module(f"tvm.relay.op.{_name}")
     _found.__getattr__ = getattr(_relay.op, _name).__getattr__
+module("tvm.relay.op.annotation").__getattr__ = _relay.op.annotation.__getattr__
+_tables = {"register_pattern_table": byoc.register_pattern_table, "get_pattern_table": byoc.get_pattern_table}
+op.contrib = from_checkout("tvm.relay.op.contrib", **_tables)
+module("tvm.relay.op.contrib.register", **_tables)
+module("tvm.relay.backend.runtime", Runtime=lambda name="cpp", options=None: name)
+relay.backend.Runtime = relay.backend.Executor = lambda name="cpp", options=None: name
 for _name in ("tensor", "transform", "reduce", "algorithm"):
     module(f"tvm.relay.op.{_name}").__getattr__ = _relay.op.__getattr__
 
@@ -318,3 +326,6 @@ if relay.__path__:
     relay.prelude = importlib.import_module("tvm.relay.prelude")
     for _name in ("mlp", "resnet", "mobilenet", "dqn", "dcgan", "lstm", "inception_v3", "squeezenet", "densenet", "synthetic"):
         importlib.import_module(f"tvm.relay.testing.{_name}")
+    relay.analysis.analysis = relay.analysis
+    module("tvm.relay._ffi_api")
+    importlib.import_module("tvm.relay.op.contrib.dnnl")  # says what DNNL takes

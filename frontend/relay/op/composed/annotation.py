@@ -1,9 +1,17 @@
 """Operators that say something of a tensor, and give it unchanged."""
 
-from typing import Any
+from typing import Any, Final
 
 from relayc.frontend.converter import Tensor
 from relayc.frontend.relay.op.composed.registry import composed
+
+IDENTITIES: Final = frozenset(
+    (
+        *(f"annotation.{name}" for name in ("checkpoint", "stop_fusion", "bitpack_start", "bitpack_end", "cast_hint")),
+        *("annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy"),
+    )
+)
+"""Their names: they give values of any type."""
 
 
 @composed("annotation.checkpoint")

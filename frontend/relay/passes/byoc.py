@@ -1,0 +1,377 @@
+"""Partitions for code generators of others: composite functions, annotations of what a generator takes, regions of these, and functions.
+
+Operators that a generator takes have `compiler_begin` around their arguments and `compiler_end` around their results. A region is what is
+between these; merged regions become functions with the attribute Compiler.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relayc.frontend.relay.analysis import Scope
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.attrs import Attrs
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.dataflow_pattern import DFPattern, partition
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.op.registered import attribute
+from relayc.frontend.relay.passes.normal_forms import blocks_of
+
+DEFAULT = "default"
+"""The generator of what no other takes: relayc."""
+BEGIN, END = "annotation.compiler_begin", "annotation.compiler_end"
+
+# ---- composite functions -----------------------------------------------------------------------------------------------------------------
+
+
+def merge_composite(mod: RelayModule, pattern_table: Iterable[Sequence[Any]]) -> RelayModule:
+    """Makes what patterns match functions with the attribute Composite, the patterns in order.
+
+    Args:
+      pattern_table: of each pattern its name, the pattern, and a function that says of the last expression of a match whether to take it
+        (may be left out).
+    """
+    typed = infer_module(mod)
+    for name, pattern, *check in pattern_table:
+        if not isinstance(pattern, DFPattern):
+            raise TypeError(f"pattern {name}: expected a dataflow pattern, found {pattern!r}")
+        holds: Callable[[e.Expr], bool] = check[0] if check and check[0] is not None else lambda expr: True
+        typed = infer_module(typed.map_functions(lambda f, n=name, p=pattern, c=holds: _composite(f, n, p, c)))  # type: ignore[misc]
+    return typed
+
+
+def _composite(function: e.Function, name: str, pattern: DFPattern, check: Callable[[e.Expr], bool]) -> e.Expr:
+    if "Compiler" in function.attrs:
+        return function
+    return function.replace(body=partition(pattern, function.body, {"Composite": name}, check))
+
+
+# ---- annotations -------------------------------------------------------------------------------------------------------------------------
+
+
+def _annotation(name: str, expr: e.Expr, compiler: str) -> e.Call:
+    return e.Call(e.Op.get(name), [expr], Attrs({"compiler": compiler}, f"relay.attrs.{name}"))
+
+
+def _is(expr: e.Expr, name: str) -> bool:
+    return isinstance(expr, e.Call) and isinstance(expr.op, e.Op) and expr.op.name == name
+
+
+def _compiler(expr: Any) -> str:
+    return str(expr.attrs["compiler"])
+
+
+def annotate_target(mod: RelayModule, targets: str | Sequence[str], include_non_call_ops: bool = True) -> RelayModule:
+    """Annotates what generators take: operators whose attribute `target.NAME`, a function of the call, holds, and composite functions
+    whose names begin with that of the generator.
+
+    Args:
+      targets: names of the generators, of which the first that takes an operator gets it.
+      include_non_call_ops: whether tuples and their fields go with what they are of.
+    """
+    names = [targets] if isinstance(targets, str) else list(targets)
+    return infer_module(infer_module(mod).map_functions(lambda f: _Annotate(names, include_non_call_ops).function(f)))
+
+
+class _Annotate(ExprMutator):
+    def __init__(self, targets: Sequence[str], takes_structure: bool) -> None:
+        super().__init__()
+        self._targets, self._takes_structure = targets, takes_structure
+        self._target_of: dict[e.Expr, str] = {}
+
+    def function(self, function: e.Function) -> e.Expr:
+        return function if "Compiler" in function.attrs else function.replace(body=self._ended(self.visit(function.body)))
+
+    def _ended(self, expr: e.Expr) -> e.Expr:
+        """The result of what a generator takes, marked as one."""
+        target = self._target_of.get(expr)
+        if target is None:
+            return expr
+        found = _annotation(END, expr, target)
+        self._target_of[found] = target
+        return found
+
+    def _begun(self, args: Sequence[e.Expr], target: str | None = None) -> tuple[str | None, list[e.Expr]]:
+        """Arguments as those of a region, and the generator of the region: the one of all arguments where none is given."""
+        ends, targets = [], []
+        for arg in args:
+            if _is(arg, BEGIN):  # of annotations that are there already
+                ends.append(arg.args[0])  # type: ignore[attr-defined]
+                targets.append(_compiler(ends[-1]) if _is(ends[-1], END) else DEFAULT)
+            elif arg in self._target_of:
+                ends.append(_annotation(END, arg, self._target_of[arg]))
+                targets.append(self._target_of[arg])
+            else:
+                ends.append(arg)
+                targets.append(DEFAULT)
+        if not args:
+            return None, []
+        chosen = target or (targets[0] if len(set(targets)) == 1 else DEFAULT)
+        return chosen, [_annotation(BEGIN, end, chosen) for end in ends]
+
+    def visit_call(self, call: e.Call) -> e.Expr:
+        if _is(call, END):
+            inner = self.visit(call.args[0])
+            self._target_of.setdefault(inner, _compiler(call))
+            return inner
+        if _is(call, BEGIN):
+            inner = self.visit(call.args[0])
+            return _annotation(BEGIN, self._ended(inner), _compiler(call))
+        if not isinstance(call.op, (e.Op, e.Function)):
+            return self._around(call)
+        args = [self.visit(arg) for arg in call.args]
+        given = [_compiler(arg) for arg in args if _is(arg, BEGIN) and _compiler(arg) != DEFAULT]
+        target, begun = self._begun(args, (given or [self._taken_by(call)])[0])
+        op = call.op if isinstance(call.op, e.Function) else self.visit(call.op)
+        new = call.replace(op=op, args=tuple(begun))
+        if target is not None:
+            self._target_of[new] = target
+        return new
+
+    def _taken_by(self, call: e.Call) -> str:
+        for target in self._targets:
+            if isinstance(call.op, e.Op):
+                takes = attribute(call.op.name, f"target.{target}")
+                if takes is not None and takes(call):
+                    return target
+            elif isinstance(call.op, e.Function) and str(call.op.attrs.get("Composite", "")).startswith(f"{target}."):
+                return target
+        return DEFAULT
+
+    def _structure(self, expr: e.Expr) -> e.Expr:
+        parts = [self.visit(part) for part in children(expr)]
+        if not self._takes_structure:
+            return rebuilt(expr, iter([self._ended(part) for part in parts]))
+        target, begun = self._begun(parts)
+        new = rebuilt(expr, iter(begun))
+        if target is not None:
+            self._target_of[new] = target
+        return new
+
+    visit_tuple = _structure
+    visit_tuple_getitem = _structure
+    visit_ref_create = _structure
+    visit_ref_read = _structure
+    visit_ref_write = _structure
+
+    def _around(self, expr: e.Expr) -> e.Expr:
+        return rebuilt(expr, iter([self._ended(self.visit(part)) for part in children(expr)]))
+
+    visit_if = _around
+    visit_match = _around
+
+    def visit_let(self, let: e.Let) -> e.Expr:
+        value, body = (self._ended(self.visit(part)) for part in (let.value, let.body))
+        return let.replace(value=value, body=body)
+
+    def visit_function(self, function: e.Function) -> e.Expr:
+        return function if "Composite" in function.attrs else function.replace(body=self._ended(self.visit(function.body)))
+
+
+# ---- regions -----------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Region:
+    """What one generator is to compute.
+
+    Attributes:
+      target: the generator.
+      nodes: its expressions with the annotations around them, in the order of evaluation.
+    """
+
+    target: str
+    nodes: dict[e.Expr, None] = field(default_factory=dict)
+
+    @property
+    def ins(self) -> list[e.Expr]:
+        """The annotations around what it reads."""
+        return [node for node in self.nodes if _is(node, BEGIN)]
+
+    @property
+    def outs(self) -> list[e.Expr]:
+        """The annotations around what it gives."""
+        return [node for node in self.nodes if _is(node, END)]
+
+
+class AnnotatedRegionSet(list[Region]):
+    """The regions of an annotated expression."""
+
+    def __init__(self, expr: e.Expr, compiler_begin_op: Any = None, compiler_end_op: Any = None) -> None:
+        of: dict[e.Expr, Region] = {}
+        for node in post_order(expr):
+            if _is(node, BEGIN):
+                of[node] = Region(_compiler(node))
+                of[node].nodes[node] = None
+                continue
+            if not isinstance(node, (e.Call, e.Tuple, e.TupleGetItem)):
+                continue
+            around = [of[part] for part in children(node) if part in of and not _is(part, END)]
+            if not around:
+                if not _is(node, END):
+                    continue
+                around = [Region(_compiler(node))]
+            first = around[0]
+            for other in around[1:]:
+                if other is not first:
+                    first.nodes.update(other.nodes)
+                    of.update(dict.fromkeys(other.nodes, first))
+            first.nodes[node] = None
+            of[node] = first
+        super().__init__(dict.fromkeys(of.values()))
+        self._of = of
+
+    def get_region(self, expr: e.Expr) -> Region | None:
+        """The region that an expression is in; None where it is in none."""
+        return self._of.get(expr)
+
+    def merge(self, into: Region, other: Region) -> None:
+        """Makes two regions one."""
+        order = list(self._of)
+        into.nodes.update(other.nodes)
+        into.nodes = dict.fromkeys(node for node in order if node in into.nodes)
+        self._of.update(dict.fromkeys(other.nodes, into))
+        self.remove(other)
+
+    def reads(self, region: Region) -> list[Region]:
+        """The regions whose results a region reads."""
+        found = dict.fromkeys(self._of[begin.args[0]] for begin in region.ins if begin.args[0] in self._of)  # type: ignore[attr-defined]
+        return [other for other in found if other is not region]
+
+
+def merge_compiler_regions(mod: RelayModule) -> RelayModule:
+    """Joins regions of one generator of which one reads another, in the same branch, where none between them is another generator's."""
+    return infer_module(mod.map_functions(_merged))
+
+
+def _merged(function: e.Function) -> e.Expr:
+    if "Compiler" in function.attrs:
+        return function
+    regions, blocks = AnnotatedRegionSet(function.body), blocks_of(function)
+
+    def block(region: Region) -> Scope:
+        return blocks[next(node for node in region.nodes if not _is(node, BEGIN))]
+
+    position = {node: i for i, node in enumerate(post_order(function.body))}
+    for region in sorted(regions, key=lambda found: max(map(position.__getitem__, found.nodes))):  # those that are read come first
+        if region in regions:
+            for parent in regions.reads(region):
+                if parent.target == region.target and block(parent) is block(region) and not _is_read_around(regions, region, parent):
+                    regions.merge(parent, region)
+                    region = parent
+    made: dict[e.Expr, e.Expr] = {}
+    for node in post_order(function):
+        end = node.args[0] if _is(node, BEGIN) else None  # type: ignore[attr-defined]
+        if end is not None and _is(end, END) and regions.get_region(end) is regions.get_region(node):
+            made[node] = made[end.args[0]]  # type: ignore[attr-defined]
+        else:
+            made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
+    return made[function]
+
+
+def _is_read_around(regions: AnnotatedRegionSet, region: Region, parent: Region) -> bool:
+    """Whether a region reads another through a third one."""
+    waiting = [other for other in regions.reads(region) if other is not parent]
+    seen: set[Region] = set(waiting)
+    while waiting:
+        for other in regions.reads(waiting.pop()):
+            if other is parent:
+                return True
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return False
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------------------------------
+
+
+def partition_graph(mod: RelayModule, mod_name: str = DEFAULT, bind_constants: bool = True) -> RelayModule:
+    """Makes regions global functions with the attributes Compiler and global_symbol.
+
+    Args:
+      mod_name: in the names of the functions.
+      bind_constants: whether constants that a region reads are in its function; else they are its arguments.
+    """
+    found = infer_module(mod).shallow_copy()
+    for var, function in list(found.functions.items()):
+        if "Compiler" not in function.attrs:
+            found[var] = _Partition(found, f"tvmgen_{mod_name}_{{}}_{var.name_hint}", bind_constants).run(function)
+    return infer_module(found)
+
+
+class _Partition:
+    """One function while its regions become functions."""
+
+    def __init__(self, mod: RelayModule, name: str, bind_constants: bool) -> None:
+        self._mod, self._name, self._binds = mod, name, bind_constants
+        self._made: dict[e.Expr, e.Expr] = {}
+        self._calls: dict[Region, dict[e.Expr, e.Expr]] = {}
+
+    def run(self, function: e.Function) -> e.Expr:
+        regions = AnnotatedRegionSet(function.body)
+        inside = {node for region in regions if region.target != DEFAULT for node in region.nodes}
+        for node in post_order(function):
+            region = regions.get_region(node) if node in inside else None
+            if _is(node, END) and region is not None:
+                self._made[node] = self._result(region, node.args[0])  # type: ignore[attr-defined]
+            elif region is not None:
+                continue  # it is in the function of its region
+            elif _is(node, BEGIN) or _is(node, END):
+                self._made[node] = self._made[node.args[0]]  # type: ignore[attr-defined]
+            else:
+                self._made[node] = rebuilt(node, iter([self._made[part] for part in children(node)]))
+        return self._made[function]
+
+    def _result(self, region: Region, output: e.Expr) -> e.Expr:
+        """A result of a region, as one of the call of its function."""
+        if region not in self._calls:
+            self._calls[region] = self._call(region)
+        return self._calls[region][output]
+
+    def _call(self, region: Region) -> dict[e.Expr, e.Expr]:
+        number = len(self._calls)
+        name = re.sub(r"\W", "_", f"{self._name.format(region.target)}_{number}")
+        params: dict[e.Expr, e.Var] = {}
+        values: dict[e.Expr, e.Expr] = {}
+        for node in region.nodes:
+            if _is(node, BEGIN):
+                source = node.args[0]  # type: ignore[attr-defined]
+                if isinstance(source, e.Constant) and self._binds:
+                    values[node] = source
+                    continue
+                if source not in params:
+                    params[source] = e.Var(f"{re.sub(r'[^0-9A-Za-z_]', '_', region.target)}_{number}_i{len(params)}", source.checked_type_)
+                values[node] = params[source]
+            elif not _is(node, END):
+                values[node] = rebuilt(node, iter([values.get(part, part) for part in children(node)]))
+        outputs = list(dict.fromkeys(end.args[0] for end in region.outs))  # type: ignore[attr-defined]
+        results = [values[output] for output in outputs]
+        attrs = {"Primitive": 1, "Inline": 1, "Compiler": region.target, "global_symbol": name}
+        var = e.GlobalVar(name)
+        self._mod[var] = e.Function(list(params.values()), results[0] if len(results) == 1 else e.Tuple(results), None, None, attrs)
+        call = e.Call(var, [self._made[source] for source in params])
+        if len(outputs) == 1:
+            return {outputs[0]: call}
+        return {output: e.TupleGetItem(call, i) for i, output in enumerate(outputs)}
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------------------------------
+
+_TABLES: dict[str, Callable[[], Sequence[Any]]] = {}
+
+
+def register_pattern_table(compiler: str, table: Callable[[], Sequence[Any]] | None = None) -> Any:
+    """Registers the table of patterns of a generator: a function that gives it, at once or as a decorator."""
+    if table is None:
+        return lambda function: register_pattern_table(compiler, function)
+    _TABLES[compiler] = table
+    return table
+
+
+def get_pattern_table(compiler: str) -> Sequence[Any]:
+    """The table of patterns of a generator: of each its name, the pattern and, if it has one, the check. Empty where it has none."""
+    table = _TABLES.get(compiler)
+    return [] if table is None else table()

@@ -1,0 +1,46 @@
+"""`relayc.register_external_codegen`: partitions of a program become packed functions of other code generators."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from relayc.frontend.relay.ast import Function, structural_hash
+from relayc.frontend.relay.external import GENERATORS
+from relayc.runtime import register_func
+
+Codegen = Callable[[str, Function], Callable[..., None]]
+"""(name of the partition, the partition) -> a function of numpy arrays: those that it reads, then those that it writes."""
+_COUNT = itertools.count()
+
+
+def register_external_codegen(name: str, codegen: Codegen | None = None) -> Any:
+    """Registers a code generator for partitions whose attribute Compiler is its name, at once or as a decorator.
+
+    A later generator takes the place of one of the same name. Partitions of a name that has no generator are compiled by relayc.
+
+    Args:
+      codegen: is given the name of a partition and the partition, a function of the Relay language with types, when a program is
+        compiled. It gives a function that is called with numpy arrays: the tensors that the partition reads, tuples field by field, then
+        those of its results to write to. Calls may be in several threads at once.
+    """
+    if codegen is None:
+        return lambda function: register_external_codegen(name, function)
+    made: dict[int, str] = {}
+    number = next(_COUNT)
+    generate = codegen
+
+    def packed(function: Function) -> str:
+        key = structural_hash(function)
+        if key not in made:
+            symbol = str(function.attrs.get("global_symbol", "partition"))
+            register_func(f"relayc.external.{name}.{number}.{symbol}.{key:x}", generate(symbol, function))
+            made[key] = f"relayc.external.{name}.{number}.{symbol}.{key:x}"
+        return made[key]
+
+    GENERATORS[name] = packed
+    return codegen
+
+
+def remove_external_codegen(name: str) -> None:
+    """Takes a code generator back: relayc compiles its partitions from then on. Raises KeyError where there is none."""
+    del GENERATORS[name]

@@ -1,0 +1,211 @@
+"""Partitions for other code generators: what they are, that they run, and OpenVINO as one of them, against relayc itself and numpy."""
+
+import numpy as np
+import pytest
+from oracle import values
+
+import relayc
+from relayc import relay
+from relayc.frontend.relay.dataflow_pattern import is_op, wildcard
+from relayc.frontend.relay.passes import byoc
+from relayc.relay import openvino
+
+transform = relay.transform
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+"""Sums of a few dozen products of float32, in another order."""
+
+
+@pytest.fixture
+def takes():
+    """Lets a generator of a name take operators."""
+    taken = []
+
+    def take(compiler, *names):
+        for name in names:
+            relay.op.get(name).set_attr(f"target.{compiler}", lambda call: True)
+            taken.append((name, f"target.{compiler}"))
+
+    yield take
+    for name, key in taken:
+        relay.op.get(name).reset_attr(key)
+
+
+def partitioned(expr, compiler):
+    passes = [transform.AnnotateTarget(compiler), transform.MergeCompilerRegions(), transform.PartitionGraph()]
+    return transform.Sequential(passes)(relay.IRModule.from_expr(expr))
+
+
+def partitions(mod):
+    return {v.name_hint: f for v, f in mod.functions.items() if "Compiler" in f.attrs}
+
+
+def operators(function):
+    found = []
+    relay.analysis.post_order_visit(function, lambda e: found.append(e.op.name) if isinstance(e, relay.Call) else None)
+    return sorted(found)
+
+
+def test_patterns_become_composite_functions():
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    table = [("t.add_relu", is_op("nn.relu")(wildcard() + wildcard()), lambda last: last.args[0].args[1] is not last.args[0].args[0])]
+    found = transform.MergeComposite(table)(relay.IRModule.from_expr(relay.nn.relu(x + y) * relay.nn.relu(x + x)))["main"]
+    (call, other) = found.body.args
+    assert call.op.attrs["Composite"] == "t.add_relu"
+    assert other.op.name == "nn.relu"  # the check refuses it
+    data = values((2, 3)), values((2, 3), seed=1)
+    result = relay.create_executor("graph").evaluate(found)(*data).numpy()
+    np.testing.assert_allclose(result, np.maximum(sum(data), 0) * np.maximum(2 * data[0], 0), **CLOSE)
+
+
+def test_regions_do_not_depend_on_each_other_both_ways(takes):
+    takes("two", "abs", "add", "nn.relu")
+    x = relay.var("x", shape=(3,))
+    first = relay.abs(x)
+    mod = partitioned(relay.nn.relu(first) + relay.tanh(first), "two")
+    assert sorted(map(operators, partitions(mod).values())) == [["abs", "nn.relu"], ["add"]]
+    (both,) = [f for f in partitions(mod).values() if operators(f) != ["add"]]
+    assert isinstance(both.ret_type, relay.TupleType)
+    data = values((3,))
+    result = relay.create_executor("graph", mod).evaluate()(data).numpy()
+    np.testing.assert_allclose(result, np.abs(data) + np.tanh(np.abs(data)), **CLOSE)
+
+
+def test_each_branch_has_a_partition_of_its_own(takes):
+    takes("branches", "exp", "abs", "negative")
+    x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")
+    y = relay.abs(x)
+    mod = partitioned(relay.Function([c, x], relay.If(c, relay.exp(y), relay.negative(y))), "branches")
+    assert sorted(map(operators, partitions(mod).values())) == [["abs"], ["exp"], ["negative"]]
+    calls = []
+
+    @relayc.register_external_codegen("branches")
+    def codegen(name, function):
+        functions = {"exp": np.exp, "abs": np.abs, "negative": np.negative}
+        (op,) = operators(function)
+
+        def call(data, out):
+            calls.append(op)
+            out[...] = functions[op](data)
+
+        return call
+
+    try:
+        run = relay.create_executor("graph", mod).evaluate()
+        data = values((3,))
+        np.testing.assert_allclose(run(True, data).numpy(), np.exp(np.abs(data)), **CLOSE)
+        np.testing.assert_array_equal(run(False, data).numpy(), -np.abs(data))
+    finally:
+        relayc.remove_external_codegen("branches")
+    assert calls == ["abs", "exp", "abs", "negative"]
+    assert relay.create_executor("graph", mod).evaluate()(False, data).numpy()[0] == -np.abs(data[0])  # relayc compiles it now
+    assert len(calls) == 4
+
+
+def test_generators_get_types_and_give_tuples(takes):
+    takes("pairs", "split", "add")
+    x = relay.var("x", shape=(4, 2))
+    halves = relay.split(x, 2, axis=0)
+    mod = partitioned(relay.Function([x], relay.Tuple([halves[0], relay.exp(halves[1])])), "pairs")
+    seen = []
+
+    @relayc.register_external_codegen("pairs")
+    def codegen(name, function):
+        seen.append((name, function.params[0].checked_type, function.ret_type))
+
+        def call(data, *outs):
+            for out, part in zip(outs, np.split(data, 2), strict=True):
+                out[...] = part
+
+        return call
+
+    try:
+        data = values((4, 2))
+        first, second = relay.create_executor("graph", mod).evaluate()(data)
+    finally:
+        relayc.remove_external_codegen("pairs")
+    half = relay.TensorType((2, 2), "float32")
+    assert seen == [("tvmgen_default_pairs_main_0", relay.TensorType((4, 2), "float32"), relay.TupleType([half, half]))]
+    np.testing.assert_array_equal(first.numpy(), data[:2])
+    np.testing.assert_allclose(second.numpy(), np.exp(data[2:]), **CLOSE)
+
+
+def test_errors_of_generated_code_arrive(takes):
+    takes("fails", "exp")
+    x = relay.var("x", shape=(3,))
+
+    def fail(*arrays):
+        raise ArithmeticError("too large")
+
+    relayc.register_external_codegen("fails", lambda name, function: fail)
+    try:
+        with pytest.raises(ArithmeticError, match="too large"):
+            relay.create_executor("graph", partitioned(relay.Function([x], relay.exp(x)), "fails")).evaluate()(values((3,)))
+    finally:
+        relayc.remove_external_codegen("fails")
+
+
+def test_tables_of_patterns():
+    assert byoc.get_pattern_table("none") == []
+    assert {name for name, *_ in byoc.get_pattern_table("openvino")} >= {"openvino.conv2d_bias_relu", "openvino.dense_bias"}
+    with pytest.raises(TypeError, match="pattern p: expected a dataflow pattern"):
+        transform.MergeComposite([("p", 3)])(relay.IRModule.from_expr(relay.const(1)))
+
+
+# ---- OpenVINO -------------------------------------------------------------------------------------------------------------------------
+
+
+def same_as_relayc(expr, *arrays, params=None):
+    """Checks what OpenVINO computes of a program against what relayc does; gives the partitioned program."""
+    pytest.importorskip("openvino")
+    mod = openvino.partition_for_openvino(expr, params)
+    expected = relay.create_executor("graph", params=params).evaluate(expr)(*arrays)
+    found = relay.create_executor("graph", mod).evaluate()(*arrays)
+    for a, b in zip(found, expected, strict=True) if isinstance(found, list) else [(found, expected)]:
+        np.testing.assert_allclose(a.numpy(), b.numpy(), **CLOSE)
+    return mod
+
+
+def test_a_network_in_openvino():
+    x, names = relay.var("x", shape=(2, 4, 9, 8)), {"w": (6, 2, 3, 3), "b": (6,), "d": (5, 6)}
+    params = {name: values(shape, seed=i) for i, (name, shape) in enumerate(names.items())}
+    w, b, d = (relay.var(name, shape=shape) for name, shape in names.items())
+    y = relay.nn.bias_add(relay.nn.conv2d(x, w, padding=(1, 0, 2, 1), strides=(2, 1), groups=2), b)
+    largest = relay.nn.max_pool2d(relay.nn.relu(y), (2, 2), (1, 1), (1, 1), (0, 0, 1, 1))
+    pooled = relay.nn.avg_pool2d(largest, (3, 2), (2, 1), (1, 1), (1, 0, 1, 1))
+    z = relay.nn.dense(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(pooled)), d)
+    mod = same_as_relayc(relay.Function([x, w, b, d], relay.nn.softmax(z)), values((2, 4, 9, 8), seed=9), params=params)
+    assert [f.attrs["Compiler"] for f in partitions(mod).values()] == ["openvino"]
+
+
+def test_operators_in_openvino():
+    a, b = values((2, 3, 4)), np.abs(values((2, 3, 4), seed=1)) + 0.5
+    x, y = relay.var("x", shape=a.shape), relay.var("y", shape=b.shape)
+    names = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+    made = [relay.op.call(name, x, y) for name in names]
+    made += [relay.op.call(name, x) for name in ("exp", "tanh", "sigmoid", "erf", "abs", "floor", "ceil", "negative")]
+    made += [relay.sqrt(y), relay.log(y), relay.power(y, x), relay.clip(x, -0.5, 0.25)]
+    moved = [relay.transpose(x, (2, 0, 1)), relay.reshape(x, (6, 4)), relay.concatenate([x, y], axis=-2)]
+    products = [relay.nn.batch_matmul(x, y), relay.nn.batch_matmul(x, y, transpose_a=True, transpose_b=False)]
+    mod = same_as_relayc(relay.Function([x, y], relay.Tuple([*made, *moved, *products])), a, b)
+    assert partitions(mod)
+
+
+def test_what_openvino_does_not_take_is_relaycs():
+    x, n = relay.var("x", shape=(3, 4)), relay.var("n", shape=(3, 4), dtype="int32")
+    both = relay.Tuple([relay.exp(relay.sin(relay.exp(x))), n + n])
+    same_as_relayc(relay.Function([x, n], both), values((3, 4)), np.arange(12).reshape(3, 4))
+    mod = openvino.partition_for_openvino(relay.Function([n], n + n))
+    assert not partitions(mod)
+    image = relay.var("x", shape=(1, 4, 4, 3))
+    nhwc = relay.nn.max_pool2d(image, (2, 2), layout="NHWC")
+    assert not partitions(openvino.partition_for_openvino(relay.Function([image], nhwc)))
+
+
+def test_branches_in_openvino():
+    pytest.importorskip("openvino")
+    x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")
+    mod = openvino.partition_for_openvino(relay.Function([c, x], relay.If(c, relay.exp(x) + x, relay.tanh(x))))
+    assert sorted(map(operators, partitions(mod).values())) == [["add", "exp"], ["tanh"]]
+    run, data = relay.create_executor("graph", mod).evaluate(), values((3,))
+    np.testing.assert_allclose(run(True, data).numpy(), np.exp(data) + data, **CLOSE)
+    np.testing.assert_allclose(run(False, data).numpy(), np.tanh(data), **CLOSE)

@@ -27,6 +27,7 @@ import random_calls
 import random_imports
 import random_rules  # noqa: F401 (its rules draw)
 import random_sizes
+from deep_models import CASES
 from oracle import values
 from random_drawing import RULES, draw, draw_one
 from random_graphs import build as built
@@ -38,10 +39,13 @@ from support import Const
 from symbolic_ops import symbolic_program, tensor
 
 import relayc
+from relayc.bench import tensor_core_product
+from relayc.bench.written_kernels import rowwise, softmax
 from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import IRModule
 from relayc.dialects.relay import build as b
+from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, ir_text
 from relayc.pipelines.context.passes import PASSES, load_passes
 from relayc.pipelines.context.target import Target
@@ -49,7 +53,9 @@ from relayc.pipelines.llvm.packed import add_packed_entries
 from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.pipelines.program.tir import TirModule
-from relayc.pipelines.tir.schedule.written_strategy import schedule_by
+from relayc.pipelines.targets.cuda.device.llvm_text import kernel_texts
+from relayc.pipelines.targets.cuda.host import add_driver_calls, kernel_names, take_kernels, use_driver
+from relayc.pipelines.tir.schedule.written_strategy import ScheduleFunction, schedule_by
 from relayc.pipelines.tir.strategy.tuning import Tuning
 from relayc.symbolic import FAR, Range
 from relayc.tir import Schedule, ScheduleError, from_source, script
@@ -72,7 +78,7 @@ TARGETS: dict[str, tuple[str, str]] = {
 }
 """By name, a target that no machine has a say in, and a precision."""
 WHOLE = ("v3", "v4", "amx", "ampere", "hopper")
-"""The targets that all of PROGRAMS are compiled for."""
+"""The targets that most of PROGRAMS are compiled for."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,13 @@ class Program:
       operands: types, as `float32[n, 64]`; those that begin with "const " are constants.
       body: builds operators of the operands.
       highs: the largest values of symbols, whose least is 1; none where nothing is said.
+      targets: those that it is compiled for.
     """
 
     operands: Sequence[str]
     body: Callable[..., Any]
     highs: Mapping[str, int] = field(default_factory=dict)
+    targets: Sequence[str] = WHOLE
 
     def module(self) -> IRModule:
         types = [
@@ -136,6 +144,36 @@ def _conv(shape: str, weight: str, **attrs: Any) -> Program:
 
 def _unary(name: str, *operands: str, **attrs: Any) -> Program:
     return Program(operands, partial(b, name, **attrs))
+
+
+_FUNCTIONS = (
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "sqrt",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+)
+_FUNCTIONS += ("asinh", "acosh", "atanh", "erf")
+
+
+def _functions(x: ir.Value) -> tuple[ir.Value, ...]:
+    others = [b("power", x, b("abs", x)), b("floor_mod", x, b("exp", x)), b("mod", x, b("exp", x)), b("maximum", x, b("abs", x))]
+    return (*(b(name, x) for name in _FUNCTIONS), *others)
+
+
+def _bytes(dtype: str, rows: int | str, columns: int, depth: int) -> Program:
+    return _unary("nn.dense", f"{dtype}[{rows}, {depth}]", f"const int8[{columns}, {depth}]", out_dtype="int32")
 
 
 _PAD = {"padding": (1, 1, 1, 1)}
@@ -200,6 +238,12 @@ PROGRAMS: dict[str, Program] = {
     "gathered": _unary("take", "float32[1000, 64]", "int64[n]", axis=0),
     "resized": _unary("image.resize2d", "float32[1, 8, 20, 20]", size=(40, 40)),
     "elementwise": Program(["float32[n, 3, m]", "float32[3, 1]"], lambda x, y: b("tanh", b("multiply", b("add", x, y), x))),
+    "functions": Program(["float32[n, 33]"], _functions, targets=("v4", "ampere")),
+    "functions of float64": Program(["float64[n, 33]"], _functions, targets=("v3", "hopper")),
+    "functions of float16": Program(["float16[n, 33]"], _functions, targets=("amx",)),
+    **{f"bytes, dense {a} {m} x {n} x {k}": _bytes(a, m, n, k) for a, m, n, k in [("uint8", 33, 80, 96), ("int8", 1, 70, 258)]},
+    **{f"bytes, dense {a} {m} x {n} x {k}": _bytes(a, m, n, k) for a, m, n, k in [("uint8", "n", 512, 1024), ("int8", 128, 17, 64)]},
+    "bytes, conv 3x3": _unary("nn.conv2d", "uint8[1, 32, 19, 21]", "const int8[48, 32, 3, 3]", out_dtype="int32", **_PAD),
     "bytes": Program(["uint8[n, 65]", "uint8[65]"], lambda x, y: b("maximum", b("add", x, y), x)),
     "attention": Program(["float32[12, 197, 64]"] * 3, _attention),
     "attention, long": Program(["float32[6, 1500, 64]"] * 3, _attention),
@@ -243,6 +287,17 @@ is decided before LLVM's stage, which only those of the number 0 and those of an
 MIXED = {f"mixed {number}": number for number in range(60)}
 """By name, the number of a drawing of several operators, branches, loops and calls, which are compiled in several ways (see `_way`)."""
 WALKS = {f"{name}, walk {seed}": (name, seed) for name in KERNELS for seed in range(100, 125)}
+DEEP = {f"{name}, deep": name for name in CASES}
+"""By name, a model of a few operators, branches and loops, whose sizes are mostly computed: those of tests of deep models, at depth 3."""
+_PRODUCT = partial(tensor_core_product.product_of_f16, 200, 136, 104)
+WRITTEN: dict[str, tuple[set[str], Callable[[], IRModule], ScheduleFunction | None]] = {
+    "softmax by rows": ({"v4"}, lambda: softmax(5, 128), rowwise("total", "power", "most")),
+    "product by warps": ({"ampere", "emulated"}, _PRODUCT, tensor_core_product.on_tensor_cores),
+    "product by groups of warps": ({"hopper"}, _PRODUCT, tensor_core_product.on_warp_groups),
+    **{f"{name}, in te": ({"v4", "ampere", "emulated"}, lambda make=make: make().mod, None) for name, make in KERNELS.items()},
+    **{f"{name}, of te": ({"small", "hopper"}, lambda make=make: make().mod, None) for name, make in SMALL_KERNELS.items()},
+}
+"""By name, the targets, what makes a kernel of te, and a schedule for it, or none."""
 STEPS = {f"{name}, steps {seed}": (name, seed) for name in SMALL_KERNELS for seed in range(100, 112)}
 """By name, a kernel and the seed of primitives that schedule it."""
 SPACES = ("v4", "amx", "hopper")
@@ -263,17 +318,18 @@ and all that relayc-opt prints for the files of test/lit."""
 class _Stages(PassInstrument):
     """Keeps the text of each stage, of each kernel in tir, and of packed entries; and the tunable numbers for a target, if one is given."""
 
-    def __init__(self, target: str | None, has_entries: bool) -> None:
+    def __init__(self, kind: str, target: str | None) -> None:
         self.lines: list[str] = []
-        self._target, self._has_entries = target, has_entries
+        self._kind, self._target = kind, target
         self._entries: Mapping[str, PackedEntry] = {}
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         if info.name not in STAGES:
             return
         self.lines.append(f"  {STAGES[info.name]} {_digest(ir_text(mod.module.operation))}")
-        if info.name == "TirToLlvm" and self._has_entries:
-            add_packed_entries(mod.module, self._entries)
+        if info.name == "TirToLlvm":
+            self.lines += _code_of_device(mod.module) if self._kind == "cuda" else []
+            add_packed_entries(mod.module, self._entries, self._kind)
             self.lines.append(f"  entries {_digest(ir_text(mod.module.operation))}")
         if info.name == "LowerToTe" and self._target:
             for space in relayc.tuning_space(mod.module.operation, self._target, all_strategies=True):
@@ -284,6 +340,17 @@ class _Stages(PassInstrument):
             functions = symbols_of(mod.module)
             for kernel in mod.kernels:
                 self.lines.append(f"    {kernel.name} {_digest(ir_text(functions[kernel.name].operation))} {kernel.schedule}")
+
+
+def _code_of_device(module: ir.Module) -> list[str]:
+    """The kernels of a program for GPUs as LLVM's text; leaves the code of the host, lowered."""
+    kernels = kernel_names(module)
+    texts = [text.text for text in kernel_texts(module)] if kernels else []
+    take_kernels(module)
+    use_driver(module, kernels)
+    find_backend("cpu").lower(module, Target("cpu", mcpu="x86-64-v3", num_threads=2))
+    add_driver_calls(module, kernels)
+    return [f"  device {_digest(chr(10).join(texts))}"]
 
 
 def _digest(text: str) -> str:
@@ -299,9 +366,11 @@ def _way(number: int) -> tuple[str, int, list[str]]:
 def cases() -> Iterator[tuple[str, str]]:
     """(target, program) by name, and (file, line) of the answers."""
     for target in TARGETS:
-        yield from ((target, name) for name in PROGRAMS if target in WHOLE)
+        yield from ((target, name) for name, program in PROGRAMS.items() if target in program.targets)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
         yield from ((target, name) for name, number in MIXED.items() if target == _way(number)[0])
+        yield from ((target, name) for name in DEEP if target == "v3")
+        yield from ((target, name) for name, written in WRITTEN.items() if target in written[0])
         yield from ((target, name) for name in WALKS if target == "v4")
         yield from ((target, name) for name in STEPS if target in ("v4", "ampere"))
         yield from ((target, name) for name, drawn in DRAWN.items() if target in drawn[0])
@@ -360,16 +429,30 @@ def made(target: str, name: str) -> list[str]:
         return [name, *_scheduled(text, SMALL_KERNELS[kernel]().mod, partial(_stepped, seed=seed))]
     is_whole = name not in DRAWN or target == "emulated" or DRAWN[name][2] == 0
     level, left_out = _way(MIXED[name])[1:] if name in MIXED else (None, [])
-    if name in DRAWN:
-        model: Any = built(draw_one(*DRAWN[name][1:]))
+    schedules = {}
+    if name in WRITTEN:
+        model: Any = WRITTEN[name][1]()
+        schedules = {"*": WRITTEN[name][2]} if WRITTEN[name][2] else {}
+    elif name in DRAWN:
+        model = built(draw_one(*DRAWN[name][1:]))
+    elif name in DEEP:
+        model = CASES[DEEP[name]](3)
     elif name in MIXED:
         model = built(draw(0, MIXED[name]))
     else:
         model = PROGRAMS[name].module() if name in PROGRAMS else str(MODELS / f"{name}.onnx")
-    # Of programs for GPUs the entries are added where host and device are apart.
-    stages = _Stages(text if name in PROGRAMS and target in SPACES else None, text.startswith("cpu"))
+    kind = "cuda" if text.startswith("cuda") and target != "emulated" else "cpu"
+    stages = _Stages(kind, text if name in PROGRAMS and target in SPACES else None)
     with relayc.PassContext(instruments=[stages], disabled_pass=left_out):
-        relayc.compile(model, opt_level=level, target=text, precision=precision, stop_after="llvm" if is_whole else "tir", cache=False)
+        relayc.compile(
+            model,
+            opt_level=level,
+            target=text,
+            precision=precision,
+            stop_after="llvm" if is_whole else "tir",
+            schedules=schedules,
+            cache=False,
+        )
     return [name, *stages.lines]
 
 

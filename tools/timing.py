@@ -15,7 +15,9 @@ _ERROR = 0.01
 _FEWEST_ROUNDS = 8
 _MOST_ROUNDS = 128
 _TURN_SECONDS = 0.005
-"""Calls of a turn take this long together, at least: within a turn the median call stands for the turn."""
+_FEWEST_CALLS = 3
+_LONG_SECONDS = 0.1
+"""Calls of a turn take 5 ms together at least, and are three at least unless they are long: the median call stands for the turn."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Comparison:
     Attributes:
       base_seconds, seconds: median call of the first way, and of the second.
       ratio: median over the rounds of the time of the first way in that of the second: above 1, the second is faster.
-      low, high: bounds of the true median ratio, which hold with a probability of 99 %; 0 and infinity while there are too few rounds.
+      low, high: the interval that the true median ratio is in with a probability of 99 %; 0 and infinity while there are too few rounds.
       rounds: how often each had its turn.
     """
 
@@ -50,7 +52,7 @@ class Comparison:
         return replace(self, ratio=self.ratio * factor, low=self.low * factor, high=self.high * factor)
 
     def as_data(self) -> dict[str, Any]:
-        """The comparison as plain data; a bound that is not known is None."""
+        """The comparison as plain data; an end of the interval that is not known is None."""
         high = self.high if math.isfinite(self.high) else None
         names = {"base_seconds": self.base_seconds, "seconds": self.seconds, "ratio": self.ratio}
         return {**names, "low": self.low or None, "high": high, "rounds": self.rounds, "verdict": self.verdict}
@@ -87,12 +89,13 @@ def time_in_turns(
     deadline = clock() + seconds
     for call in calls:
         call()  # the first call allocates
-    turns = [_calls_of_a_turn(call, clock) for call in calls]
+    # As many calls for all: the system interrupts the longer turn more often.
+    turn = max(_calls_of_a_turn(call, clock) for call in calls)
     times: list[list[float]] = [[] for _ in calls]
     rounds = 0
     while rounds == 0 or (clock() < deadline and rounds < _MOST_ROUNDS):
         for i in range(len(calls))[:: -1 if rounds % 2 else 1]:
-            times[i].append(_turn(calls[i], turns[i], clock))
+            times[i].append(_turn(calls[i], turn, clock))
         rounds += 1
         if rounds >= _FEWEST_ROUNDS and rounds & (rounds - 1) == 0 and (len(calls) < 2 or enough(compare_rounds(times[0], times[1]))):
             break
@@ -100,9 +103,9 @@ def time_in_turns(
 
 
 def _calls_of_a_turn(call: Callable[[], Any], clock: Callable[[], float]) -> int:
-    start = clock()
-    call()
-    return max(1, math.ceil(_TURN_SECONDS / max(clock() - start, 1e-6)))
+    seconds = min(_turn(call, 1, clock) for _ in range(3))
+    fewest = _FEWEST_CALLS if seconds < _LONG_SECONDS else 1
+    return max(fewest, math.ceil(_TURN_SECONDS / seconds))
 
 
 def _turn(call: Callable[[], Any], calls: int, clock: Callable[[], float]) -> float:
@@ -119,18 +122,18 @@ def compare_rounds(base: Sequence[float], other: Sequence[float], in_turns: bool
     """The times of two ways, by round.
 
     Args:
-      in_turns: whether a round of one came with the round of the other. Else bounds are those of medians at two different times, without
-        what changed of the machine from one to the other.
+      in_turns: whether a round of one came with the round of the other. Else the interval is that of medians at two different times,
+        without what changed of the machine from one to the other.
     """
     seconds = statistics.median(base), statistics.median(other)
     if in_turns:
         ratios = sorted(a / b for a, b in zip(base, other, strict=True))
-        return Comparison(*seconds, statistics.median(ratios), *median_bounds(ratios), len(ratios))
-    (low, high), (least, most) = (median_bounds(sorted(times)) for times in (base, other))
+        return Comparison(*seconds, statistics.median(ratios), *median_interval(ratios), len(ratios))
+    (low, high), (least, most) = (median_interval(sorted(times)) for times in (base, other))
     return Comparison(*seconds, seconds[0] / seconds[1], low / most, high / least if least else math.inf, min(len(base), len(other)))
 
 
-def median_bounds(values: Sequence[float]) -> tuple[float, float]:
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Two of some sorted values, between which the median of their distribution lies with a probability of 99 %, whatever the distribution
     (the sign test); 0 and infinity where there are too few values."""
     n, outside, k = len(values), 0.0, 0

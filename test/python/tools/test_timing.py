@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_times, median_bounds
+from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_times, median_interval
 
 
 class Clock:
@@ -67,21 +67,36 @@ def test_a_spike_in_one_round_changes_nothing():
     assert found.verdict == SAME or found.rounds == 8
 
 
+def test_turns_of_both_have_as_many_calls():
+    counts = {"short": 0, "long": 0}
+    clock = Clock()
+
+    def call(name, seconds):
+        def run():
+            clock.now += seconds
+            counts[name] += 1
+
+        return run
+
+    compare_times(call("short", 0.0004), call("long", 0.004), 10.0, clock=clock)
+    assert counts["short"] == counts["long"] > 8 * 13  # 13 short calls fill a turn of 5 ms
+
+
 def test_by_item():
     found = Comparison(1.0, 2.0, 0.5, 0.45, 0.55, 8).by_item(4)
     assert (found.ratio, found.low, found.high, found.verdict) == (2.0, 1.8, 2.2, FASTER)
 
 
 @pytest.mark.parametrize("count", [8, 16, 40])
-def test_the_bounds_hold_the_median_as_often_as_they_should(count):
+def test_the_interval_holds_the_median_as_often_as_they_should(count):
     rng = np.random.default_rng(count)
     draws = np.sort(rng.exponential(size=(4000, count)), axis=1)
-    held = [low <= np.log(2) <= high for low, high in map(median_bounds, draws.tolist())]
+    held = [low <= np.log(2) <= high for low, high in map(median_interval, draws.tolist())]
     assert 0.985 < np.mean(held) <= 1  # 99 %, and four standard deviations of that many draws
-    if count > 8:  # the narrowest bounds of which that is true
+    if count > 8:  # the narrowest interval of which that is true
         assert np.mean([row[median_index(row)] <= np.log(2) <= row[-1 - median_index(row)] for row in draws.tolist()]) < 0.99
 
 
 def median_index(row):
     """The position one further inside than that of the lower bound."""
-    return row.index(median_bounds(row)[0]) + 1
+    return row.index(median_interval(row)[0]) + 1

@@ -52,6 +52,7 @@ from relayc.tools.inputs import (
     load_inputs,
     output_file,
     parse_dim,
+    parse_seconds,
     parse_seed,
     parse_shape,
     parse_size,
@@ -410,16 +411,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found <= 1e9:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds, found {text!r}")
-    return found
-
-
 def _add_model_options(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compile a model and run it."""
     _add_compiler_options(parser)
@@ -463,7 +454,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_model_options(runner)
     runner.add_argument("--outputs", type=output_file, metavar="OUT.npz", help="save the outputs by name; - for standard output")
     runner.add_argument("--repeat", type=_count, default=0, metavar="N", help="run N more times and print the latency")
-    runner.add_argument("--duration", type=_seconds, default=0.0, metavar="S", help="run for S seconds more at least and print the latency")
+    runner.add_argument("--duration", type=parse_seconds, default=0.0, metavar="S", help="run for S more seconds at least and print it")
     runner.add_argument("--warmup", type=parse_seed, default=0, metavar="N", help="runs before those that are timed (default 0)")
     runner.add_argument("--concurrency", type=_count, default=1, metavar="N", help="callers that are timed at the same time (default 1)")
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
@@ -507,7 +498,7 @@ def make_parser() -> argparse.ArgumentParser:
     about = "Show what bounds the kernels of a model, and try options that may make it faster, each timed in turns with the model as it is."
     adviser = commands.add_parser("advise", help="say why a model is slow, and what makes it faster", description=about)
     _add_model_options(adviser)
-    comparing.add_advise_options(adviser, _seconds)
+    comparing.add_advise_options(adviser)
     adviser.set_defaults(action=partial(comparing.advise, inputs_of=_inputs))
     about = (
         "Show what changed between two compilations: kernels, schedules, memory, results and time. Exit codes: 0 for no change (times do "
@@ -515,7 +506,7 @@ def make_parser() -> argparse.ArgumentParser:
     about += "not count), 1 for changes, 2 for an error."
     differ = commands.add_parser("diff", help="show what changed between two compilations", description=about)
     _add_model_options(differ)
-    comparing.add_diff_options(differ, _seconds)
+    comparing.add_diff_options(differ)
     differ.set_defaults(action=partial(comparing.diff, inputs_of=_inputs, add_options=_add_model_options), error_code=2)
     about = (
         "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
@@ -558,10 +549,13 @@ def main(argv: list[str] | None = None) -> int:
     files = [str(getattr(arguments, name, None)) for name in ("outputs", "json", "out")]
     if files[:2] == ["-", "-"]:
         parser.error("expected - for one of --outputs and --json, found it for both")
+    files = {name: str(getattr(arguments, name, None)) for name in ("outputs", "json", "save")}
+    if list(files.values()).count("-") > 1:
+        parser.error(f"expected - for one of {' and '.join(f'--{n}' for n, file in files.items() if file == '-')}, found it for both")
     try:
         is_given = any(getattr(arguments, name, []) for name in ("config", "disable", "require"))
         with pass_context(arguments) if is_given else nullcontext():
-            code = arguments.action(arguments, make_console("-" in files))
+            code = arguments.action(arguments, make_console("-" in files.values()))
     except KeyboardInterrupt:
         print("relayc: interrupted", file=sys.stderr)
         return 130

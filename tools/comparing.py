@@ -11,18 +11,18 @@ from typing import Any
 from rich.console import Console
 
 from relayc.runtime import Module
-from relayc.tools.inputs import output_file, written
+from relayc.tools.inputs import output_file, parse_seconds, written
 from relayc.tools.settings import pass_context
 
 
-def add_advise_options(parser: argparse.ArgumentParser, seconds: Callable[[str], float]) -> None:
-    """Adds what `relayc advise` takes besides the options of models; `seconds` reads a number of seconds."""
+def add_advise_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what `relayc advise` takes besides the options of models."""
     how_long = "how long to try options (default 60); ^C ends it earlier, with what is known by then"
-    parser.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help=how_long)
+    parser.add_argument("--seconds", type=parse_seconds, default=60.0, metavar="S", help=how_long)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write it as JSON too; - for standard output")
 
 
-def add_diff_options(parser: argparse.ArgumentParser, seconds: Callable[[str], float]) -> None:
+def add_diff_options(parser: argparse.ArgumentParser) -> None:
     """Adds what `relayc diff` takes besides the options of models."""
     b = "the other model (default: the same). Both may also be libraries (.so), and records (.json) that --save wrote"
     parser.add_argument("b", type=Path, nargs="?", metavar="B", help=b)
@@ -30,7 +30,7 @@ def add_diff_options(parser: argparse.ArgumentParser, seconds: Callable[[str], f
         about = f"options of {side.upper()} alone, as a text: --{side}='--precision bf16'"
         parser.add_argument(f"--{side}", dest=f"{side}_options", default="", metavar="'OPTIONS'", help=about)
     parser.add_argument(
-        "--seconds", type=seconds, default=10.0, metavar="S", help="how long to time both in turns (default 10); 0 for no times"
+        "--seconds", type=parse_seconds, default=10.0, metavar="S", help="how long to time both in turns (default 10); 0 for no times"
     )
     parser.add_argument("--texts", action="store_true", help="print the changed lines of computations and schedules too")
     save = "write the record of A, for a comparison with another revision of relayc: relayc diff FILE MODEL"

@@ -92,6 +92,17 @@ def parse_seed(text: str) -> int:
     return int(text)
 
 
+def parse_seconds(text: str) -> float:
+    """A number of seconds. For argparse: raises ArgumentTypeError."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1e9:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, found {text!r}")
+    return found
+
+
 def output_file(text: str) -> Path:
     """A file to write, in a folder that is there, or - for standard output. For argparse: raises ArgumentTypeError."""
     path = Path(text)

@@ -21,7 +21,7 @@ from relayc.pipelines.driver.schedule_texts import schedule_texts
 from relayc.runtime import Module
 from relayc.runtime.artifact import numpy_dtype
 from relayc.tools.build import Build
-from relayc.tools.inputs import sizes_of_call, tensors_of
+from relayc.tools.inputs import sizes_of_call, tensors_of, written
 
 VERSION = 1
 _MOST_ELEMENTS = 1 << 16
@@ -77,9 +77,10 @@ class Record:
     is_saved: bool = False
 
     def save(self, path: Path) -> None:
-        """Writes the record as JSON. Raises OSError where that is not possible."""
+        """Writes the record as JSON; to standard output for -. Raises OSError where that is not possible."""
         data = {**asdict(self), "outputs": {name: _encoded(array) for name, array in self.outputs.items()}}
-        path.write_text(json.dumps({"relayc_record": VERSION, **data}, indent=1) + "\n")
+        with written(path) as file:
+            file.write(f"{json.dumps({'relayc_record': VERSION, **data}, indent=1)}\n".encode())
 
     @staticmethod
     def load(path: Path) -> "Record":
@@ -114,12 +115,18 @@ def _decoded(stored: Mapping[str, Any]) -> np.ndarray:
     return np.frombuffer(base64.b64decode(stored["values"]), numpy_dtype(stored["dtype"]))
 
 
-def digest(array: Any) -> str:
-    """Type and SHA-256 of an array, or of another value by its text."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind in "OUS":
-        return hashlib.sha256(repr(array.tolist() if isinstance(array, np.ndarray) else array).encode()).hexdigest()[:16]
-    content = hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"").hexdigest()[:16]
-    return f"{array.dtype.name}{list(array.shape)} {content}"
+def digest(value: Any) -> str:
+    """Type and SHA-256 of an array of numbers; SHA-256 of strings, and of what lists and maps hold."""
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
+        return f"{value.dtype.name}{list(value.shape)} {_hash(np.ascontiguousarray(value).tobytes())}"
+    if isinstance(value, Mapping):
+        value = [*value.items()]
+    parts = value.tolist() if isinstance(value, np.ndarray) else value
+    return _hash(repr([digest(part) for part in parts] if isinstance(parts, (list, tuple)) else parts).encode())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 class _Computations(PassInstrument):
@@ -171,7 +178,7 @@ def make_record(module: Module, inputs: Mapping[str, Any], build: Build | None, 
     return Record(
         {"program": name, "target": module.target, "precision": module.precision, "relayc": version},
         {spec.name: str(spec) for spec in (*module.inputs, *module.outputs)},
-        {name: digest(np.asarray(value) if not isinstance(value, (list, dict)) else value) for name, value in inputs.items()},
+        {name: digest(value if isinstance(value, (list, dict)) else np.asarray(value)) for name, value in inputs.items()},
         calls,
         digest(sorted(digests.values())),
         {"arena": module.arena_bytes(inputs), "constants": sum(array.nbytes for array in module.params.values())},

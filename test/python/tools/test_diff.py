@@ -14,7 +14,7 @@ from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import Peak
 from relayc.tools import cli
 from relayc.tools.diff import matched
-from relayc.tools.record import Call, Record
+from relayc.tools.record import Call, Record, digest
 
 WEIGHT = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -171,6 +171,20 @@ def test_outputs_of_a_record_are_those_of_the_program(tmp_path):
     for name in ("small", "narrow", "text", "empty"):
         np.testing.assert_array_equal(read.outputs[name], outputs[name].ravel())
     assert np.array_equal(read.outputs["large"], np.arange(0, 200_000, 4))
+
+
+def test_digests_tell_values_apart():
+    values = [np.arange(4), np.arange(4.0), np.arange(4).reshape(2, 2), np.array(["0", "1"], object), ["0", "1"], [np.arange(4)]]
+    values += [[np.arange(2), np.arange(2)], {"a": 1}, {"a": 2}, "0", np.array(0), [np.arange(2000)], [np.arange(2000) % 1999], {}]
+    assert len({digest(value) for value in values}) == len(values) - 1  # strings in an array and in a list are the same
+    assert all(digest(value) == digest(value) for value in values)
+
+
+def test_a_record_goes_to_standard_output(model, capfdbinary):
+    assert cli.main(["diff", model, "--size", "batch=5", "--seconds", "0", "--save", "-"]) == 0
+    assert json.loads(capfdbinary.readouterr().out)["interface"]["x"] == "float32[batch, 3]"
+    with pytest.raises(SystemExit):
+        cli.main(["diff", model, model, "--save", "-", "--json", "-"])
 
 
 def test_options_of_a_side_on_the_command_line(model, capsys):

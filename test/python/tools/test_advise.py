@@ -16,6 +16,7 @@ from relayc.runtime.profile import ProfileRow
 from relayc.tools import advise as advising
 from relayc.tools import cli
 from relayc.tools.build import Build
+from relayc.tools.settings import pass_context
 from relayc.tools.timing import Comparison
 
 
@@ -111,6 +112,26 @@ def test_a_batch_is_compared_by_item_and_row_by_row(model, timed):
     assert found.best is None  # a larger batch makes no call faster
     far = by_name["batch = 8"].difference
     assert far is not None and far.relative < 1e-6  # the same rows, in f32
+
+
+def test_the_farthest_output_is_that_of_rows_that_both_have():
+    one = {"y": np.array([[1.0, 2.0], [4.0, 3.0]]), "total": np.array(10.0)}
+    more = {"y": np.array([[1.0, 2.0], [4.0, 2.5], [9.0, 9.0]]), "total": np.array(10.1)}
+    assert advising._farthest(more, one, 1.5).relative == pytest.approx(0.125)  # 0.5 of 4
+    assert advising._farthest({"total": more["total"]}, one, 1.5).relative == pytest.approx(0.01)
+    assert advising._farthest({"y": more["y"][:2] * np.nan, "total": more["total"]}, one, 1).kinds is False
+    assert advising._farthest({"y": more["y"]}, one, 1) is None
+
+
+def test_a_build_says_its_options_as_they_were_given(model):
+    words = [model, "--target", "cpu -mcpu=x86-64-v3", "--precision", "bf16", "--opt-level", "2", "--shape", "x=n,3", "--dim", "n=1:9"]
+    words += ["--specialize", "n=4", "--threads", "1", "--no-cache", "--disable", "fuse-ops.epilogue", "--disable", "winograd"]
+    words += ["--require", "fold-constant", "--config", "relay.FuseOps.max_depth=8"]
+    words += ["--config", "relay.FuseOps.disabled_rules=epilogue,reduction", "--fill", "ones", "--seed", "3", "--size", "n=5"]
+    arguments = cli.make_parser().parse_args(["run", *words])
+    with pass_context(arguments):
+        build = Build.of_command(arguments)
+    assert shlex.split(build.command) == ["relayc", "run", *words, "--repeat", "100"]
 
 
 def test_passes_that_were_turned_off_are_turned_on_again(model, timed):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_times, median_interval
+from relayc.tools.timing import FASTER, SAME, SLOWER, UNCLEAR, Comparison, compare_times, median_interval, time_in_turns
 
 
 class Clock:
@@ -80,6 +80,20 @@ def test_turns_of_both_have_as_many_calls():
 
     compare_times(call("short", 0.0004), call("long", 0.004), 10.0, clock=clock)
     assert counts["short"] == counts["long"] > 8 * 13  # 13 short calls fill a turn of 5 ms
+
+
+def test_the_order_is_the_other_one_in_every_second_round():
+    clock, order = Clock(), []
+
+    def call(name):
+        def run():
+            clock.now += 1.0
+            order.append(name)
+
+        return run
+
+    time_in_turns((call("a"), call("b")), 100.0, clock=clock)
+    assert "".join(order[-16:]) == "abba" * 4
 
 
 def test_by_item():

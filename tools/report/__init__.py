@@ -100,6 +100,8 @@ def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], 
     context, recorder = PassContext.current(), Recorder()
     with PassContext(**context.settings, instruments=[*context.instruments, recorder]):
         module = compile_()
+    if not isinstance(module, Module):
+        raise ValueError("report: expected a program that is compiled to the end, found one with stop_after")
     if module.lacking or not module.device.exists:
         profile, sizes = None, typical_sizes(module)
     else:

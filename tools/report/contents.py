@@ -109,6 +109,7 @@ def _assembly(texts: Texts, module: Module) -> dict[str, dict[str, int]]:
     names = {kernel.name for kernel in module.kernels}
     with suppress(ValueError, ModuleNotFoundError):
         functions: dict[str, list[str]] = {}
+        lines: list[str] = []
         for line in module.assembly().splitlines():
             if line.endswith(":") and not line.startswith(" "):
                 # The body of a parallel loop, NAME..omp_par, goes with its function.

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,14 +63,17 @@ class Recorder(PassTimingInstrument):
         texts, operations = self.recording.texts.add_module(ir_text(mod.module.operation, locations=True))
         self.recording.steps.append(Step(name, stage, seconds, texts, operations))
 
+    def _draw(self, mod: IRModule, name: str) -> None:
+        with suppress(ValueError):  # there is no picture of a later stage
+            self.recording.drawings[name] = program_boxes(mod)
+
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         recording = self.recording
         if not recording.steps:
-            self._keep(mod, "import", "relay", 0.0)
-            if info.stage == "relay":
-                recording.drawings["imported"] = program_boxes(mod)
+            self._keep(mod, "import", info.stage, 0.0)
+            self._draw(mod, "imported")
         if info.name == "OutlineGroups":
-            recording.drawings["fused"] = program_boxes(mod)
+            self._draw(mod, "fused")
         elif info.name == "PlanMemory":
             recording.plans = planned(mod, PassContext.current().get("relay.max_recursion_depth"))
         super().run_before_pass(mod, info)

@@ -51,7 +51,7 @@ class Picture:
         graph = _graph(self.drawing)
         for of, given in attributes.items():
             getattr(graph, f"{of}_attr").update(given)
-        return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot", args="-q")
+        return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot")
 
     def tree(self) -> str:
         """The results as trees of what they are computed from, as text; what is there already is named without that."""

@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import relayc
+from relayc import te
 from relayc.pipelines.context.instruments import DumpIR
 from relayc.pipelines.targets.cpu import peak
 from relayc.runtime import Peak
@@ -124,8 +125,8 @@ def test_every_node_leads_to_a_kernel_and_back(made) -> None:
 
 def test_kernels_have_their_numbers_with_the_values_of_the_tuning_space(made) -> None:
     _, data, _, _ = made
-    te = relayc.compile(small_model(), target=TARGET, stop_after="te")
-    spaces = {space.kernel: space for space in relayc.tuning_space(te, TARGET)}
+    kernels = relayc.compile(small_model(), target=TARGET, stop_after="te")
+    spaces = {space.kernel: space for space in relayc.tuning_space(kernels, TARGET)}
     assert any(kernel["numbers"] for kernel in data["kernels"])
     for kernel in data["kernels"]:
         space = spaces[kernel["name"]]
@@ -277,9 +278,9 @@ def test_a_narrow_dark_page_is_as_wide_as_its_window(made, browser) -> None:
     with opened(browser, path, 420, "dark") as page:
         kernel = data["sites"][0][0]
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 30)"
-        for route in ("overview", "passes/28", "graph", "kernels", f"kernel/{kernel}", "node//body/conv", "memory"):
+        for route in ("overview", "passes/28", "graph", "kernels", f"kernel/{kernel}", "node/%2Fbody%2Fconv", "memory"):
             page.evaluate("route => { location.hash = route; }", route)
-            view(page, route)
+            page.wait_for_function("route => document.body.dataset.view === route", arg=route)
             assert page.evaluate("document.documentElement.scrollWidth") <= 420, route
 
 
@@ -306,6 +307,8 @@ def test_a_report_of_a_module_and_of_a_model(tmp_path, monkeypatch) -> None:
         module.report(tmp_path / "a.html")
     with pytest.raises(FileNotFoundError, match="expected a path in a folder that is there"):
         module.report(tmp_path / "none" / "a.html", model=model)
+    with pytest.raises(ValueError, match="compiled to the end, found one with stop_after"):
+        relayc.report(tiny_model(), tmp_path / "a.html", stop_after="te")
     with pytest.raises(ValueError, match=r"found options for it \(target\)"):
         relayc.report(module, tmp_path / "a.html", target=TARGET)
     module.report(tmp_path / "a.html", inputs=[np.arange(5, dtype=np.float32)], model=model)
@@ -323,6 +326,17 @@ def test_a_program_that_branches_and_loops_has_a_report_without_a_picture_of_ker
     data = data_of((tmp_path / "a.html").read_text())
     assert [picture["name"] for picture in data["pictures"]] == ["imported", "fused"]
     assert {site[2] for site in data["sites"]} == {"main/then", "main/else"} and {site[3] for site in data["sites"]} == {0, 1}
+
+
+def test_a_program_written_in_the_te_stage_begins_there(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(peak, "quick_peak", lambda threads: Peak(threads, 200.0, 20.0, 15.0))
+    a, k = te.placeholder((5, 7), name="A"), te.reduce_axis((0, 7), "k")
+    module = te.create_prim_func([a, te.compute((5,), lambda i: te.sum(a[i, k], axis=k), name="B")])
+    (tmp_path / "kernel.mlir").write_text(str(module))
+    relayc.report(tmp_path / "kernel.mlir", tmp_path / "a.html", target=TARGET)
+    data = data_of((tmp_path / "a.html").read_text())
+    assert data["steps"][0][:2] == ["import", "te"] and "relay" not in {step[1] for step in data["steps"]}
+    assert [picture["name"] for picture in data["pictures"]] == ["kernels"] and "relay" not in data["kernels"][0]["texts"]
 
 
 def test_a_program_for_another_machine_is_shown_without_times(tmp_path) -> None:
@@ -367,5 +381,5 @@ def test_programs_in_a_notebook_have_a_table_and_a_picture_where_they_are_small(
     program = relayc.import_model(small_model())
     text = program._repr_html_()
     assert text is not None and "<svg" in text and "relay.nn_conv2d 1" in text
-    te = relayc.compile(tiny_model(), target=TARGET, stop_after="te")._repr_html_()
-    assert te is not None and "<svg" not in te and "linalg.generic" in te
+    text = relayc.compile(tiny_model(), target=TARGET, stop_after="te")._repr_html_()
+    assert text is not None and "<svg" not in text and "linalg.generic" in text

@@ -262,6 +262,7 @@ async function showKernel(name) {
     panes.append(pane);
     const { text, runs } = await textOf(kernel.texts[stage]);
     const maps = await mapsIn(stage, text);
+    if (!pane.isConnected) return; // another kernel is shown by now
     const language = { schedule: PYTHON, ptx: ASSEMBLY, assembly: ASSEMBLY }[stage] ?? MLIR;
     const onLine = (line) => showOrigin(section, `${stage}, line ${line}`, line > maps.length ? placeOf(runs, line - maps.length) : []);
     showCode(pane.lastChild, [...maps, text].join("\n"), { language, onLine });

@@ -69,7 +69,7 @@ class Recorder(PassTimingInstrument):
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
         recording = self.recording
-        if not recording.steps:
+        if not recording.steps and not info.composite:
             self._keep(mod, "import", info.stage, 0.0)
             self._draw(mod, "imported")
         if info.name == "OutlineGroups":

@@ -63,6 +63,13 @@ def test_the_wheel_holds_every_module_of_its_packages(wheel):
         assert found == wanted, package
 
 
+def test_the_wheel_holds_the_page_of_reports_and_the_licences_of_its_libraries(wheel):
+    page = {path.name for path in (ROOT / "tools" / "report" / "page").iterdir()}
+    folder = wheel / "relayc" / "tools" / "report"
+    assert {path.name for path in (folder / "page").iterdir()} == page
+    assert {path.name for path in (folder / "libraries").iterdir()} == {"libraries.min.js", "LICENSES.txt"}
+
+
 def test_every_package_is_imported_from_the_wheel(wheel):
     names = subpackages()
     code = f"import importlib\nfor name in {names}: print(importlib.import_module(name).__name__)"

@@ -69,7 +69,8 @@ def program_boxes(mod: IRModule) -> Drawing:
     several. Raises ValueError for a module of a later stage."""
     reader = _ProgramReader()
     with mod.context, mod.ranges:
-        functions = [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and stage_of(op.operation) == "relay"]
+        defined = [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]
+        functions = [op for op in defined if stage_of(op.operation) == "relay"]
         for function in functions:
             reader.function(function, len(functions) > 1)
     return reader.drawing

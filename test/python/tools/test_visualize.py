@@ -7,12 +7,13 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import relayc
 from relayc.tools import cli
 from relayc.tools.visualize.boxes import Arrow, Box, Drawing
-from relayc.tools.visualize.repeats import collapsed
+from relayc.tools.visualize.repeats import collapsed, merged
 
 MODEL = str(Path(__file__).parents[2] / "models" / "mlp_mixer.onnx")
 SHAPES = {"series": [1, 24, 5]}
@@ -128,3 +129,34 @@ def test_formats_and_refusals(tmp_path: Path) -> None:
         picture.save(tmp_path / "model.gif")
     with pytest.raises(ValueError, match="expected a module of the relay stage, found "):
         relayc.visualize(relayc.compile(MODEL, shapes=SHAPES, stop_after="te"))
+
+
+def test_functions_that_are_declared_only_are_left_out() -> None:
+    head = '<ir_version: 8, opset_import: ["" : 17]> m (string[n] x) => (string[n] y)'
+    drawing = relayc.visualize(onnx.parser.parse_model(f'{head} {{ y = StringNormalizer <case_change_action="UPPER"> (x) }}')).drawing
+    kinds = [box.kind for box in drawing.boxes]
+    assert (kinds[0], kinds[-1]) == ("input", "output") and set(kinds[1:-1]) == {"operator"}
+
+
+def test_large_groups_are_one_box_with_the_time_of_their_kernel() -> None:
+    drawing = Drawing()
+    inside = ((7, "fused"),)
+    a = drawing.add(Box("x", ("4xf32",), "input"), [])
+    b = drawing.add(Box("exp", ("4xf32",), groups=inside, sources=("one",), seconds=2.0), [(a, "")])
+    c = drawing.add(Box("add", ("8xf32",), groups=(*inside, (8, "if")), sources=("two", "one"), seconds=2.0), [(b, ""), (a, "")])
+    drawing.add(Box("y", ("8xf32",), "output"), [(c, "")])
+    found = merged(drawing)
+    assert [box.name for box in found.boxes] == ["x", "exp + add", "y"] and found.arrows == [Arrow(0, 1), Arrow(1, 2)]
+    one = found.boxes[1]
+    assert (one.lines, one.groups, one.sources, one.seconds) == (("8xf32",), (), ("one", "two"), 2.0)
+
+
+def test_what_is_drawn_once_knows_the_nodes_of_all_repetitions() -> None:
+    drawing = Drawing()
+    for i in range(9):
+        drawing.add(Box("abc"[i % 3], (), "kernel", sources=(f"n{i}",), seconds=1.0), [(i - 1, "")] if i else [])
+    found = collapsed(drawing)
+    assert [(box.name, box.sources, box.seconds) for box in found.boxes[:2]] == [
+        ("a", ("n0", "n3", "n6"), 3.0),
+        ("b", ("n1", "n4", "n7"), 3.0),
+    ]

@@ -19,15 +19,10 @@ __all__ = ["DotPlotter", "DotVizParser", "Plotter", "RelayVisualizer", "TermPlot
 
 
 class VizParser:
-    """What reads programs: there is one way to do so, which both subclasses stand for."""
+    """What reads programs: there is one way to do so, under Relay's three names."""
 
 
-class DotVizParser(VizParser):
-    """Relay's name of the reader for DotPlotter."""
-
-
-class TermVizParser(VizParser):
-    """Relay's name of the reader for TermPlotter."""
+DotVizParser = TermVizParser = VizParser
 
 
 class Plotter:

@@ -278,9 +278,10 @@ def test_a_narrow_dark_page_is_as_wide_as_its_window(made, browser) -> None:
     with opened(browser, path, 420, "dark") as page:
         kernel = data["sites"][0][0]
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 30)"
-        for route in ("overview", "passes/28", "graph", "kernels", f"kernel/{kernel}", "node/%2Fbody%2Fconv", "memory"):
+        for route in ("overview", "passes/28", "graph", "kernels", f"kernel/{kernel}", "node/%2Fbody%2Fconv", "node//body/conv", "memory"):
             page.evaluate("route => { location.hash = route; }", route)
             page.wait_for_function("route => document.body.dataset.view === route", arg=route)
+            assert "node" not in route or page.inner_text("#node-calls tbody").startswith("fused_")
             assert page.evaluate("document.documentElement.scrollWidth") <= 420, route
 
 

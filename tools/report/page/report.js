@@ -423,13 +423,14 @@ const VIEWS = {
 async function route() {
   const shownAt = location.hash;
   const [view, ...parts] = location.hash.slice(1).split("/").map(decodeURIComponent);
+  const whole = parts.join("/"), [first, ...rest] = parts; // names may have slashes, and a person may type them
   const name = view in VIEWS ? view : "overview";
   $("found").hidden = true;
   for (const section of document.querySelectorAll("main > section")) section.hidden = section.id !== `view-${name}`;
   const shown = { kernel: "kernels", node: "kernels" }[name] ?? name;
   for (const a of document.querySelectorAll("nav a")) a.classList.toggle("here", a.hash === `#${shown}`);
   scrollTo(0, 0);
-  await VIEWS[name](...parts);
+  await (name === "kernel" || name === "node" ? VIEWS[name](whole) : VIEWS[name](first, rest.join("/")));
   document.body.dataset.view = shownAt.slice(1) || "overview";
 }
 

@@ -63,7 +63,8 @@ class Repository(ModelRepository):
         for place, given in ((folder, shared.get("parameters", {})), (path, own.get("parameters", {}))):
             parameters.update({**given, "uri": place.absolute() / given["uri"]} if "uri" in given else given)
         if data["implementation"] == _IMPLEMENTATION:
-            parameters["extra"] = {**self._defaults, **parameters.get("extra", {})}
+            batching = {name: data[name] for name in ("max_batch_size", "max_batch_time") if name in data}  # 0 as well
+            parameters["extra"] = {**self._defaults, **batching, **parameters.get("extra", {})}
         parameters["uri"] = str(parameters["uri"])
         source = str((path if own else folder) / DEFAULT_MODEL_SETTINGS_FILENAME)
         try:

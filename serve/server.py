@@ -1,6 +1,7 @@
 """`relayc serve`: MLServer with models of relayc."""
 
 import asyncio
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,16 @@ async def serve(settings: Settings, models: Sequence[ModelSettings]) -> None:
         raise server.failure
 
 
+def _check_ports(settings: Settings) -> None:
+    """Raises OSError for a port that cannot be listened on: the servers would end with a traceback."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    for name in ("http_port", "grpc_port", "metrics_port"):
+        try:
+            socket.create_server((settings.host, getattr(settings, name)), family=family).close()
+        except (OSError, OverflowError) as error:
+            raise OSError(f"{name} {getattr(settings, name)} of {settings.host}: {error}") from error
+
+
 def run(repository: Path, defaults: dict[str, Any], **options: Any) -> None:
     """Serves the models of a folder.
 
@@ -60,7 +71,7 @@ def run(repository: Path, defaults: dict[str, Any], **options: Any) -> None:
       options: settings of MLServer, which replace those of settings.json in the folder.
 
     Raises:
-      ValueError, TypeError, OSError: the folder has no models, or one of them cannot be loaded.
+      ValueError, TypeError, OSError: the folder has no models, one of them cannot be loaded, or a port is in use.
     """
     install_uvloop_event_loop()
     file = repository / "settings.json"
@@ -74,4 +85,5 @@ def run(repository: Path, defaults: dict[str, Any], **options: Any) -> None:
         model_repository_implementation_args={"defaults": defaults},
     )
     models = asyncio.run(Repository(str(repository), defaults).list())
+    _check_ports(settings)
     asyncio.run(serve(settings, models))

@@ -58,7 +58,7 @@ def take_settings(settings: ModelSettings) -> ServeSettings:
     extra = parameters.extra = dict(parameters.extra or {})
     for name in ("max_batch_size", "max_batch_time"):
         if getattr(settings, name):
-            extra[name] = getattr(settings, name)
+            extra.setdefault(name, getattr(settings, name))
             setattr(settings, name, 0)
     for name, value in extra.items():
         _check(settings.name, name, value)

@@ -387,13 +387,24 @@ REPOSITORIES: dict[str, tuple[dict[str, str], str]] = {
         "model m: setting 'workers': expected 0 or more, found -1",
     ),
     "kind": ({"m/model-settings.json": extra("dims", [1]), "m/1/model.onnx": ""}, "model m: setting 'dims': found [1] of type list"),
+    "both": (
+        {"m/model-settings.json": '{"max_batch_size": 0}', "m/1/model-settings.json": '{"max_batch_time": -1}', "m/1/model.onnx": ""},
+        "model m: setting 'max_batch_time': expected 0 or more, found -1",
+    ),
     "two": ({"m/1/model.onnx": "", "m/1/model.so": ""}, "found model.onnx and model.so"),
 }
 CHECK = """
 import asyncio, sys
+from pathlib import Path
 from relayc.serve.repository import Repository
+from relayc.serve.server import run
 from relayc.serve.settings import take_settings
-for root in sys.argv[1:]:
+repository, port, *roots = sys.argv[1:]
+try:
+    run(Path(repository), {}, http_port=int(port))
+except OSError as error:
+    print(error)
+for root in roots:
     try:
         for settings in asyncio.run(Repository(root).list()):
             take_settings(settings)
@@ -402,15 +413,17 @@ for root in sys.argv[1:]:
 """
 
 
-def test_a_wrong_repository_is_one_error(tmp_path: Path) -> None:
+def test_a_wrong_repository_and_a_used_port_are_one_error(tmp_path: Path, repository: Path, server: Server) -> None:
     for case, (files, _) in REPOSITORIES.items():
         (tmp_path / case).mkdir()
         for name, content in files.items():
             (tmp_path / case / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / case / name).write_text(content)
     # In a process of its own: MLServer and the client of gRPC exclude each other.
-    command = [sys.executable, "-c", CHECK, *(str(tmp_path / case) for case in REPOSITORIES)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    roots = (str(tmp_path / case) for case in REPOSITORIES)
+    command = [sys.executable, "-c", CHECK, str(repository), str(server.http), *roots]
+    used, *lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert used.startswith(f"http_port {server.http} of 127.0.0.1: ") and "in use" in used
     assert len(lines) == len(REPOSITORIES), lines
     for line, (_, message) in zip(lines, REPOSITORIES.values(), strict=True):
         assert message in line

@@ -11,6 +11,7 @@ The client imports nothing of the package, nor what is in site-packages: `python
 """
 
 import array
+import contextlib
 import json
 import os
 import socket
@@ -97,8 +98,17 @@ def run_program() -> None:
 
 
 def answer(connection: socket.socket, tools: dict) -> int:
-    """Runs what a client asks for, and tells it the exit code."""
+    """Runs what a client asks for, and tells it the exit code. Where the client is ended, by a signal, the tool is sent SIGTERM."""
+    import signal
+    import threading
+
     message, streams, _, _ = socket.recv_fds(connection, MAX_MESSAGE, 3)
+
+    def end_with_client() -> None:
+        if not connection.recv(1):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_client, daemon=True).start()
     tool, arguments, folder, environment = json.loads(message)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -120,7 +130,8 @@ def answer(connection: socket.socket, tools: dict) -> int:
         code = exit_code(tools[tool])
     for file in (sys.stdout, sys.stderr):
         file.flush()
-    connection.send(bytes([code]))
+    with contextlib.suppress(BrokenPipeError):  # the client has been ended
+        connection.send(bytes([code]))
     return code
 
 

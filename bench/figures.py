@@ -31,6 +31,7 @@ from relayc.bench.plots import figure
 from relayc.bench.random_sizes import flat_inputs, make_plan
 from relayc.bench.sized_worker import SizedProcess
 from relayc.bench.sizes import choose_grids, open_model
+from relayc.bench.worker import EngineError
 from relayc.frontend.onnx import supported_operators
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.conformance import KINDS, cases_by_kind, newer_cases, refused_cases
@@ -47,6 +48,7 @@ Table = Sequence[Sequence[object]]
 
 
 def latency(arguments: argparse.Namespace, picture: Path) -> Table:
+    """Latency of each model by engine."""
     engines = tuple(name for name in ("relayc", "ort", "openvino") if ENGINES[name].is_installed)
     settings = Settings(engines, arguments.threads, rounds=arguments.rounds)
     with progress_bar("measuring the machine") as show:
@@ -64,6 +66,7 @@ def latency(arguments: argparse.Namespace, picture: Path) -> Table:
 
 
 def memory(arguments: argparse.Namespace, picture: Path) -> Table:
+    """Resident memory over the calls."""
     (source,) = find_models("test/models/dynamic/bert.onnx" if arguments.models == "test" else arguments.models)
     with source.file() as file:
         model = open_model(source.name, file)
@@ -91,6 +94,7 @@ def memory(arguments: argparse.Namespace, picture: Path) -> Table:
 
 
 def start(arguments: argparse.Namespace, picture: Path) -> Table:
+    """Time from the start of Python to the first result."""
     model = "resnet50" if arguments.models == "test" else arguments.models
     with tempfile.TemporaryDirectory() as folder, progress_bar(f"starting processes with {model}"):
         medians, _ = export.measure(model, arguments.rounds, arguments.threads, Path(folder))
@@ -110,6 +114,7 @@ def start(arguments: argparse.Namespace, picture: Path) -> Table:
 
 
 def conformance(arguments: argparse.Namespace, picture: Path) -> Table:
+    """Share of the cases that pass, by kind."""
     refused, newer = refused_cases(), newer_cases()
     counts = {kind: Counter(name not in refused for name in cases if name not in newer) for kind, cases in cases_by_kind().items()}
     with figure(picture, (7, 2.6)) as axes:
@@ -129,6 +134,7 @@ def conformance(arguments: argparse.Namespace, picture: Path) -> Table:
 
 
 def zoo(arguments: argparse.Namespace, picture: Path) -> Table:
+    """Distribution of the ratios of times."""
     reports = json.loads(arguments.results.read_text())["reports"]
     points = [point for report in reports for point in report["points"]]
     ratios = sorted(p["relayc_seconds"] / p["reference_seconds"] for p in points if p.get("relayc_seconds"))
@@ -164,7 +170,8 @@ def _machine(arguments: argparse.Namespace, busy: float | None) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures a figure; the exit code is 1 where its page has no place for it, or a file is missing."""
+    """Measures a figure; the exit code is 1 where its page has no place for it, or a file, an engine or
+    matplotlib is missing."""
     parser = argparse.ArgumentParser(prog="python -m relayc.bench.figures", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("name", choices=FIGURES)
     parser.add_argument("--page", type=Path, default=PAGE, help=f"the page, with the pictures in a folder of its name (default {PAGE})")
@@ -178,14 +185,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         text = arguments.page.read_text()
         with_table(text, arguments.name, "")  # before the work
-        table = FIGURES[arguments.name](arguments, arguments.page.with_suffix("") / f"{arguments.name}.svg")
-    except (OSError, ValueError) as error:
+        picture = arguments.page.with_suffix("") / f"{arguments.name}.svg"
+        table = FIGURES[arguments.name](arguments, picture)
+    except (EngineError, ModuleNotFoundError, OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     head, *rows = ([str(cell) for cell in row] for row in table)
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
     marked = "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{_machine(arguments, busy)}\n"
-    arguments.page.write_text(with_table(text, arguments.name, marked))
+    shown = f"![{(FIGURES[arguments.name].__doc__ or '').rstrip('.')}]({picture.relative_to(arguments.page.parent)})\n\n"
+    arguments.page.write_text(with_table(text, arguments.name, shown + marked))
     print(marked, end="")
     return 0
 

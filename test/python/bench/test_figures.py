@@ -27,7 +27,7 @@ def test_memory_is_read_along_the_calls(page):
     (head, _, ours, other), text = rows(page, "memory")
     assert head[0].startswith("bert, ") and [ours[0], other[0]] == ["relayc", "ONNX Runtime"]
     assert all(int(loaded) > 50 and int(most) >= int(last) for _, loaded, _, last, most in (ours, other))
-    assert "1 thread" in text
+    assert text.startswith("![Resident memory over the calls](page/memory.svg)") and "1 thread" in text
     assert "</svg>" in (page.parent / "page" / "memory.svg").read_text()
 
 

@@ -26,6 +26,9 @@ from relayc.trampoline import Call, trampoline
 _PLAIN = (e.Call, e.Constant, e.Var, e.GlobalVar, e.Op, e.Tuple, e.TupleGetItem, e.If, e.Let)
 """What functions that are compiled whole are made of."""
 
+_KEPT_BYTES = 4096
+"""Of constants: kernels with larger ones go with their programs."""
+
 
 class _Key:
     """A kernel as a key: equal where the function and the target are."""
@@ -61,7 +64,9 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         if self._found is None:
-            self._found = _kernel(_Key(self._module, self._target))
+            large = any(isinstance(node, e.Constant) and node.data.nbytes > _KEPT_BYTES for node in post_order(self._module["main"]))
+            key = _Key(self._module, self._target)
+            self._found = _kernel.__wrapped__(key) if large else _kernel(key)
         return self._found(*args)
 
 

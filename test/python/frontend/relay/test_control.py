@@ -302,7 +302,7 @@ def test_errors_of_native_functions():
     take = "def @main(%x: Tensor[(?), float32], %y: Tensor[(?), float32]) { Some(%x + %y) }"
     found = counting(take, X[0], X[1])
     np.testing.assert_array_equal(found.fields[0], X[0] + X[1])
-    with pytest.raises(ValueError, match="expected the same"):
+    with pytest.raises(ValueError, match="add"):
         counting(take, X[0], X[0, :2])
 
 

@@ -12,7 +12,7 @@ from relayc.frontend.relay.ast.analysis import (
 )
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import NDArray, Node, SourceName, Span, ndarray
-from relayc.frontend.relay.ast.build import ScopeBuilder, TupleWrapper, as_expr, bind, bind_params_by_name, const, var
+from relayc.frontend.relay.ast.build import ScopeBuilder, TupleWrapper, as_expr, bind, bind_params_by_name, const, var, while_loop
 from relayc.frontend.relay.ast.equality import assert_structural_equal, structural_equal, structural_hash
 from relayc.frontend.relay.ast.expr import (
     Call,
@@ -129,4 +129,5 @@ __all__ = [
     "structural_hash",
     "var",
     "well_formed",
+    "while_loop",
 ]

@@ -1,7 +1,7 @@
 """Short ways to make expressions: variables, constants, scopes of lets, and substitution."""
 
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -194,3 +194,21 @@ class ScopeBuilder:
         for variable, value in reversed(self._bindings[-1]):
             body = Let(variable, value, body)
         return body
+
+
+def while_loop(cond: Callable[..., Expr], loop_vars: Sequence[Expr], loop_bodies: Callable[..., Sequence[Expr]]) -> Expr:
+    """A loop as a function of the first values of its variables; it gives the tuple of the last ones.
+
+    Args:
+      cond: of the variables, whether another round is made.
+      loop_vars: variables and other expressions, which give names and types of the loop's variables.
+      loop_bodies: of the variables, their values in the next round.
+    """
+    scope, loop = ScopeBuilder(), Var("while_loop")
+    names = [value.name_hint if isinstance(value, Var) else f"arg{i}" for i, value in enumerate(loop_vars)]
+    inner = [Var(name, scope.type_of(value), value.span) for name, value in zip(names, loop_vars, strict=True)]
+    with scope.if_scope(cond(*inner)):
+        scope.ret(loop(*map(as_expr, loop_bodies(*inner))))
+    with scope.else_scope():
+        scope.ret(Tuple(inner))
+    return Let(loop, Function(inner, scope.get()), loop)

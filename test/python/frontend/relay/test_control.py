@@ -204,6 +204,38 @@ def test_kernels_are_compiled_once():
     assert control._kernel.cache_info().misses == before
 
 
+@KINDS
+def test_a_network_over_trees(kind):
+    """A recursive network whose depth the data say: h = tanh(W x + U (sum of the children's h))."""
+    source = """
+    def @sums(%l: List[Tensor[(1, 4), float32]]) -> Tensor[(1, 4), float32] {
+      @foldl(fn (%a: Tensor[(1, 4), float32], %h: Tensor[(1, 4), float32]) { %a + %h }, zeros(shape=[1, 4], dtype="float32"), %l)
+    }
+    def @main(%t: Tree[Tensor[(1, 3), float32]], %w: Tensor[(4, 3), float32], %u: Tensor[(4, 4), float32]) {
+      let %net = fn (%t: Tree[Tensor[(1, 3), float32]]) -> Tensor[(1, 4), float32] {
+        match (%t) { Rose(%x, %below) => tanh(nn.dense(%x, %w) + nn.dense(@sums(@map(%net, %below)), %u)) }
+      };
+      %net(%t)
+    }
+    """
+    module = relay.parse(source, init_module=relay.Prelude().mod)
+    (_, rose), (_, cons, nil) = module.get_type("Tree"), module.get_type("List")
+    draw = np.random.default_rng(0).standard_normal
+
+    def tree(depth):
+        children = ConstructorValue(nil.tag, [], nil)
+        for i in range(depth):
+            children = ConstructorValue(cons.tag, [tree(i), children], cons)
+        return ConstructorValue(rose.tag, [draw((1, 3)).astype("float32"), children], rose)
+
+    def expected(node):
+        below = sum(map(expected, elements(node.fields[1])), np.zeros((1, 4), "float32"))
+        return np.tanh(node.fields[0] @ w.T + below @ u.T)
+
+    w, u, data = draw((4, 3)).astype("float32"), draw((4, 4)).astype("float32"), tree(5)
+    np.testing.assert_allclose(run(module, data, w, u, kind=kind), expected(data), rtol=1e-4, atol=1e-5)
+
+
 # ---- the native heap
 
 

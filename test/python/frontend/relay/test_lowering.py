@@ -53,6 +53,16 @@ def test_lowered_loops_are_loops():
     assert run(module, 1) == 10
 
 
+def test_while_loops():
+    n, x = relay.var("n", "int32"), relay.var("x", shape=(2, 3))
+    loop = relay.while_loop(lambda i, y: i < n, [relay.const(0), x], lambda i, y: (i + relay.const(2), y * x))
+    function = relay.Function([n, x], loop(relay.const(0), x))
+    found = run(function, 5, X)
+    assert found[0] == 6
+    np.testing.assert_allclose(found[1], X**4)
+    assert "relay.while" in str(lower(relay.IRModule.from_expr(function)))
+
+
 def test_what_branches_share_is_computed_in_each():
     c, x = relay.var("c", "bool"), relay.var("x", shape=(2, 3))
     shared = relay.exp(x)

@@ -140,7 +140,7 @@ def _is_taken(call: Call) -> bool:
     types = [part for expr in (*call.args, call) for part in _tensors(expr.checked_type)]
     if not all(t is not None and t.dtype == "float32" and all(isinstance(d, int) for d in t.shape) for t in types):
         return False
-    attrs = call.attrs or {}
+    attrs: Mapping[str, Any] = call.attrs or {}
     if str(attrs.get("out_dtype") or "float32") != "float32":
         return False
     if isinstance(call.op, Op) and call.op.name == "nn.avg_pool2d" and tuple(attrs["dilation"]) != (1, 1):
@@ -158,9 +158,9 @@ for _name in _RULES:
 
 
 @register_pattern_table(NAME)
-def pattern_table() -> list[tuple[str, DFPattern, Callable[[Expr], bool]]]:
+def pattern_table() -> Sequence[tuple[str, DFPattern, Callable[[Expr], bool]]]:
     """Products with a bias and an activation, which are one kernel of OpenVINO."""
-    found = []
+    found: list[tuple[str, DFPattern, Callable[[Expr], bool]]] = []
     for name in ("conv2d", "dense"):
         product = is_op(f"nn.{name}")(wildcard(), wildcard())
         biased = is_op("nn.bias_add")(product, wildcard()) | is_op("add")(product, wildcard())

@@ -1,5 +1,6 @@
 """Passes on programs of the Relay language, by Relay's names."""
 
+from collections.abc import Callable
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
@@ -9,9 +10,10 @@ from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, unused
+from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
-from relayc.pipelines.context.passes import find_pass
+from relayc.pipelines.context.passes import PassContext, find_pass
 from relayc.relay.dynamic_to_static import dynamic_to_static
 from relayc.relay.folding import fold_constant, folded
 from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequential, factory, function_pass, module_pass, pass_instrument
@@ -19,6 +21,9 @@ from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequent
 __all__ = [
     "AnnotateSpans",
     "AnnotateTarget",
+    "CanonicalizeOps",
+    "CombineParallelConv2D",
+    "CombineParallelDense",
     "DeadCodeElimination",
     "DialectPass",
     "DynamicToStatic",
@@ -27,7 +32,9 @@ __all__ = [
     "FakeQuantizationToInteger",
     "FoldConstant",
     "FoldConstantExpr",
+    "FoldScaleAxis",
     "FunctionPass",
+    "FuseOps",
     "InferType",
     "InferTypeLocal",
     "Inline",
@@ -41,11 +48,14 @@ __all__ = [
     "PrintIR",
     "RemoveUnusedFunctions",
     "Sequential",
+    "SimplifyExpr",
+    "SimplifyInference",
     "ToANormalForm",
     "ToANormalFormExpr",
     "ToBasicBlockNormalForm",
     "ToGraphNormalForm",
     "function_pass",
+    "gradient",
     "module_pass",
     "pass_instrument",
 ]
@@ -103,7 +113,50 @@ class DialectPass(Pass):
 
     def transform(self, mod: RelayModule, ctx: Any) -> RelayModule:
         typed = infer_module(mod)
-        return infer_module(raised(self._pass(lower(typed)), typed))
+        found = raised(self._pass(lower(typed)), typed)
+        for var, function in typed.functions.items():
+            if "Compiler" in function.attrs:  # another code generator's: the pass is not for it
+                found[var] = function
+        return infer_module(found)
+
+
+def _of_dialect(name: str) -> Callable[[], Pass]:
+    """What makes a pass of the dialect."""
+
+    def make() -> Pass:
+        return DialectPass(name)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"The pass {name} of the dialect."
+    return make
+
+
+CanonicalizeOps = _of_dialect("CanonicalizeOps")
+CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
+CombineParallelDense = _of_dialect("CombineParallelDense")
+FoldScaleAxis = _of_dialect("FoldScaleAxis")
+SimplifyExpr = _of_dialect("SimplifyExpr")
+SimplifyInference = _of_dialect("SimplifyInference")
+
+
+def FuseOps(fuse_opt_level: int = -1) -> Pass:
+    """Gathers operators into functions with the attribute Primitive, of which each is to be one kernel.
+
+    Args:
+      fuse_opt_level: the level of the PassContext that says which rules hold; that of the current one where it is negative.
+    """
+    return DialectPass("FuseOps") if fuse_opt_level < 0 else AtLevel(DialectPass("FuseOps"), fuse_opt_level)
+
+
+class AtLevel(Pass):
+    """A pass that runs with another opt_level than that of the current PassContext."""
+
+    def __init__(self, inner: Pass, opt_level: int) -> None:
+        self._inner, self._level, self.info = inner, opt_level, inner.info
+
+    def transform(self, mod: RelayModule, ctx: PassContext) -> RelayModule:
+        with PassContext(**{**ctx.settings, "opt_level": self._level}):
+            return self._inner.transform(mod, PassContext.current())
 
 
 def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: Any = None) -> Pass:

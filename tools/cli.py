@@ -546,10 +546,7 @@ def main(argv: list[str] | None = None) -> int:
     if sys.stdout is None:
         print("relayc: error: expected a standard output, found it closed", file=sys.stderr)
         return 1
-    files = [str(getattr(arguments, name, None)) for name in ("outputs", "json", "out")]
-    if files[:2] == ["-", "-"]:
-        parser.error("expected - for one of --outputs and --json, found it for both")
-    files = {name: str(getattr(arguments, name, None)) for name in ("outputs", "json", "save")}
+    files = {name: str(getattr(arguments, name, None)) for name in ("outputs", "json", "save", "out")}
     if list(files.values()).count("-") > 1:
         parser.error(f"expected - for one of {' and '.join(f'--{n}' for n, file in files.items() if file == '-')}, found it for both")
     try:

@@ -130,9 +130,9 @@ class _Raising:
 
     def _group(self, op: Fused) -> e.Expr:
         """A fusion group as a call of a function of what it reads from around it."""
-        around, outside = op.captured(), dict(self._values)
-        params = [e.Var(f"p{i}", self._type(v)) for i, v in enumerate(v for v in around if not isinstance(outside[v], e.Constant))]
-        read = [v for v in around if not isinstance(outside[v], e.Constant)]
+        outside = dict(self._values)
+        read = [v for v in op.captured() if not (isinstance(outside[v], e.Constant) and outside[v].data.size == 1)]
+        params = [e.Var(f"p{i}", self._type(v)) for i, v in enumerate(read)]
         self._values.update(zip(read, params, strict=True))
         body = self._block(op.body())[0]
         self._values.update(outside)

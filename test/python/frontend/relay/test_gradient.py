@@ -1,0 +1,106 @@
+"""Gradients against differences of the function, computed in float64."""
+
+import numpy as np
+import pytest
+
+from relayc import relay
+from relayc.dialects.relay.errors import RelayError
+
+STEP = 1e-5
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+"""Differences by a step of 1e-5 on both sides are off by its square times the third derivative, and by 1e-16 / 1e-5."""
+
+
+def check(expr, *arrays):
+    """Compares the gradients of an expression of variables x0, x1, ... with differences."""
+    variables = {v.name_hint: v for v in relay.free_vars(expr)}
+    params = [variables[f"x{i}"] for i in range(len(arrays))]
+    function = relay.Function(params, expr)
+    run = relay.create_executor("graph").evaluate(function)
+    result, grads = relay.create_executor("graph").evaluate(relay.transform.gradient(function))(*arrays)
+    np.testing.assert_allclose(result.numpy(), run(*arrays).numpy())
+    rng = np.random.default_rng(5)
+    for array, grad in zip(arrays, grads, strict=True):
+        places = list(np.ndindex(*array.shape))
+        for place in [places[i] for i in rng.permutation(len(places))[:4]]:
+            sums, before = [], array[place]
+            for step in (STEP, -STEP):
+                array[place] = before + step
+                sums.append(run(*arrays).numpy().sum())
+            array[place] = before
+            np.testing.assert_allclose(grad.numpy()[place], (sums[0] - sums[1]) / (2 * STEP), **CLOSE)
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(0.3, 0.9, shape)
+
+
+def of(*shapes):
+    return [relay.var(f"x{i}", shape=shape, dtype="float64") for i, shape in enumerate(shapes)]
+
+
+def test_elementwise_operators():
+    x, y = of((2, 3), (3,))
+    names = ("exp", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid", "sin", "tan", "atan", "acos", "erf", "abs", "sinh", "asinh", "atanh")
+    terms = [relay.op.call(name, x) * y for name in names]
+    terms += [relay.op.call(name, x, y) for name in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum")]
+    terms.append(relay.acosh(x + relay.const(2.0, "float64")))
+    clipped = relay.clip(x, 0.4, 0.7) + relay.nn.leaky_relu(x - y, 0.3) + relay.nn.relu(y - x)
+    total = relay.where(relay.less(x, y), x * x, clipped)
+    for weight, term in enumerate(terms, 1):
+        total = total + relay.const(float(weight), "float64") * term
+    check(total, drawn(2, 3), drawn(3, seed=1))
+
+
+def test_shapes_and_slices():
+    x, y = of((2, 3, 4), (2, 3, 4))
+    joined = relay.concatenate([x, relay.transpose(relay.reshape(y, (4, 3, 2)), (2, 1, 0))], axis=-1)
+    parts = relay.split(joined, 4, axis=2)
+    sliced = relay.strided_slice(parts[0] * parts[2], begin=[0, 2, 0], end=[2, -5, 2], strides=[1, -1, 1])
+    stacked = relay.stack([relay.squeeze(relay.expand_dims(sliced, 0), axis=[0]), sliced * sliced], axis=1)
+    taken = relay.take(y, relay.const([[0, 2], [2, 1]]), axis=1)
+    every_second = relay.strided_slice(x, begin=[0, 0, 0], end=[2, 3, 4], strides=[1, 2, 2])
+    total = relay.sum(relay.exp(stacked)) + relay.sum(taken * taken) + relay.sum(relay.exp(every_second))
+    check(total + relay.sum(relay.tanh(relay.broadcast_to(relay.sum(x, axis=1), (5, 2, 4)))), drawn(2, 3, 4), drawn(2, 3, 4, seed=1))
+
+
+def test_reductions():
+    x = of((3, 4))[0]
+    total = relay.sum(x * x, axis=1) * relay.max(x, axis=1) + relay.mean(relay.exp(x), axis=[-1]) * relay.min(x, axis=0, exclude=True)
+    check(total + relay.variance(x, axis=1) + relay.sum(relay.nn.softmax(x) * relay.nn.log_softmax(x * x), axis=1), drawn(3, 4))
+
+
+def test_products():
+    x, w, b = of((2, 5), (3, 5), (3,))
+    y = relay.nn.bias_add(relay.nn.dense(x, w), b)
+    check(relay.exp(relay.nn.matmul(y, y, transpose_a=True)), drawn(2, 5), drawn(3, 5, seed=1), drawn(3, seed=2))
+    a, c = of((2, 3, 4), (2, 4, 5))
+    first = relay.nn.batch_matmul(a, c, transpose_b=False)
+    second = relay.nn.batch_matmul(first, a, transpose_a=True, transpose_b=False)
+    check(relay.nn.batch_matmul(second, second), drawn(2, 3, 4), drawn(2, 4, 5, seed=1))
+
+
+@pytest.mark.parametrize("attrs", [{}, {"strides": (2, 1), "padding": (1, 0), "dilation": (1, 2)}])
+def test_convolutions(attrs):
+    x, w = of((2, 3, 6, 5), (4, 3, 3, 2))
+    y = relay.nn.conv2d(x, w, **attrs)
+    check(relay.nn.global_avg_pool2d(y * y), drawn(2, 3, 6, 5), drawn(4, 3, 3, 2, seed=1))
+
+
+def test_lets_tuples_functions_and_branches():
+    x, y = of((3,), (3,))
+    p, t = relay.var("p", shape=(3,), dtype="float64"), relay.var("t")
+    square = relay.Function([p], p * p)
+    pair = relay.Let(t, relay.Tuple([square(x), relay.exp(y)]), relay.TupleGetItem(t, 0) * relay.TupleGetItem(t, 1) + square(y))
+    branch = relay.If(relay.less(relay.sum(x), relay.sum(y)), pair * x, relay.tanh(x))
+    for seeds in ((0, 1), (1, 0)):
+        check(branch * y, *(drawn(3, seed=seed) * (1 + seed) for seed in seeds))
+
+
+def test_what_has_no_gradient_is_named():
+    x = of((3,))[0]
+    with pytest.raises(RelayError, match="operator cumsum has no gradient yet"):
+        relay.transform.gradient(relay.Function([x], relay.cumsum(x)))
+    r = relay.var("r")
+    with pytest.raises(RelayError, match="expected a graph of operators, found RefRead"):
+        relay.transform.gradient(relay.Function([x], relay.Let(r, relay.RefCreate(x), relay.RefRead(r))))

@@ -131,7 +131,7 @@ class _Raising:
     def _group(self, op: Fused) -> e.Expr:
         """A fusion group as a call of a function of what it reads from around it."""
         outside = dict(self._values)
-        read = [v for v in op.captured() if not (isinstance(outside[v], e.Constant) and outside[v].data.size == 1)]
+        read = [v for v in op.captured() if not _is_number(outside[v])]
         params = [e.Var(f"p{i}", self._type(v)) for i, v in enumerate(read)]
         self._values.update(zip(read, params, strict=True))
         body = self._block(op.body())[0]
@@ -140,6 +140,10 @@ class _Raising:
         attrs |= {} if op.composite is None else {"Composite": op.composite}
         attrs |= {} if op.compiler is None else {"Compiler": op.compiler}
         return e.Call(e.Function(params, body, None, None, attrs), [outside[v] for v in read])
+
+
+def _is_number(expr: e.Expr) -> bool:
+    return isinstance(expr, e.Constant) and expr.data.size == 1
 
 
 def _structured(results: Sequence[e.Expr], type_: t.Type | None) -> e.Expr:

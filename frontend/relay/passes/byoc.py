@@ -11,6 +11,7 @@ from typing import Any
 
 from relayc.frontend.relay.analysis import Scope
 from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
@@ -186,12 +187,12 @@ class Region:
     nodes: dict[e.Expr, None] = field(default_factory=dict)
 
     @property
-    def ins(self) -> list[e.Expr]:
+    def args(self) -> list[e.Expr]:
         """The annotations around what it reads."""
         return [node for node in self.nodes if _is(node, BEGIN)]
 
     @property
-    def outs(self) -> list[e.Expr]:
+    def rets(self) -> list[e.Expr]:
         """The annotations around what it gives."""
         return [node for node in self.nodes if _is(node, END)]
 
@@ -237,7 +238,7 @@ class AnnotatedRegionSet(list[Region]):
 
     def reads(self, region: Region) -> list[Region]:
         """The regions whose results a region reads."""
-        found = dict.fromkeys(self._of[begin.args[0]] for begin in region.ins if begin.args[0] in self._of)  # type: ignore[attr-defined]
+        found = dict.fromkeys(self._of[begin.args[0]] for begin in region.args if begin.args[0] in self._of)  # type: ignore[attr-defined]
         return [other for other in found if other is not region]
 
 
@@ -265,7 +266,7 @@ def _merged(function: e.Function) -> e.Expr:
     for node in post_order(function):
         end = node.args[0] if _is(node, BEGIN) else None  # type: ignore[attr-defined]
         if end is not None and _is(end, END) and regions.get_region(end) is regions.get_region(node):
-            made[node] = made[end.args[0]]  # type: ignore[attr-defined]
+            made[node] = made[end.args[0]]
         else:
             made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
     return made[function]
@@ -339,23 +340,33 @@ class _Partition:
         for node in region.nodes:
             if _is(node, BEGIN):
                 source = node.args[0]  # type: ignore[attr-defined]
-                if isinstance(source, e.Constant) and self._binds:
-                    values[node] = source
+                if self._binds and _is_constant(self._made[source]):
+                    values[node] = self._made[source]
                     continue
                 if source not in params:
                     params[source] = e.Var(f"{re.sub(r'[^0-9A-Za-z_]', '_', region.target)}_{number}_i{len(params)}", source.checked_type_)
                 values[node] = params[source]
             elif not _is(node, END):
                 values[node] = rebuilt(node, iter([values.get(part, part) for part in children(node)]))
-        outputs = list(dict.fromkeys(end.args[0] for end in region.outs))  # type: ignore[attr-defined]
-        results = [values[output] for output in outputs]
+        outputs = list(dict.fromkeys(end.args[0] for end in region.rets))  # type: ignore[attr-defined]
+        results: list[e.Expr] = []
+        places: dict[e.Expr, list[int]] = {}
+        for output in outputs:  # those that are tuples are given field by field
+            value, type_ = values[output], output.checked_type
+            count = len(results)
+            results += [e.TupleGetItem(value, i) for i in range(len(type_.fields))] if isinstance(type_, t.TupleType) else [value]
+            places[output] = list(range(count, len(results)))
         attrs = {"Primitive": 1, "Inline": 1, "Compiler": region.target, "global_symbol": name}
         var = e.GlobalVar(name)
         self._mod[var] = e.Function(list(params.values()), results[0] if len(results) == 1 else e.Tuple(results), None, None, attrs)
         call = e.Call(var, [self._made[source] for source in params])
-        if len(outputs) == 1:
-            return {outputs[0]: call}
-        return {output: e.TupleGetItem(call, i) for i, output in enumerate(outputs)}
+        parts: list[e.Expr] = [call] if len(results) == 1 else [e.TupleGetItem(call, i) for i in range(len(results))]
+        whole = {output: e.Tuple([parts[i] for i in found]) for output, found in places.items()}
+        return {output: whole[output] if isinstance(output.checked_type, t.TupleType) else parts[places[output][0]] for output in outputs}
+
+
+def _is_constant(expr: e.Expr) -> bool:
+    return isinstance(expr, e.Constant) or (isinstance(expr, e.Tuple) and all(map(_is_constant, expr.fields)))
 
 
 # ---- tables ------------------------------------------------------------------------------------------------------------------------------

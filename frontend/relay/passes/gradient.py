@@ -143,10 +143,10 @@ def _of_branches(node: e.If, grad: Any) -> list[tuple[e.Var, e.Expr]]:
     """The gradients by the variables in the branches of an if."""
     sides = [_backward(branch, grad) for branch in (node.true_branch, node.false_branch)]
     variables = {v.vid: v for v in free_vars(e.Tuple([node.true_branch, node.false_branch]))}
-    found = []
+    found: list[tuple[e.Var, e.Expr]] = []
     for vid in dict.fromkeys([*sides[0], *sides[1]]):
-        parts = [side.get(vid) or _zeros(variables[vid].checked_type) for side in sides]
-        found.append((variables[vid], e.If(node.cond, *parts)))
+        then, otherwise = (side.get(vid) or _zeros(variables[vid].checked_type) for side in sides)
+        found.append((variables[vid], e.If(node.cond, then, otherwise)))
     return found
 
 

@@ -76,8 +76,6 @@ RULES |= {
     "erf": lambda c, g: [g * _number(2 / pi**0.5, c) * op.exp(-c.args[0] * c.args[0])],
     "abs": lambda c, g: [g * op.sign(c.args[0])],
     "nn.relu": lambda c, g: [_where(c.args[0] > _number(0, c), g)],
-    "nn.leaky_relu": lambda c, g: [op.where(c.args[0] > _number(0, c), g, g * _number(c.attrs["alpha"], c))],
-    "clip": lambda c, g: [_where(op.logical_and(c.args[0] >= _number(c.attrs["a_min"], c), c.args[0] <= _number(c.attrs["a_max"], c)), g)],
     "where": lambda c, g: [None, _like(_where(c.args[0], g), c.args[1]), _like(op.where(c.args[0], op.zeros_like(g), g), c.args[2])],
     "maximum": lambda c, g: [_like(_where(c.args[0] >= c.args[1], g), c.args[0]), _like(_where(c.args[0] < c.args[1], g), c.args[1])],
     "minimum": lambda c, g: [_like(_where(c.args[0] <= c.args[1], g), c.args[0]), _like(_where(c.args[0] > c.args[1], g), c.args[1])],
@@ -95,6 +93,19 @@ def _first(grad: Any) -> e.Expr:
 def _where(condition: e.Expr, grad: e.Expr) -> e.Expr:
     found: e.Expr = op.where(condition, grad, op.zeros_like(grad))
     return found
+
+
+@_rule("nn.leaky_relu")
+def _leaky_relu(c: e.Call, g: e.Expr) -> Grads:
+    assert c.attrs is not None
+    return [op.where(c.args[0] > _number(0, c), g, g * _number(c.attrs["alpha"], c))]
+
+
+@_rule("clip")
+def _clip(c: e.Call, g: e.Expr) -> Grads:
+    x = c.args[0]
+    assert c.attrs is not None
+    return [_where(op.logical_and(x >= _number(c.attrs["a_min"], c), x <= _number(c.attrs["a_max"], c)), g)]
 
 
 @_rule("power")

@@ -22,6 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import late_models
 import lit_outputs
 import random_calls
 import random_imports
@@ -193,6 +194,7 @@ PROGRAMS: dict[str, Program] = {
     "conv 3x3 of symbols": _conv("1, 32, h, w", "48, 32, 3, 3", **_PAD),
     "conv 3x3 of symbols, far": _conv("n, 128, h, w", "256, 128, 3, 3", **_PAD),
     "conv 3x3 by 2": _conv("2, 48, 31, 33", "40, 48, 3, 3", strides=(2, 2), padding=(0, 1, 1, 1)),
+    "conv 3x2 of few columns": _conv("n, 15, 15, m", "65, 15, 3, 2", strides=(2, 1), dilation=(1, 2), padding=(1, 0, 1, 0)),
     "conv 7x7 by 2": _conv("1, 3, 224, 224", "64, 3, 7, 7", strides=(2, 2), padding=(3, 3, 3, 3)),
     "conv depthwise": _conv("1, 96, 28, 28", "96, 1, 3, 3", groups=96, **_PAD),
     "conv depthwise of symbols": _conv("1, 32, h, w", "32, 1, 5, 5", groups=32, strides=(2, 2), padding=(2, 2, 2, 2)),
@@ -287,8 +289,11 @@ is decided before LLVM's stage, which only those of the number 0 and those of an
 MIXED = {f"mixed {number}": number for number in range(60)}
 """By name, the number of a drawing of several operators, branches, loops and calls, which are compiled in several ways (see `_way`)."""
 WALKS = {f"{name}, walk {seed}": (name, seed) for name in KERNELS for seed in range(100, 125)}
-DEEP = {f"{name}, deep": name for name in CASES}
-"""By name, a model of a few operators, branches and loops, whose sizes are mostly computed: those of tests of deep models, at depth 3."""
+ONNX: dict[str, Callable[[], Any]] = {
+    **{f"{name}, deep": partial(CASES[name], 3) for name in CASES},
+    **{f"{name}, late": partial(late_models.model, name) for name in late_models.NAMES},
+}
+"""By name, a model of a few operators, branches and loops whose sizes are computed, mostly."""
 _PRODUCT = partial(tensor_core_product.product_of_f16, 200, 136, 104)
 WRITTEN: dict[str, tuple[set[str], Callable[[], IRModule], ScheduleFunction | None]] = {
     "softmax by rows": ({"v4"}, lambda: softmax(5, 128), rowwise("total", "power", "most")),
@@ -369,7 +374,7 @@ def cases() -> Iterator[tuple[str, str]]:
         yield from ((target, name) for name, program in PROGRAMS.items() if target in program.targets)
         yield from ((target, name) for name, targets in NETWORKS.items() if target in targets)
         yield from ((target, name) for name, number in MIXED.items() if target == _way(number)[0])
-        yield from ((target, name) for name in DEEP if target == "v3")
+        yield from ((target, name) for name in ONNX if target == "v3")
         yield from ((target, name) for name, written in WRITTEN.items() if target in written[0])
         yield from ((target, name) for name in WALKS if target == "v4")
         yield from ((target, name) for name in STEPS if target in ("v4", "ampere"))
@@ -435,8 +440,8 @@ def made(target: str, name: str) -> list[str]:
         schedules = {"*": WRITTEN[name][2]} if WRITTEN[name][2] else {}
     elif name in DRAWN:
         model = built(draw_one(*DRAWN[name][1:]))
-    elif name in DEEP:
-        model = CASES[DEEP[name]](3)
+    elif name in ONNX:
+        model = ONNX[name]()
     elif name in MIXED:
         model = built(draw(0, MIXED[name]))
     else:

@@ -6,10 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
-from accuracy import bound_of
+from accuracy import bound_of, check_sums
 from contractions import convolve
+from oracle import values
+from support import Const
 from symbolic_kernels import SymbolicKernel
+from symbolic_ops import symbolic_program, tensor
 
+import relayc
+from relayc.dialects.relay import build
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.strategies.bf16.plan import Plan
@@ -359,3 +364,16 @@ def test_bf16_columns_and_reductions(symbolic, transpose_b, server):
 def test_bf16_convolutions(layout, shape, server):
     for taps, stride, pad in WINDOWS[:3] if shape[0] == "n" else WINDOWS[:1]:
         check_convolution(layout, shape, 20, taps, stride, pad, server[0], "bf16", server[1])
+
+
+@pytest.mark.parametrize("mcpu", ["x86-64-v3", "x86-64-v4"])
+def test_strips_whose_rows_are_the_last_step_of_the_reduction(mcpu: str) -> None:
+    w = values((65, 15, 3, 2))
+    attrs = {"strides": (2, 1), "dilation": (1, 2), "padding": (1, 0, 1, 0)}
+    program = symbolic_program(lambda x, w: [build("nn.conv2d", x, w, **attrs)], [tensor("float32[n, 15, 15, m]"), Const(w)])
+    module = relayc.compile(program, target=f"cpu -mcpu={mcpu}", cache=False)
+    for n, m in ((2, 4), (1, 3), (3, 33)):
+        data = values((n, 15, 15, m), seed=n)
+        wide, filters = data.astype(np.float64), w.astype(np.float64)
+        expected, magnitude = (convolve(f(wide), f(filters), (2, 1), (1, 2), (1, 0, 1, 0), 1) for f in (np.array, np.abs))
+        check_sums(module["main"](data), expected, magnitude, 15 * 3 * 2)

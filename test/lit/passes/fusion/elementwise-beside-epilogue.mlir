@@ -32,3 +32,20 @@ func.func @moves(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>, %y: tensor<4x4xf32>) 
   %2 = "relay.add"(%1, %0) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %2 : tensor<4x4xf32>
 }
+
+// Not where the anchor's prologue reads it too.
+// CHECK-LABEL: func.func @prologue_and_epilogue
+// CHECK: "relay.exp"
+// CHECK-NEXT: "relay.yield"
+// CHECK: "relay.tanh"
+// CHECK-NEXT: "relay.nn_softmax"
+// CHECK-NEXT: "relay.add"
+// CHECK-NEXT: "relay.yield"
+// OFF-LABEL: func.func @prologue_and_epilogue
+func.func @prologue_and_epilogue(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = "relay.exp"(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = "relay.tanh"(%0) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = "relay.nn_softmax"(%1) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %3 = "relay.add"(%2, %0) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}

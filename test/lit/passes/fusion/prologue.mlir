@@ -45,3 +45,17 @@ func.func @others(%x: tensor<8x8xf32>, %g: tensor<8xf32>) -> (tensor<8x8xf32>, t
   %7 = "relay.nn_dense"(%6, %x) : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1, %3, %5, %7 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>, tensor<8x8xf32>
 }
+
+// What is data and other operand at once, by way of another producer, stays outside.
+// CHECK-LABEL: func.func @of_both
+// CHECK: "relay.nn_relu"
+// CHECK-NEXT: "relay.yield"
+// CHECK: "relay.multiply"
+// CHECK-NEXT: "relay.nn_layer_norm"
+// CHECK-NEXT: "relay.yield"
+func.func @of_both(%x: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = "relay.nn_relu"(%g) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = "relay.multiply"(%x, %0) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %2 = "relay.nn_layer_norm"(%1, %0, %g) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}

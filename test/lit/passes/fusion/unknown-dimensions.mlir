@@ -38,3 +38,16 @@ func.func @same(%x: tensor<?x8xf32>, %b: tensor<8xf32>) -> tensor<?x8xf32> {
   %3 = "relay.tanh"(%2) : (tensor<?x8xf32>) -> tensor<?x8xf32>
   return %3 : tensor<?x8xf32>
 }
+
+// A dimension of 1 broadcasts, whatever the other one is.
+// CHECK-LABEL: func.func @broadcast_of_1
+// CHECK: "relay.exp"
+// CHECK-NEXT: "relay.add"
+// CHECK-NEXT: "relay.multiply"
+// CHECK-NEXT: "relay.yield"
+func.func @broadcast_of_1(%x: tensor<?x8xf32>, %b: tensor<1x8xf32>) -> tensor<?x8xf32> {
+  %0 = "relay.exp"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = "relay.add"(%0, %b) : (tensor<?x8xf32>, tensor<1x8xf32>) -> tensor<?x8xf32>
+  %2 = "relay.multiply"(%x, %1) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}

@@ -238,7 +238,10 @@ class StripCopy:
             nest.when(is_inside, self.evaluator, copied, lambda: self._fill_steps(inner, None, point, here))
 
     def _fill_steps(self, order: Sequence[Var], position: Index | None, point: Point, at: Index) -> None:
-        """All steps of the reduction of a position: copied, or zeros where that is None."""
+        """All steps of the reduction of a position, of which there may be none: copied, or zeros where that is None."""
+        if not order:
+            self._copy(None, position, point, at, Index(), 1)
+            return
         *outer, last = order
         variables = [Var(0, v.high, name=v.name) for v in outer]
         with nest.serial(variables, self.evaluator):
@@ -254,9 +257,10 @@ class StripCopy:
                 with self.evaluator.scope():
                     self._copy(last, position, point, at, Index(whole * lanes + start), width)
 
-    def _copy(self, last: Var, position: Index | None, point: Point, at: Index, step: Index, lanes: int) -> None:
+    def _copy(self, last: Var | None, position: Index | None, point: Point, at: Index, step: Index, lanes: int) -> None:
         with self.evaluator.along(lanes) as lane:
-            value = emit.zero(self.node.element) if position is None else self._element({**point, last: step + lane}, position)
+            point = point if last is None else {**point, last: step + lane}
+            value = emit.zero(self.node.element) if position is None else self._element(point, position)
             self.evaluator.store(value, self.evaluator.buffers[self.node], at + step + lane)
 
     def _fill_vectors(self, base: Index, ends: tuple[ir.Value, ...], point: Point) -> None:

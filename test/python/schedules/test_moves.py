@@ -43,6 +43,20 @@ def _windows_at_their_elements(s: Schedule) -> None:
     s.reverse_compute_at("B", outer)
 
 
+def _read_in_part(rows: int, columns: int) -> Kernel:
+    """B of the first elements of the first row of A, whose rows have 8."""
+    x = te.placeholder((rows, 8), name="X")
+    a = te.compute((rows, 8), lambda i, j: x[i, j] + 1.0, name="A")
+    b = te.compute((columns,), lambda k: a[0, k] * 2.0, name="B")
+    array = np.random.default_rng(3).standard_normal((rows, 8)).astype(np.float32)
+    return Kernel(te.create_prim_func([x, b]), [array], (array[0, :columns] + 1) * 2)
+
+
+def _inlined_with_padding(s: Schedule) -> None:
+    s.transform_layout("A", "A", lambda i, j: [i, j // 3, j % 3])
+    s.compute_inline("A")
+
+
 REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] = {
     "under it already": (DENSE, lambda s: s.compute_at("C", "i"), "block C: expected a loop that is not around it, found i"),
     "an output": (DENSE, lambda s: s.compute_at("R", "x"), "block R: expected no output of @main, found that it writes R"),
@@ -70,6 +84,21 @@ REFUSED: dict[str, tuple[Callable[[], Kernel], Callable[[Schedule], Any], str]] 
     ),
     "several consumers": (SOFTMAX, lambda s: s.reverse_compute_inline("N"), "block N: producer S: expected a complete block"),
     "several loads": (_mirrored, lambda s: s.reverse_compute_inline("B"), "producer A: expected one element of A at each point"),
+    "one row of two": (
+        lambda: _read_in_part(2, 8),
+        lambda s: s.reverse_compute_inline("B"),
+        "block B: expected it to go over all 2 elements of dimension 0 of A, found those at 0",
+    ),
+    "half a row": (
+        lambda: _read_in_part(1, 4),
+        lambda s: s.reverse_compute_inline("B"),
+        "block B: expected it to go over all 8 elements of dimension 1 of A, found 4",
+    ),
+    "inlined with padding": (
+        lambda: _read_in_part(1, 8),
+        _inlined_with_padding,
+        r"block A: expected a layout of A without elements that pad it, found \[1, 3, 3\]",
+    ),
     "no such buffer": (
         DENSE,
         lambda s: s.cache_read("C", 2, "local"),

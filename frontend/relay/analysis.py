@@ -238,7 +238,7 @@ def check_basic_block_normal_form(expr: e.Expr) -> None:
     while waiting:
         node, scope = waiting.pop()
         if node in made:
-            if made[node].common(scope) is not made[node] and not isinstance(node, (e.Op, e.Constructor, e.GlobalVar)):
+            if made[node].common(scope) is not made[node] and not isinstance(node, (e.Op, e.Constructor, e.GlobalVar, e.Constant)):
                 raise RelayError(f"expected basic block normal form, found an expression that several scopes share: {node}")
             continue
         made[node] = scope

@@ -330,7 +330,7 @@ class Inference:
             parts.append((yield self._typed(part, made)))
         found = rebuilt(expr, iter(parts))
         type_ = self._resolved(expr) if isinstance(expr, e.Var) or expr in self._types else None
-        if isinstance(expr, e.Var) and expr.type_annotation is None:
+        if isinstance(expr, e.Var) and isinstance(expr.type_annotation, (t.IncompleteType, type(None))):
             found = expr.replace(type_annotation=type_)
         elif isinstance(expr, e.Function) and expr.ret_type is None:
             assert isinstance(type_, t.FuncType)

@@ -16,7 +16,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_expr
 from relayc.frontend.relay.op.functions import op
 from relayc.frontend.relay.passes.gradients import RULES
-from relayc.frontend.relay.passes.normal_forms import graph_form
+from relayc.frontend.relay.passes.normal_forms import basic_block_form, graph_form
 
 MODES = ("higher_order", "first_order")
 
@@ -47,7 +47,10 @@ def gradient(expr: e.Expr, mod: RelayModule | None = None, mode: str = "higher_o
     found = _backward(typed.body, _ones(typed.body.checked_type))
     grads = [found.get(p.vid) for p in typed.params]
     filled = [_zeros(p.checked_type) if grad is None else grad for p, grad in zip(typed.params, grads, strict=True)]
-    return e.Function(typed.params, e.Tuple([typed.body, e.Tuple(filled)]), None, typed.type_params, function.attrs)
+    made = e.Function(typed.params, e.Tuple([typed.body, e.Tuple(filled)]), None, typed.type_params, function.attrs)
+    normal = basic_block_form(made)  # branches of the function and of its gradients share values
+    assert isinstance(normal, e.Function)
+    return normal
 
 
 class _Inline(ExprMutator):

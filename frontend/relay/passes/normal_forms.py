@@ -15,6 +15,7 @@ from relayc.frontend.relay.loops import uses
 from relayc.trampoline import Call, trampoline
 
 _ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
+"""Expressions that are no computation."""
 
 
 def to_a_normal_form(mod: RelayModule) -> RelayModule:
@@ -24,7 +25,12 @@ def to_a_normal_form(mod: RelayModule) -> RelayModule:
 
 def to_basic_block_normal_form(mod: RelayModule) -> RelayModule:
     """Binds expressions that several blocks use to variables, in the innermost block around these."""
-    return mod.map_functions(lambda function: _Normaliser(function, False).run())
+    return mod.map_functions(basic_block_form)
+
+
+def basic_block_form(function: e.Function) -> e.Expr:
+    """A function in which expressions that several blocks use are bound to variables."""
+    return _Normaliser(function, False).run()
 
 
 def blocks_of(function: e.Function) -> Mapping[e.Expr, Scope]:
@@ -97,7 +103,7 @@ class _Normaliser:
                 new = yield self._lets(expr)
             else:
                 new = yield self._changed(expr)
-            if self._binds_all or expr in self._lifted:
+            if self._binds_all or (expr in self._lifted and not isinstance(expr, e.Constant)):
                 name = e.Var(f"x{next(self._numbers)}") if var is None else var
                 self.home[expr].lets.append((name, new))
                 new = name

@@ -9,6 +9,7 @@ from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.build import bind
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.passes.normal_forms import is_primitive
 
 _EFFECTS = ("memory.kill", "vm.invoke_tvm_op", "memory.alloc_storage", "memory.alloc_tensor")
@@ -178,7 +179,7 @@ class _Inline(ExprMutator):
 
 def eliminate_common_subexpr(mod: RelayModule, fskip: Callable[[e.Expr], bool] | None = None) -> RelayModule:
     """Computes equal calls of operators on the same arguments once, except those for which `fskip` holds."""
-    return mod.map_functions(lambda function: _CommonExpressions(fskip).visit(function))
+    return infer_module(mod.map_functions(lambda function: _CommonExpressions(fskip).visit(function)))
 
 
 class _CommonExpressions(ExprMutator):

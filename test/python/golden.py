@@ -143,8 +143,8 @@ def _conv(shape: str, weight: str, **attrs: Any) -> Program:
     return Program([f"float32[{shape}]", f"const float32[{weight}]"], lambda x, w: b("nn.relu", b("nn.conv2d", x, w, **attrs)))
 
 
-def _unary(name: str, *operands: str, **attrs: Any) -> Program:
-    return Program(operands, partial(b, name, **attrs))
+def _unary(name: str, *operands: str, targets: Sequence[str] = WHOLE, **attrs: Any) -> Program:
+    return Program(operands, partial(b, name, **attrs), targets=targets)
 
 
 _FUNCTIONS = (
@@ -181,6 +181,13 @@ _PAD = {"padding": (1, 1, 1, 1)}
 PROGRAMS: dict[str, Program] = {
     **{f"dense {m} x {n} x {k}": _dense(m, n, k) for m, n, k in [(512, 3072, 768), (1, 1000, 2048), (7, 130, 77), (1500, 384, 1536)]},
     **{f"dense {m} x {n} x {k}": _dense(m, n, k) for m, n, k in [("n", 768, 768), ("n", 10, 64), (129, 17, 1025)]},
+    # As many rows and columns as a block of AMX has, one less and one more.
+    **{
+        f"matmul of rows that are columns, {m} x {k}": _unary(
+            "nn.matmul", f"float32[{k}, {m}]", f"float32[{k}, 80]", transpose_a=True, targets=("amx",)
+        )
+        for m, k in [(16, 16), (16, 48), (48, 16), (15, 17), (17, 15), (33, 16)]
+    },
     "matmul of many": Program(["float32[12, 197, 64]", "float32[12, 64, 197]"], partial(b, "nn.batch_matmul", transpose_b=False)),
     "matmul of symbols": Program(["float32[h, n, k]", "float32[h, k, m]"], partial(b, "nn.batch_matmul", transpose_b=False)),
     "matmul, one column": Program(["float32[32, 1376, 256]", "float32[32, 256, 1]"], partial(b, "nn.batch_matmul", transpose_b=False)),

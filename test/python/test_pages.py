@@ -124,7 +124,7 @@ def test_every_block_is_run_or_says_what_it_is():
         text = re.sub(r"^```.*?^```$", "", (ROOT / name).read_text(), flags=re.M | re.S)
         assert re.findall(r"^\n {4}(?=\S)(?![-*] )(.*)", text, re.M) == [], name
         fences = re.findall(r"^```(.*)$", (ROOT / name).read_text(), re.M)[::2]
-        assert set(fences) <= {"python", "sh", "py", "mlir", "text", "cpp", "c"}, name
+        assert set(fences) <= {"python", "sh", "py", "mlir", "text", "cpp", "c", "json", "dockerfile"}, name
 
 
 def test_the_reference_has_every_public_name():

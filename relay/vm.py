@@ -76,14 +76,14 @@ class Executable:
 
     # ---- programs in files
 
-    def save(self) -> tuple[bytearray, None]:
-        """The program as bytes for `load_exec`: its text and target. There is no library besides: `load_exec` compiles."""
+    def save(self) -> tuple[bytearray, "Executable"]:
+        """The program as bytes for `load_exec`, its text and target; and what Relay has a library for, itself: `load_exec` compiles."""
         target = None if self._target is None else str(self._target)
-        return bytearray(json.dumps([self.module.astext(), target, sorted(self._late)]).encode()), None
+        return bytearray(json.dumps([self.module.astext(), target, sorted(self._late)]).encode()), self
 
     @staticmethod
-    def load_exec(bytecode: bytes | bytearray, lib: None = None) -> "Executable":
-        """A program that `save` has given as bytes. Raises ValueError for other bytes."""
+    def load_exec(bytecode: bytes | bytearray, lib: Any = None) -> "Executable":
+        """A program that `save` has given as bytes; no library is needed. Raises ValueError for other bytes."""
         text, target, late = json.loads(bytes(bytecode))
         return Executable(infer_module(parse_module(text)), target, late)
 

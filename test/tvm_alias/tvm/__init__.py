@@ -322,6 +322,8 @@ def _workload(name):
         return getattr(own, name)
     if name == "create_workload":
         return importlib.import_module("tvm.relay.testing.init").create_workload
+    if name == "enabled_targets":
+        return importlib.import_module("tvm.testing").enabled_targets
     if name in ("count", "make_nat_value", "make_nat_expr"):
         return getattr(importlib.import_module("tvm.relay.testing.nat"), name)
     raise AttributeError(name)

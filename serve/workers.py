@@ -92,6 +92,10 @@ class ProcessWorker:
 
     async def _replace(self) -> None:
         self._died()
+        # Before Python 3.11.6 the thread that writes to a dead process waits for ever for it to read, and the server for the thread
+        # (https://github.com/python/cpython/issues/94777).
+        with suppress(AttributeError):
+            self._pool._call_queue._reader.close()  # type: ignore[attr-defined] # private
         self.close()
         self._start()
         try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,6 +63,9 @@ from relayc.symbolic import FAR, Range
 from relayc.tir import Schedule, ScheduleError, from_source, script
 
 load_passes()
+# Errors list what is registered, whatever was compiled before.
+for module in (*find_backend("cpu").modules, *find_backend("cuda").modules, "relayc.pipelines.targets.cuda.emulate"):
+    importlib.import_module(module)
 
 MODELS = Path(__file__).parents[1] / "models"
 FOLDER = Path(__file__).parents[1] / "golden"

@@ -13,10 +13,14 @@ ROOT = Path(__file__).parents[2]
 LIT = ROOT / "test" / "lit"
 _COMMAND = re.compile(r"// RUN: (?:not )?relayc-opt (%s [^|>]*?)(?: 2>&1)?(?: \||$)")
 
+_OF_PROCESS = ("primitives/tensorize.mlir",)
+"""Their errors list the intrinsics that are registered."""
+
 
 def files() -> list[str]:
-    """The files with such commands, below test/lit."""
-    return [str(path.relative_to(LIT)) for path in sorted(LIT.rglob("*.mlir")) if _COMMAND.search(path.read_text())]
+    """The files with such commands, below test/lit, but for those whose output depends on what the process compiled before."""
+    found = [str(path.relative_to(LIT)) for path in sorted(LIT.rglob("*.mlir")) if _COMMAND.search(path.read_text())]
+    return [name for name in found if name not in _OF_PROCESS]
 
 
 def outputs(name: str) -> Iterator[str]:

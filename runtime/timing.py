@@ -19,22 +19,27 @@ class BenchmarkResult:
 
     @property
     def mean(self) -> float:
+        """Seconds of a run: the mean of the repetitions."""
         return mean(self.results)
 
     @property
     def median(self) -> float:
+        """Seconds: the median of the repetitions."""
         return median(self.results)
 
     @property
     def min(self) -> float:
+        """Seconds: the fastest repetition."""
         return min(self.results)
 
     @property
     def max(self) -> float:
+        """Seconds: the slowest repetition."""
         return max(self.results)
 
     @property
     def std(self) -> float:
+        """Seconds: the standard deviation of the repetitions."""
         return pstdev(self.results)
 
     def __str__(self) -> str:

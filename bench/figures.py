@@ -41,7 +41,7 @@ from relayc.tools.progress import progress_bar, tracked
 PAGE = Path("docs/figures.md")
 POINTS = 50
 """How often memory is read during the calls."""
-BUSY = 0.5
+BUSY = 1.0
 """Load average from which a figure says that it was disturbed."""
 
 Table = Sequence[Sequence[object]]

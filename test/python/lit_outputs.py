@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 LIT = ROOT / "test" / "lit"
 _COMMAND = re.compile(r"// RUN: (?:not )?relayc-opt (%s [^|>]*?)(?: 2>&1)?(?: \||$)")
 
-_OF_PROCESS = ("primitives/tensorize.mlir",)
-"""Their errors list the intrinsics that are registered."""
+_OF_PROCESS = ("primitives/tensorize.mlir", "tools/opt-errors.mlir")
+"""Their errors list the intrinsics, and the passes and settings, that are registered."""
 
 
 def files() -> list[str]:

@@ -8,6 +8,7 @@ called through Python.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from relayc.dialects.discardable import OPTIMIZE
 from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, IMMEDIATES, REFERENCE, TUPLE
 from relayc.relay.control import Kernel
 from relayc.relay.native.scalars import Lines, emit_scalars, immediate, is_scalar, signed
@@ -33,7 +34,7 @@ class FunctionText(Lines):
         """The function."""
         function = self._function
         params = "".join(f", %a{i}: i64" for i in range(function.params))
-        head = f"llvm.func internal @f{self._number}(%self: i64, %depth: i64{params}) -> i64 attributes {{relay.optimize}} {{"
+        head = f"llvm.func internal @f{self._number}(%self: i64, %depth: i64{params}) -> i64 attributes {{{OPTIMIZE}}} {{"
         prologue = [
             "%one32 = llvm.mlir.constant(1 : i32) : i32",
             "%zero = llvm.mlir.constant(0 : i64) : i64",

@@ -16,7 +16,8 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference.unify import substituted
 from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.llvm.heap import ENTRIES, heap_functions, heap_module, table
+from relayc.pipelines.llvm.heap import ENTRIES, heap_functions, heap_module
+from relayc.pipelines.llvm.tables import address_table
 from relayc.relay.control import ControlProgram, Kernel
 from relayc.relay.kernel import tensor
 from relayc.relay.native.deep import STACK_BYTES, on_deep_stack
@@ -78,7 +79,7 @@ class NativeProgram:
         self._is_deep = any(isinstance(step, (c.Call, c.Apply)) and step.to is not None for step in steps)
         functions = [FunctionText(program.functions, i, self._handle).text() for i in range(len(program.functions))]
         entry = _entry(program.functions[0], (STACK_BYTES - _PYTHON_BYTES) // frame)
-        parts = [heap_functions(type_index(), drop, deleter), *functions, entry, table(ENTRIES_SYMBOL, ["entry"])]
+        parts = [heap_functions(type_index(), drop, deleter), *functions, entry, address_table(ENTRIES_SYMBOL, ["entry"])]
         addresses, owner = _loaded("\n".join(parts), 1)
         self._entry = tvm_ffi.Function.__from_extern_c__(addresses[0], keep_alive_object=owner)
         if any(isinstance(step, c.Bind) for step in steps):  # a cell may have the address of a function

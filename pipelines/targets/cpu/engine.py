@@ -18,6 +18,7 @@ from typing import Any
 
 from relayc.dialects.discardable import OPTIMIZE
 from relayc.dialects.mlir import bare_context, c_api, c_handle, ir
+from relayc.pipelines.llvm.tables import address_table
 from relayc.pipelines.targets.cpu.parallel import FORKS, TAKE
 from relayc.runtime.artifact import ObjectCode
 from relayc.runtime.cpu.objects import PART_SYMBOL
@@ -215,26 +216,6 @@ def _write(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-def part_table(names: Sequence[str]) -> str:
-    """`PART_SYMBOL`, which gives the array of the addresses of functions, as text."""
-    array = f"!llvm.array<{len(names)} x ptr>"
-    rows = [
-        f"%f{i} = llvm.mlir.addressof @{name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
-        for i, name in enumerate(names)
-    ]
-    return "\n".join(
-        [
-            f"llvm.mlir.global internal constant @{PART_SYMBOL}_table() : {array} {{",
-            f"%v0 = llvm.mlir.undef : {array}",
-            *rows,
-            f"llvm.return %v{len(names)} : {array}\n}}",
-            f"llvm.func @{PART_SYMBOL}() -> !llvm.ptr {{",
-            f"%0 = llvm.mlir.addressof @{PART_SYMBOL}_table : !llvm.ptr",
-            "llvm.return %0 : !llvm.ptr\n}",
-        ]
-    )
-
-
 def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) -> bytes:
     """Some functions with all that they refer to, and `PART_SYMBOL`, which gives the array of their addresses.
 
@@ -242,7 +223,7 @@ def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) 
     """
     scratch = ir.Module.create()
     stubs = [str(_declare(f.op, ir.InsertionPoint(scratch.body))) for f in part]
-    module = ir.Module.parse("\n".join([*stubs, part_table([f.name for f in part])]))
+    module = ir.Module.parse("\n".join([*stubs, address_table(PART_SYMBOL, [f.name for f in part])]))
     for stub in list(module.body.operations)[: len(part)]:
         stub.operation.erase()
     for name in sorted(set().union(*[f.refers for f in part])):
@@ -285,7 +266,7 @@ def _variables(symbols: dict[str, ir.Operation]) -> set[str]:
 
 
 def compile_part(module: ir.Module, names: Sequence[str], libraries: Sequence[str], runs_here: bool = True) -> Part:
-    """Compiles functions for modules that declare them; `module` has the `part_table` of their names."""
+    """Compiles functions for modules that declare them; `module` has the table `PART_SYMBOL` of their addresses."""
     return Part(names, _Compiled(module, libraries), runs_here)
 
 

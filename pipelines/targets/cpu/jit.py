@@ -12,8 +12,10 @@ from threading import Lock, Thread
 
 from relayc.dialects.mlir import bare_context, ir
 from relayc.pipelines.llvm.checks import CHECKS, check_functions
-from relayc.pipelines.targets.cpu.engine import CodegenError, Engine, Part, compile_module, compile_part, part_table
+from relayc.pipelines.llvm.tables import address_table
+from relayc.pipelines.targets.cpu.engine import CodegenError, Engine, Part, compile_module, compile_part
 from relayc.pipelines.targets.cpu.target import CpuTarget
+from relayc.runtime.cpu.objects import PART_SYMBOL
 
 
 def set_target(module: ir.Module, target: CpuTarget) -> None:
@@ -59,7 +61,7 @@ def compiled_checks(target: CpuTarget, device: str) -> Future[Part]:
 
     def compile_checks() -> None:
         try:
-            module = ir.Module.parse(f"{check_functions(device)}\n{part_table(tuple(CHECKS))}", context=bare_context())
+            module = ir.Module.parse(f"{check_functions(device)}\n{address_table(PART_SYMBOL, tuple(CHECKS))}", context=bare_context())
             set_target(module, machine)
             made.set_result(compile_part(module, tuple(CHECKS), _runtime_libraries(), target.is_host))
         except BaseException as error:

@@ -79,7 +79,7 @@ from relayc.bench.written_kernels import kernels as written_kernels
 from relayc.pipelines.context.target import Target
 from relayc.runtime import DeviceError, Peak
 from relayc.runtime.threads import usable_cpus
-from relayc.tools.cli import make_console
+from relayc.tools.commands import make_console
 from relayc.tools.inputs import parse_seed, parse_shape, parse_size
 
 BUSY = 0.5

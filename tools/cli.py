@@ -35,119 +35,56 @@ import numpy as np
 from rich.console import Console
 
 from relayc.dialects.mlir import ir
-from relayc.frontend import suffixes
 from relayc.frontend.errors import MissingShapes
-from relayc.pipelines import DEFAULT_OPT_LEVEL, MAX_OPT_LEVEL
-from relayc.pipelines.driver.compile import PRECISIONS
-from relayc.runtime import GraphExecutorDebug, Module, Profile, load_module, set_num_threads
+from relayc.runtime import GraphExecutorDebug, Module, Profile
 from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.serve.command import add_options as add_serve_options
 from relayc.serve.command import serve
-from relayc.symbolic import Range
 from relayc.tools import cache, comparing, device_code, opt, targets
 from relayc.tools.bisect.command import add_options as add_bisect_options
+from relayc.tools.commands import (
+    CommandError,
+    add_compiler_options,
+    add_model_options,
+    compile_model,
+    inputs_of,
+    make_console,
+    module_of,
+    parse_count,
+    say,
+)
 from relayc.tools.inputs import (
-    FILLS,
-    load_inputs,
     output_file,
-    parse_dim,
     parse_seconds,
     parse_seed,
-    parse_shape,
-    parse_size,
-    parse_specialize,
     parse_tolerance,
-    random_inputs,
     save_outputs,
     sizes_of_call,
-    sizes_text,
-    symbol_sizes,
     tensors_of,
     written,
 )
-from relayc.tools.progress import import_progress, progress_bar
+from relayc.tools.progress import progress_bar
 from relayc.tools.reference import compare, run_onnxruntime, tolerance
-from relayc.tools.settings import add_pass_options, pass_context
+from relayc.tools.settings import pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 from relayc.tools.visualize.command import add_options as add_visualize_options
-
-
-class CommandError(Exception):
-    """Something that the user can mend, said in one line."""
-
-
-def make_console(to_stderr: bool = False) -> Console:
-    """Standard output, or standard error where the former is for a file; in a file or pipe lines have room for a table."""
-    stream = sys.stderr if to_stderr else sys.stdout
-    return Console(highlight=False, stderr=to_stderr, width=None if stream.isatty() else 160)
-
-
-def compile_with_progress(model: Any, quiet: bool = False, **options: Any) -> Module:
-    """Compiles a model with options of `relayc.compile`; a progress bar shows how far it is, unless `quiet`."""
-    from relayc.pipelines.driver.compile import compile as compile_
-
-    with import_progress(quiet) as progress:
-        return compile_(model, progress=progress, **options)
-
-
-def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
-    """Compiles the model of a command with its options, of which `changes` replace some."""
-    if arguments.threads is not None:
-        set_num_threads(arguments.threads)
-    shapes, dims = dict(arguments.shape), dict(arguments.dim)
-    options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
-    options |= {"precision": arguments.precision, "specialize": arguments.specialize, "quiet": arguments.quiet}
-    return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
-
-
-def _module(arguments: argparse.Namespace) -> Module:
-    """The module of a command that runs it: a library that `relayc compile` wrote, or what a model is compiled to."""
-    if arguments.model.suffix != ".so":
-        return compile_model(arguments)
-    parser = argparse.ArgumentParser()
-    _add_compiler_options(parser)
-    ignored = ("model", "threads", "verbose", "quiet")
-    given = [name for name, value in vars(parser.parse_args([""])).items() if name not in ignored and getattr(arguments, name) != value]
-    if given:
-        raise CommandError(f"--{given[0].replace('_', '-')} is for models that are compiled: {arguments.model} is a library")
-    module = load_module(arguments.model)
-    module.num_threads = arguments.threads
-    return module
-
-
-def _inputs(module: Module, arguments: argparse.Namespace, console: Console) -> dict[str, np.ndarray]:
-    if arguments.inputs is not None:
-        return load_inputs(arguments.inputs, module.inputs)
-    given = dict(arguments.size)
-    sizes = symbol_sizes(module.inputs, given, {name: Range(low, high) for name, (low, high) in module.ranges.items()})
-    if sizes:
-        typical = [name for name in sizes if name not in given]
-        chosen = f" (typical sizes for {', '.join(typical)}: --size says others)" if typical else ""
-        _say(f"sizes: {sizes_text(sizes)}{chosen}", arguments, console)
-    return random_inputs(module.inputs, arguments.seed, sizes, arguments.fill)
-
-
-def _say(text: str, arguments: argparse.Namespace, console: Console) -> None:
-    """Prints information that no option asked for; --quiet suppresses it."""
-    if not arguments.quiet:
-        console.print(text, markup=False, soft_wrap=True)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
     """`relayc run`: compiles, runs, and as asked for saves, checks, times and profiles."""
     if arguments.check and arguments.model.suffix == ".so":
         raise CommandError("--check needs the model, found a library")
-    module = _module(arguments)
-    inputs = _inputs(module, arguments, console)
+    module = module_of(arguments)
+    inputs = inputs_of(module, arguments, console)
     if module.lacking:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
     outputs = module.run(inputs)
     how = "from a library" if arguments.model.suffix == ".so" else f"compiled in {sum(module.stats.values()):.2f} s"
-    _say(f"{arguments.model}: {len(module.kernels)} kernels, {how}", arguments, console)
+    say(f"{arguments.model}: {len(module.kernels)} kernels, {how}", arguments, console)
     _print_precision(module, arguments, console)
     for spec in module.outputs:
-        _say(f"output {spec.name}: {spec}", arguments, console)
+        say(f"output {spec.name}: {spec}", arguments, console)
     if arguments.outputs is not None:
         save_outputs(arguments.outputs, outputs)
     if arguments.repeat or arguments.duration:
@@ -196,7 +133,7 @@ def _print_precision(module: Module, arguments: argparse.Namespace, console: Con
     """Says what was computed in where that was asked for."""
     if arguments.precision != "f32":
         why = "" if module.precision == arguments.precision else f": the target has no instructions for {arguments.precision}"
-        _say(f"precision {module.precision}{why}", arguments, console)
+        say(f"precision {module.precision}{why}", arguments, console)
 
 
 def _print_latency(module: Module, inputs: dict[str, np.ndarray], arguments: argparse.Namespace, console: Console) -> None:
@@ -248,13 +185,13 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
     if arguments.space:
         _print_space(arguments, console)
         return
-    module = _compile_with_reasons(arguments) if arguments.why else _module(arguments)
+    module = _compile_with_reasons(arguments) if arguments.why else module_of(arguments)
     for kind, specs in (("input", module.inputs), ("output", module.outputs)):
         for spec in specs:
             console.print(f"{kind} {spec.name}: {spec}", markup=False)
     _print_precision(module, arguments, console)
     lacking = ", ".join(module.lacking) if module.device.exists else f"the device {module.device}"
-    profile = None if lacking else module.profile(_inputs(module, arguments, console))
+    profile = None if lacking else module.profile(inputs_of(module, arguments, console))
     console.print(stage_table(module.stats), "", kernel_table(module.call_sites(), profile), sep="\n")
     if figures := device_code.figures_of(module):
         schedules = {kernel.name: kernel.schedule for kernel in module.kernels}
@@ -307,10 +244,10 @@ def export(arguments: argparse.Namespace, console: Console) -> None:
     module = compile_model(arguments)
     with progress_bar("exporting", arguments.quiet):
         files = module.export_library(arguments.out, params=arguments.params, prefix=arguments.prefix, bundle=not arguments.no_openmp)
-    _say(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s", arguments, console)
+    say(f"{arguments.model}: {len(module.kernels)} kernels, compiled in {sum(module.stats.values()):.2f} s", arguments, console)
     _print_precision(module, arguments, console)
     for file in files:
-        _say(f"{file.name}: {scaled(file.stat().st_size)} bytes", arguments, console)
+        say(f"{file.name}: {scaled(file.stat().st_size)} bytes", arguments, console)
 
 
 def visualize(arguments: argparse.Namespace, console: Console) -> None:
@@ -320,8 +257,8 @@ def visualize(arguments: argparse.Namespace, console: Console) -> None:
     program: Any
     profile = sizes = None
     if arguments.show == "kernels":
-        program = _module(arguments)
-        inputs = _inputs(program, arguments, console)
+        program = module_of(arguments)
+        inputs = inputs_of(program, arguments, console)
         profile = None if program.lacking else program.profile(inputs)
         sizes = sizes_of_call(program, inputs)
     elif arguments.show == "fused":
@@ -332,7 +269,7 @@ def visualize(arguments: argparse.Namespace, console: Console) -> None:
         program = import_model(arguments.model, shapes=dict(arguments.shape), dims=dict(arguments.dim))
     picture = draw(program, profile=profile, sizes=sizes, collapse=not arguments.all)
     picture.save(arguments.out)
-    _say(f"wrote {arguments.out}: {len(picture.drawing.boxes)} boxes", arguments, console)
+    say(f"wrote {arguments.out}: {len(picture.drawing.boxes)} boxes", arguments, console)
 
 
 def report(arguments: argparse.Namespace, console: Console) -> None:
@@ -341,10 +278,12 @@ def report(arguments: argparse.Namespace, console: Console) -> None:
 
     if arguments.model.suffix == ".so":
         raise CommandError(f"expected a model, found the library {arguments.model}: a report shows how a model is compiled")
-    page = make_report(partial(compile_model, arguments, cache=False), lambda module: _inputs(module, arguments, console), arguments.model)
+    page = make_report(
+        partial(compile_model, arguments, cache=False), lambda module: inputs_of(module, arguments, console), arguments.model
+    )
     with written(arguments.out) as file:
         file.write(page)
-    _say(f"wrote {arguments.out}: {scaled(len(page))} bytes", arguments, console)
+    say(f"wrote {arguments.out}: {scaled(len(page))} bytes", arguments, console)
 
 
 def bisect(arguments: argparse.Namespace, console: Console) -> None:
@@ -374,7 +313,7 @@ def bisect(arguments: argparse.Namespace, console: Console) -> None:
     module = compile_model(arguments, cache=False)
     if module.lacking:
         raise CommandError(f"the target {module.target} has features that this machine lacks: {', '.join(module.lacking)}")
-    inputs = _inputs(module, arguments, console)
+    inputs = inputs_of(module, arguments, console)
     question = command.Question(arguments.model, Compiler(whole), Compiler(parts), inputs, module, module.precision)
     try:
         with progress_bar("searching", arguments.quiet):
@@ -405,58 +344,20 @@ def _bisect_passes(arguments: argparse.Namespace, options: dict[str, Any], conso
         raise CommandError(f"{first.kind} {first.name} changes what the model gives")
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
-    return int(text)
-
-
-def _add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Options of commands that compile a model and run it."""
-    _add_compiler_options(parser)
-    parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="inputs by name (default: as --fill says)")
-    parser.add_argument("--fill", choices=FILLS, default="random", help="what inputs are made of (default random, from --seed)")
-    parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of random inputs (default 0)")
-    size_help = "size of a symbolic dimension in random inputs (default: a typical one); may be repeated"
-    parser.add_argument("--size", type=parse_size, action="append", default=[], metavar="NAME=SIZE", help=size_help)
-
-
-def _add_compiler_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model", type=Path, help=f"a model: a file that ends in {', '.join(suffixes())}; run and inspect take a library (.so) too"
-    )
-    shape_help = "shape of an input with symbolic dimensions: sizes, or names for them (x=batch,3,h,w); may be repeated"
-    parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape_help)
-    dim_help = "size of a symbolic dimension, or its least and largest size (seq=1:512); may be repeated"
-    parser.add_argument("--dim", type=parse_dim, action="append", default=[], metavar="NAME=SIZE", help=dim_help)
-    special_help = "sizes to compile for by themselves, beside the program for all sizes (batch=8,seq=128); may be repeated"
-    parser.add_argument("--specialize", type=parse_specialize, action="append", default=[], metavar="NAME=SIZE,...", help=special_help)
-    target = "what to compile for: a kind and its attributes, such as 'cpu -num-threads=4' (default cpu: this machine)"
-    parser.add_argument("--target", default="cpu", metavar="TARGET", help=target)
-    precision = "round the operands of products and convolutions to it, where the target has instructions for that (default f32)"
-    parser.add_argument("--precision", choices=PRECISIONS, default="f32", help=precision)
-    levels = range(MAX_OPT_LEVEL + 1)
-    parser.add_argument("--opt-level", type=int, choices=levels, default=DEFAULT_OPT_LEVEL, help="optimisation level (default %(default)s)")
-    parser.add_argument("--threads", type=_count, metavar="N", help="threads to run on (default: all cores, or OMP_NUM_THREADS)")
-    parser.add_argument("--no-cache", action="store_true", help="compile, and keep nothing in the on-disk cache")
-    parser.add_argument("--dump-ir", type=Path, metavar="DIR", help="write the IR after each pass into DIR")
-    add_pass_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors and what other options ask for")
-    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
-
-
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="relayc", description="Compile and run models.")
     parser.add_argument("--version", action="version", version=f"relayc {importlib.metadata.version('relayc')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     runner = commands.add_parser("run", help="compile a model and run it", description="Compile a model and run it.")
-    _add_model_options(runner)
+    add_model_options(runner)
     runner.add_argument("--outputs", type=output_file, metavar="OUT.npz", help="save the outputs by name; - for standard output")
-    runner.add_argument("--repeat", type=_count, default=0, metavar="N", help="run N more times and print the latency")
+    runner.add_argument("--repeat", type=parse_count, default=0, metavar="N", help="run N more times and print the latency")
     runner.add_argument("--duration", type=parse_seconds, default=0.0, metavar="S", help="run for S more seconds at least and print it")
     runner.add_argument("--warmup", type=parse_seed, default=0, metavar="N", help="runs before those that are timed (default 0)")
-    runner.add_argument("--concurrency", type=_count, default=1, metavar="N", help="callers that are timed at the same time (default 1)")
+    runner.add_argument(
+        "--concurrency", type=parse_count, default=1, metavar="N", help="callers that are timed at the same time (default 1)"
+    )
     runner.add_argument("--profile", action="store_true", help="print the time of each stage and kernel")
     as_json = "write the profile as JSON too, to standard output for -; implies --profile"
     runner.add_argument("--json", type=output_file, metavar="OUT.json", help=as_json)
@@ -468,7 +369,7 @@ def make_parser() -> argparse.ArgumentParser:
     runner.set_defaults(action=run)
     about = "Compile a model to a library that runs where relayc is not installed (docs/export.md)."
     compiler = commands.add_parser("compile", help="compile a model to a shared library", description=about)
-    _add_compiler_options(compiler)
+    add_compiler_options(compiler)
     out = "the library, model.so; or model.o, an object for static linking, with a header beside it"
     compiler.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=out)
     params = "where the parameters are: in the library (the default), or beside it in a safetensors file, which is mapped"
@@ -478,7 +379,7 @@ def make_parser() -> argparse.ArgumentParser:
     compiler.set_defaults(action=export)
     about = "Compile a model and show its kernels: operators, FLOPs, bytes, time."
     inspector = commands.add_parser("inspect", help="show the kernels of a model", description=about)
-    _add_model_options(inspector)
+    add_model_options(inspector)
     stages = "print the program at a stage instead: its IR, with schedule that of each kernel, with asm, ptx or sass its machine code"
     shown = inspector.add_mutually_exclusive_group()
     shown.add_argument("--stage", choices=("relay", "te", "schedule", "tir", "llvm", "asm", *device_code.STAGES), help=stages)
@@ -487,32 +388,32 @@ def make_parser() -> argparse.ArgumentParser:
     inspector.set_defaults(action=inspect)
     about = "Draw a model: its operators, in fusion groups, or the kernels that it became, coloured by time."
     painter = commands.add_parser("visualize", help="draw a model", description=about)
-    _add_model_options(painter)
+    add_model_options(painter)
     add_visualize_options(painter)
     painter.set_defaults(action=visualize)
     about = "Write a page about a model: the IR after every pass, the graph, the kernels with their times and code, the memory."
     reporter = commands.add_parser("report", help="write a page about how a model is compiled and runs", description=about)
-    _add_model_options(reporter)
+    add_model_options(reporter)
     reporter.add_argument("-o", "--out", type=output_file, required=True, metavar="FILE", help="the page, HTML; - for standard output")
     reporter.set_defaults(action=report)
     about = "Show what bounds the kernels of a model, and try options that may make it faster, each timed in turns with the model as it is."
     adviser = commands.add_parser("advise", help="say why a model is slow, and what makes it faster", description=about)
-    _add_model_options(adviser)
+    add_model_options(adviser)
     comparing.add_advise_options(adviser)
-    adviser.set_defaults(action=partial(comparing.advise, inputs_of=_inputs))
+    adviser.set_defaults(action=comparing.advise)
     about = (
         "Show what changed between two compilations: kernels, schedules, memory, results and time. Exit codes: 0 for no change (times do "
     )
     about += "not count), 1 for changes, 2 for an error."
     differ = commands.add_parser("diff", help="show what changed between two compilations", description=about)
-    _add_model_options(differ)
+    add_model_options(differ)
     comparing.add_diff_options(differ)
-    differ.set_defaults(action=partial(comparing.diff, inputs_of=_inputs, add_options=_add_model_options), error_code=2)
+    differ.set_defaults(action=comparing.diff, error_code=2)
     about = (
         "Find the pass, kernel or operator that makes the results of a model differ from a reference, and the least model that shows it."
     )
     searcher = commands.add_parser("bisect", help="find what makes results differ from a reference", description=about)
-    _add_model_options(searcher)
+    add_model_options(searcher)
     add_bisect_options(searcher)
     searcher.set_defaults(action=bisect)
     about = "Serve the models of a folder by the Open Inference Protocol, REST and gRPC (docs/serving.md)."

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from relayc.runtime import Module
+from relayc.tools.commands import add_model_options, inputs_of
 from relayc.tools.inputs import output_file, parse_seconds, written
 from relayc.tools.settings import pass_context
 
@@ -38,12 +39,8 @@ def add_diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write it as JSON too; - for standard output")
 
 
-def advise(arguments: argparse.Namespace, console: Console, inputs_of: Callable[..., Mapping[str, Any]]) -> int:
-    """`relayc advise`: where the time of a model goes, and what makes it faster.
-
-    Args:
-      inputs_of: gives the inputs of a module as the arguments say.
-    """
+def advise(arguments: argparse.Namespace, console: Console) -> int:
+    """`relayc advise`: where the time of a model goes, and what makes it faster."""
     from relayc.tools.advice_tables import advice_parts
     from relayc.tools.advise import search
     from relayc.tools.build import Build
@@ -58,18 +55,8 @@ def advise(arguments: argparse.Namespace, console: Console, inputs_of: Callable[
     return 0
 
 
-def diff(
-    arguments: argparse.Namespace,
-    console: Console,
-    inputs_of: Callable[..., Mapping[str, Any]],
-    add_options: Callable[[argparse.ArgumentParser], None],
-) -> int:
-    """`relayc diff`: what changed between two compilations. Gives 1 where something did.
-
-    Args:
-      inputs_of: gives the inputs of a module as the arguments say.
-      add_options: adds the options of models to a parser.
-    """
+def diff(arguments: argparse.Namespace, console: Console) -> int:
+    """`relayc diff`: what changed between two compilations. Gives 1 where something did."""
     from relayc.tools.build import Build
     from relayc.tools.diff import compare_records, make_records, open_side
     from relayc.tools.diff_tables import diff_parts
@@ -85,7 +72,7 @@ def diff(
         return inputs_of(module, argparse.Namespace(**{**vars(arguments), "size": sizes}), console)
 
     parser, sides = argparse.ArgumentParser(prog="relayc diff: --a or --b", add_help=False), []
-    add_options(parser)
+    add_model_options(parser)
     with _status(arguments) as report:
         for model, words in said:
             if words and model.suffix in (".so", ".json"):

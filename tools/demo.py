@@ -8,7 +8,7 @@ import onnx
 from rich.table import Table
 
 from relayc.runtime import Module, num_threads
-from relayc.tools.cli import compile_with_progress, make_console
+from relayc.tools.commands import compile_with_progress, make_console
 from relayc.tools.inputs import random_inputs
 from relayc.tools.light import light_path, random_light, stored_case
 from relayc.tools.reference import Agreement, compare, run_onnxruntime

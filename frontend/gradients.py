@@ -18,7 +18,20 @@ from relayc.dialects.relay.slices import slice_bounds, slices
 from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import shape_tensor
-from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, filled, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import (
+    add,
+    binary,
+    broadcast_to,
+    cast,
+    dilated,
+    divide,
+    filled,
+    multiply,
+    reshape,
+    strided_slice,
+    subtract,
+    transpose,
+)
 from relayc.symbolic import Size
 
 
@@ -42,17 +55,18 @@ Rule: TypeAlias = Callable[[Call, Tensor], Sequence[Part]]
 _RULES: dict[str, Rule] = {}
 
 
-def gradients(y: Tensor, xs: Sequence[Tensor]) -> list[Tensor]:
+def gradients(y: Tensor, xs: Sequence[Tensor], seed: Tensor | None = None) -> list[Tensor]:
     """The derivatives of the sum of y with respect to tensors that it is computed from, each of the shape of its tensor.
 
     Args:
       xs: results of operators, or arguments, no two the same.
+      seed: weights of the elements of y in the sum, of the shape of y (default: ones).
 
     Raises ModelError for an operator between them that has no rule.
     """
     wanted = {x.value for x in xs}
     order = _between(y.value, wanted)
-    found: dict[ir.Value, Tensor] = {y.value: filled(y.shape, 1, y.dtype)}
+    found: dict[ir.Value, Tensor] = {y.value: filled(y.shape, 1, y.dtype) if seed is None else seed}
     depends = wanted | {op.operation.results[0] for op in order}
     for op in reversed(order):
         call = Call(op)
@@ -329,12 +343,21 @@ def _strided_slice(call: Call, g: Tensor) -> list[Part]:
 
     def spread() -> Tensor:
         width: list[Size] = [0] * (2 * x.rank)
+        steps, backwards = [1] * x.rank, []
         for axis, (begin, end, stride) in slices(call.op, x.rank).items():
             start, count = slice_bounds(x.shape[axis], begin, end, stride)
             if stride != 1:
-                raise ModelError(f"expected slices whose steps are 1, found {stride}")
-            width[2 * axis], width[2 * axis + 1] = start, x.shape[axis] - start - count
-        return emit("nn.pad", g, filled((), 0, g.dtype), pad_width=width, pad_mode="constant")
+                if not isinstance(count, int) or not isinstance(start, int):
+                    raise ModelError(f"expected slices of step 1 along an axis whose size is not known, found step {stride}")
+                start, steps[axis] = min(start, start + (count - 1) * stride), abs(stride) if count else 1
+                count = (count - 1) * abs(stride) + 1 if count else 0
+            if stride < 0:
+                backwards.append(axis)
+            width[2 * axis], width[2 * axis + 1] = (start, x.shape[axis] - start - count) if count != 0 else (0, x.shape[axis])
+        forwards = g
+        for axis in backwards:
+            forwards = emit("reverse", forwards, axis=axis)
+        return emit("nn.pad", dilated(forwards, steps), filled((), 0, g.dtype), pad_width=width, pad_mode="constant")
 
     return [spread]
 
@@ -403,6 +426,18 @@ def _mean(call: Call, g: Tensor) -> list[Part]:
     x = call.inputs[0]
     count = prod(x.shape[a] for a in reduced_axes(x.rank, call.op.axis, call.op.exclude))
     return [lambda: divide(_spread(call, g), cast(reshape(shape_tensor([count]), ()), g.dtype))]
+
+
+@_rule("variance")
+def _variance(call: Call, g: Tensor) -> list[Part]:
+    x, mean = call.inputs
+    count = prod(x.shape[a] for a in reduced_axes(x.rank, call.op.axis, call.op.exclude)) - call.op.unbiased
+
+    def by_data() -> Tensor:
+        half = divide(subtract(x, mean), cast(reshape(shape_tensor([count]), ()), g.dtype))
+        return multiply(_spread(call, g), add(half, half))
+
+    return [by_data, lambda: _minus(by_data())]
 
 
 @_rule("max", "min")
@@ -542,9 +577,13 @@ def _largest_of_window(call: Call, g: Tensor) -> list[Part]:
     def scattered() -> Tensor:
         window = {"pool_size": op.pool_size, "strides": op.strides, "dilation": op.dilation, "padding": op.padding}
         at = emit("nn.max_pool_indices", x, call.result, **window, ceil_mode=op.ceil_mode, layout=op.layout)
-        count = prod(g.shape)
+        count, updates = prod(g.shape), g
+        if any(op.padding) or op.ceil_mode:  # a window may lie in the padding alone: its index is beyond all elements
+            last = subtract(reshape(shape_tensor([prod(x.shape)]), ()), 1)
+            updates = _where(emit("less_equal", at, last), g, filled((), 0, g.dtype))
+            at = emit("minimum", at, last)
         flat = filled((prod(x.shape),), 0, g.dtype)
-        return reshape(emit("scatter_nd", flat, reshape(at, (1, count)), reshape(g, (count,)), mode="add", in_bounds=True), x.shape)
+        return reshape(emit("scatter_nd", flat, reshape(at, (1, count)), reshape(updates, (count,)), mode="add", in_bounds=True), x.shape)
 
     return [scattered]
 

@@ -152,6 +152,21 @@ def strided_slice(x: Tensor, begin: Sequence[Size], end: Sequence[Size], strides
     return emit("strided_slice", x, begin=[b for b, _, _ in bounds], end=ends, strides=[s for _, _, s in bounds], axes=tuple(axes))
 
 
+def dilated(x: Tensor, strides: Sequence[int], value: float = 0.0) -> Tensor:
+    """A tensor with a number between neighbours along each axis: strides - 1 times. Axes with a stride above 1 are not empty."""
+    for axis, step in enumerate(strides):
+        if step == 1:
+            continue
+        shape, size = x.shape, x.shape[axis]
+        apart = reshape(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+        width = [0] * (2 * apart.rank)
+        width[2 * axis + 3] = step - 1
+        padded = emit("nn.pad", apart, constant(value, x.dtype), pad_width=width, pad_mode="constant")
+        joined = reshape(padded, (*shape[:axis], size * step, *shape[axis + 1 :]))
+        x = strided_slice(joined, [0], [size * step - (step - 1)], [1], [axis])
+    return x
+
+
 def _first(begin: Size, size: Size) -> Size:
     """The place where a slice backwards begins, of which a negative one is none before the first element."""
     if not isinstance(begin, int) or begin >= -1 or proves(lambda: size >= -begin):

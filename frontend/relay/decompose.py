@@ -1,6 +1,6 @@
 """Operators that are composed of others, written out in programs of the Relay language."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relayc.frontend.relay.ast import expr as e
@@ -9,7 +9,7 @@ from relayc.frontend.relay.ast.functor import ExprMutator
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.inference.operators import to_dialect
-from relayc.frontend.relay.op.composed import compose
+from relayc.frontend.relay.op.composed import Composed, compose
 from relayc.frontend.relay.op.table import signature
 from relayc.frontend.relay.raising import raised
 from relayc.symbolic import symbol
@@ -37,10 +37,14 @@ def written_out(call: e.Call, args: list[e.Expr]) -> e.Expr:
     assert isinstance(call.op, e.Op)
     found = signature(call.op.name)
     assert found.composed is not None
+    return composed_on(found.composed, found.attributes(call.attrs or {}), call.args, args)
+
+
+def composed_on(found: Composed, attrs: Mapping[str, Any], typed: Sequence[e.Expr], args: Sequence[e.Expr]) -> e.Expr:
+    """What a composed operator is composed of, on arguments of the types of the `typed` ones. Raises RelayError."""
     numbers = iter(range(1 << 30))
-    types = [to_dialect(arg.checked_type, lambda: symbol(f"any_{next(numbers)}")) for arg in call.args]
-    attrs = found.attributes(call.attrs or {})
-    function = raised(compose(found.composed, types, attrs, call.args))["main"]
+    types = [to_dialect(arg.checked_type, lambda: symbol(f"any_{next(numbers)}")) for arg in typed]
+    function = raised(compose(found, types, attrs, typed))["main"]
     flat = [part for arg, type_ in zip(args, types, strict=True) for part in _fields(arg, type_)]
     return bind(e.Function([], function.body), dict(zip(function.params, flat, strict=True))).body  # type: ignore[attr-defined]
 

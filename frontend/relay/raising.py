@@ -22,6 +22,8 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference.operators import from_dialect
 from relayc.frontend.relay.op.table import signature
 
+PROMISE = "in_bounds"
+"""An attribute that only promises something of the operands: without it the operator computes the same."""
 _Values = dict[Any, e.Expr]
 
 
@@ -112,7 +114,8 @@ class _Raising:
         found, values, defaults = signature(op.relay_name), op.attrs(), op.attr_specs
         if op.relay_name == "arange":  # its numbers are attributes in the dialect
             operands = [const(values.pop(part), values["dtype"]) for part in found.operands]
-        lost = [key for key, value in values.items() if key not in found.attrs and value not in (None, defaults[key].default)]
+        said = {key: value for key, value in values.items() if key not in found.attrs and key != PROMISE}
+        lost = [key for key, value in said.items() if value not in (None, defaults[key].default)]
         if lost:
             raise RelayError(f"{op.relay_name}: expected attributes of the Relay language, found {', '.join(lost)}")
         if found.is_variadic:

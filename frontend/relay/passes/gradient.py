@@ -15,7 +15,7 @@ from relayc.frontend.relay.ast.functor import ExprMutator, post_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_expr
 from relayc.frontend.relay.op.functions import op
-from relayc.frontend.relay.passes.gradients import RULES
+from relayc.frontend.relay.passes.gradients import gradient_of_call
 from relayc.frontend.relay.passes.normal_forms import basic_block_form, graph_form
 
 MODES = ("higher_order", "first_order")
@@ -124,17 +124,10 @@ def _backward(root: e.Expr, seed: Any) -> dict[e.Id, e.Expr]:
 
 
 def _call(node: e.Call, grad: Any, add: Any) -> None:
-    assert isinstance(node.op, e.Op)
-    rule = RULES.get(node.op.name)
-    if rule is None:
-        raise RelayError(f"gradient: operator {node.op.name} has no gradient yet")
-    found = rule(node, grad)
-    first = node.args[0] if node.args else None
-    if first is not None and isinstance(first.checked_type, t.TupleType) and len(found) == len(first.checked_type.fields):
-        add(first, list(found))  # of the fields of the one operand
-    else:
-        for arg, part in zip(node.args, found, strict=True):
-            add(arg, part)
+    parts = iter(gradient_of_call(node, grad))
+    for arg in node.args:
+        type_ = arg.checked_type
+        add(arg, [next(parts) for _ in type_.fields] if isinstance(type_, t.TupleType) else next(parts))
 
 
 def _inside(branch: e.If) -> set[e.Expr]:

@@ -10,7 +10,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.sizes import positions, size_tensor
-from relayc.frontend.steps import binary, broadcast_to, cast, reshape, strided_slice, transpose
+from relayc.frontend.steps import binary, broadcast_to, cast, dilated, reshape, strided_slice, transpose
 from relayc.symbolic import Size
 
 
@@ -180,14 +180,4 @@ def matrix_set_diag(
 @composed("nn.dilate")
 def dilate(data: Tensor, *, strides: Sequence[int], dilation_value: float = 0.0) -> Tensor:
     """A number between neighbours along axes: strides - 1 times."""
-    for axis, step in enumerate(strides):
-        if step == 1:
-            continue
-        shape, size = data.shape, data.shape[axis]
-        apart = reshape(data, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
-        width = [0] * (2 * apart.rank)
-        width[2 * axis + 3] = step - 1
-        padded = emit("nn.pad", apart, constant(dilation_value, data.dtype), pad_width=width, pad_mode="constant")
-        joined = reshape(padded, (*shape[:axis], size * step, *shape[axis + 1 :]))
-        data = strided_slice(joined, [0], [size * step - (step - 1)], [1], [axis])
-    return data
+    return dilated(data, strides, dilation_value)

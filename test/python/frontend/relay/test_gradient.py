@@ -87,6 +87,31 @@ def test_convolutions(attrs):
     check(relay.nn.global_avg_pool2d(y * y), drawn(2, 3, 6, 5), drawn(4, 3, 3, 2, seed=1))
 
 
+@pytest.mark.parametrize("attrs", [{"strides": (2, 1), "padding": (1, 0)}, {"pool_size": (1, 1), "padding": (1, 1)}])
+def test_pools(attrs):
+    """The last one has windows that lie in the padding alone."""
+    x = of((2, 3, 6, 5))[0]
+    y = relay.nn.max_pool2d(x, **{"pool_size": (3, 2), **attrs})
+    check(relay.where(relay.less(y, relay.const(0.0, "float64")), relay.zeros_like(y), y * y), drawn(2, 3, 6, 5))
+
+
+def test_steps_of_slices():
+    x = of((5, 7))[0]
+    parts = [
+        relay.strided_slice(x, begin, end, strides)
+        for begin, end, strides in (
+            ([0, 1], [5, 7], [2, 3]),
+            ([4, 6], [-6, -8], [-2, -1]),
+            ([3, 5], [0, 1], [-1, -3]),
+            ([2, 2], [2, 6], [2, 2]),
+        )
+    ]
+    total = relay.const(0.0, "float64")
+    for part in parts:
+        total = total + relay.sum(relay.exp(part))
+    check(total, drawn(5, 7))
+
+
 def test_lets_tuples_functions_and_branches():
     x, y = of((3,), (3,))
     p, t = relay.var("p", shape=(3,), dtype="float64"), relay.var("t")

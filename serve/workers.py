@@ -6,9 +6,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,58 +58,91 @@ class ThreadWorker:
         self._pool.shutdown(wait=False)
 
 
+class WorkerDied(RuntimeError):
+    """The process of a worker ended while the server waited for its answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the worker process died")
+
+
 class ProcessWorker:
-    """Runs calls in a process of its own, one at a time. A process that dies is replaced, and the call that it ran is run once more."""
+    """Runs calls in a process of its own, one at a time. A process that dies is replaced, and the call that it ran is run once more.
+
+    Nothing but a socket joins the two processes, and only the worker holds its other end: wherever the worker dies, the server reads the
+    end of the file. The queues of `concurrent.futures.ProcessPoolExecutor` have locks, and writers in both processes: a worker that dies
+    while it writes an answer leaves its server to wait for the rest.
+    """
 
     def __init__(self, open_engine: OpenEngine, died: Callable[[], None]) -> None:
         self._open = open_engine
         self._died = died
-        self._pid = 0
+        self._thread = ThreadPoolExecutor(1)
         self._start()
 
     def _start(self) -> None:
-        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-        self._opened = self._pool.submit(_open_in_worker, self._open)
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        with theirs:
+            self._process = context.Process(target=_work, args=(self._open, theirs), daemon=True)
+            self._process.start()
 
     async def open(self) -> Specs:
-        """Loads the model; gives its inputs and outputs. Raises ValueError with what `open_engine` raised."""
-        self._pid, specs = await asyncio.wrap_future(self._opened)
+        """Loads the model; gives its inputs and outputs.
+
+        Raises:
+          ValueError: `open_engine` raised; its class and its message.
+          WorkerDied: the process died.
+        """
+        specs: Specs = await asyncio.wrap_future(self._thread.submit(self._receive))
         return specs
 
     async def run(self, inputs: Arrays) -> Arrays:
         """As `ThreadWorker.run`. Raises Refused where the process dies and so does its replacement, or where there can be none."""
         for _ in range(2):
-            try:
-                call = self._pool.submit(_call_in_worker, inputs)
-            except RuntimeError:  # the process died between calls
+            if not self._process.is_alive():  # it died between calls
                 await self._replace()
-                call = self._pool.submit(_call_in_worker, inputs)
             try:
-                return await asyncio.wrap_future(call)
-            except BrokenProcessPool:
+                outputs: Arrays = await asyncio.wrap_future(self._thread.submit(self._exchange, inputs))
+                return outputs
+            except WorkerDied:
                 await self._replace()
         raise Refused("the worker process died while it ran the request, and so did its replacement", 500)
 
+    def _exchange(self, inputs: Arrays) -> Any:
+        try:
+            self._connection.send(inputs)
+        except OSError as error:
+            raise WorkerDied from error
+        return self._receive()
+
+    def _receive(self) -> Any:
+        try:
+            answer = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise WorkerDied from error
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
     async def _replace(self) -> None:
         self._died()
-        # Before Python 3.11.6 the thread that writes to a dead process waits for ever for it to read, and the server for the thread
-        # (https://github.com/python/cpython/issues/94777).
-        with suppress(AttributeError):
-            self._pool._call_queue._reader.close()  # type: ignore[attr-defined] # private
-        self.close()
+        self.kill()
+        # After a timeout the thread may still read the answer that will not come.
+        await asyncio.wrap_future(self._thread.submit(self._connection.close))
         self._start()
         try:
             await self.open()
-        except (BrokenProcessPool, ValueError) as error:
-            self.close()
+        except (WorkerDied, ValueError) as error:
             raise Refused(f"the worker process died, and another one cannot open the model: {error}", 500) from error
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
+        """Ends the process, and with it the call that it runs."""
+        self._process.kill()
+        self._process.join()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.kill()
+        self._thread.shutdown(wait=False)
 
 
 Worker = ThreadWorker | ProcessWorker
@@ -125,18 +158,24 @@ def _call(engine: Engine, inputs: Arrays) -> Arrays:
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
-_engines: list[Any] = []
-"""In a worker process: the engine."""
-
-
-def _open_in_worker(open_engine: OpenEngine) -> tuple[int, Specs]:
+def _work(open_engine: OpenEngine, connection: Connection) -> None:
+    """The worker process: opens the engine, then answers each call; errors are answers too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends its workers
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     try:
-        _engines[:] = [open_engine()]
+        engine = open_engine()
     except Exception as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
-    return os.getpid(), (tuple(_engines[0].inputs), tuple(_engines[0].outputs))
+        connection.send(ValueError(f"{type(error).__name__}: {error}"))
+        return
+    connection.send((tuple(engine.inputs), tuple(engine.outputs)))
+    with suppress(EOFError):
+        while True:
+            inputs = connection.recv()
+            try:
+                answer: Arrays | Exception = _call(engine, inputs)
+            except Exception as error:
+                answer = error
+            connection.send(answer)
 
 
 def _end_with_the_server() -> None:
@@ -144,7 +183,3 @@ def _end_with_the_server() -> None:
     assert server is not None
     server.join()
     os._exit(1)
-
-
-def _call_in_worker(inputs: Arrays) -> Arrays:
-    return _call(_engines[0], inputs)

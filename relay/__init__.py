@@ -22,7 +22,7 @@ from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op
 from relayc.frontend.relay.prelude import Prelude
 from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_module
-from relayc.relay import qnn, relay_viz, transform, vm
+from relayc.relay import frontend, qnn, relay_viz, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 
@@ -41,6 +41,7 @@ __all__ = [
     "build",
     "create_executor",
     "dataflow_pattern",
+    "frontend",
     "fromtext",
     "op",
     "parse",

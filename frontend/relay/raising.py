@@ -10,20 +10,25 @@ from relayc.dialects.discardable import NAME, STAGE
 from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.create import SizesOf
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.sizes import CheckSizes, DefineSizes, MatchShape
 from relayc.dialects.relay.structure import Constant, Fused, If, TupleGetItem, While
-from relayc.dialects.relay.types import TupleType, type_of
+from relayc.dialects.relay.types import TensorType, type_of
+from relayc.dialects.relay.unify import symbols_of_type
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.build import const
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.computed_sizes import ComputedSizes
 from relayc.frontend.relay.inference.operators import from_dialect
+from relayc.frontend.relay.op.functions import call
 from relayc.frontend.relay.op.table import signature
+from relayc.symbolic import Dim
 
-PROMISE = "in_bounds"
-"""An attribute that only promises something of the operands: without it the operator computes the same."""
+PROMISES = {"in_bounds", "distinct"}
+"""Attributes that only promise something of the operands: without them the operator computes the same."""
 _Values = dict[Any, e.Expr]
 
 
@@ -54,6 +59,7 @@ class _Raising:
     def __init__(self, mod: IRModule) -> None:
         self._mod = mod
         self._values: _Values = {}
+        self._sizes = ComputedSizes()
 
     def function(self, function: Any, like: e.Function | None) -> e.Function:
         if not len(function.regions[0].blocks):
@@ -62,8 +68,12 @@ class _Raising:
         for i, (argument, attributes) in enumerate(zip(block.arguments, value_attributes(function), strict=True)):
             name = NAME.get(attributes, f"p{i}")
             model = None if like is None else like.params[i]
+            type_ = type_of(argument)
+            self._sizes.of_parameters.update(symbols_of_type(type_))
             params.append(model or e.Var(name, self._type(argument)))
             self._values[argument] = params[-1]
+            if isinstance(type_, TensorType):
+                self._sizes.add_parameter(params[-1], type_.shape)
         results = self._block(block)
         if like is None:
             return e.Function(params, results[0] if len(results) == 1 else e.Tuple(results))
@@ -71,9 +81,7 @@ class _Raising:
         return e.Function(params, body, like.ret_type, like.type_params, like.attrs, like.span)
 
     def _type(self, value: ir.Value) -> t.Type:
-        type_ = type_of(value)
-        known = {name for part in (type_.flat if isinstance(type_, TupleType) else (type_,)) for name in part.symbols}
-        return from_dialect(type_, known)
+        return from_dialect(type_of(value), self._sizes.of_parameters)
 
     def _block(self, block: ir.Block) -> list[e.Expr]:
         """What a block gives at its end."""
@@ -81,6 +89,10 @@ class _Raising:
             operands = [self._values[v] for v in op.operation.operands]
             if op.operation.name in ("func.return", "relay.yield"):
                 return operands
+            if isinstance(op, (DefineSizes, MatchShape)):
+                self._sizes.define(op, operands[0])
+            if isinstance(op, (DefineSizes, CheckSizes)):  # the program checks what operators need of sizes where it is lowered again
+                continue
             results = list(op.operation.results)
             made = self._operation(op, operands)
             self._values.update({r: e.TupleGetItem(made, i) for i, r in enumerate(results)} if len(results) > 1 else {results[0]: made})
@@ -92,6 +104,10 @@ class _Raising:
             raise RelayError(f"{name}: expected an operator of the Relay language, found one without a result")
         if isinstance(op, Constant):
             return e.Constant(self._mod.value_of(op.result))
+        if isinstance(op, MatchShape):
+            return operands[0]
+        if isinstance(op, SizesOf):
+            return self._sizes.tensor(op.values, op.dtype)
         if isinstance(op, TupleGetItem):
             source = operands[0]
             return source.fields[op.index] if isinstance(source, e.Tuple) else e.TupleGetItem(source, op.index)
@@ -111,17 +127,23 @@ class _Raising:
     def _call(self, op: Any, operands: list[e.Expr]) -> e.Expr:
         if not isinstance(op, Op):
             raise RelayError(f"{op.operation.name}: expected an operator of the relay dialect")
-        found, values, defaults = signature(op.relay_name), op.attrs(), op.attr_specs
+        found, defaults = signature(op.relay_name), op.attr_specs
+        values = self._sizes.attributes(op)
         if op.relay_name == "arange":  # its numbers are attributes in the dialect
-            operands = [const(values.pop(part), values["dtype"]) for part in found.operands]
-        said = {key: value for key, value in values.items() if key not in found.attrs and key != PROMISE}
+            operands = [self._number(values.pop(part), values["dtype"]) for part in found.operands]
+        said = {key: value for key, value in values.items() if key not in found.attrs and key not in PROMISES}
         lost = [key for key, value in said.items() if value not in (None, defaults[key].default)]
         if lost:
             raise RelayError(f"{op.relay_name}: expected attributes of the Relay language, found {', '.join(lost)}")
         if found.is_variadic:
-            operands = [e.Tuple(operands)]
-        attrs = Attrs(found.attributes({k: v for k, v in values.items() if k in found.attrs}), found.attrs_key) if found.attrs else None
-        return e.Call(e.Op.get(op.relay_name), operands, attrs)
+            fixed = len(found.operands) - 1
+            operands = [*operands[:fixed], e.Tuple(operands[fixed:])]
+        return call(op.relay_name, operands, {k: v for k, v in values.items() if k in found.attrs})
+
+    def _number(self, value: Any, dtype: str) -> e.Expr:
+        if isinstance(value, Dim):
+            value = self._sizes.expression(value)
+        return call("cast", [value], {"dtype": dtype}) if isinstance(value, e.Expr) else const(value, dtype)
 
     def _loop(self, op: While, init: e.Expr) -> e.Expr:
         """A loop as a function that calls itself last."""

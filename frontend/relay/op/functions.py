@@ -4,7 +4,7 @@ They are made from the signatures in `table`. Functions that are no single opera
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def call(name: str, operands: list[Any], attributes: dict[str, Any] | None = Non
     """
     found = signature(name)
     given = {key: plain(value) for key, value in (attributes or {}).items()}
-    computed = [key for key, value in given.items() if any(isinstance(v, Expr) for v in (value if isinstance(value, tuple) else [value]))]
+    computed = [key for key, value in given.items() if any(isinstance(v, Expr) for v in _flat(value))]
     if computed:
         return _computed(found, operands, given, computed[0], span)
     args = [as_expr(v) if isinstance(v, (Expr, TupleWrapper, list, tuple)) else const(v) for v in operands]
@@ -46,13 +46,26 @@ def _computed(found: Signature, operands: list[Any], attributes: dict[str, Any],
     made = []
     for name in late.operands:
         value = values[name]
-        if isinstance(value, tuple) and any(isinstance(v, Expr) for v in value):
-            parts = [call("reshape", [v if isinstance(v, Expr) else const(v, "int64")], {"newshape": (1,)}) for v in value]
-            value = call("concatenate", [Tuple([call("cast", [v], {"dtype": "int64"}) for v in parts])], {"axis": 0})
-        elif isinstance(value, tuple):
-            value = const(np.array(value, np.int64))
+        if isinstance(value, tuple):
+            value = vector(_flat(value))
         made.append(value)
     return call(late.name, made, {name: values[name] for name in late.attrs if name in attributes}, span)
+
+
+def vector(values: Sequence[Any]) -> Expr:
+    """Numbers, and scalars that the program computes, as a tensor of int64 of rank 1."""
+    if not any(isinstance(value, Expr) for value in values):
+        return const(np.array(values, np.int64))
+    parts = [
+        call("cast", [call("reshape", [v], {"newshape": (1,)})], {"dtype": "int64"}) if isinstance(v, Expr) else const([v], "int64")
+        for v in values
+    ]
+    return call("concatenate", [Tuple(parts)], {"axis": 0})
+
+
+def _flat(value: Any) -> tuple[Any, ...]:
+    """The numbers and expressions of an attribute, those of pairs one by one."""
+    return tuple(v for part in value for v in _flat(part)) if isinstance(value, tuple) else (value,)
 
 
 _functions: dict[str, tuple[Signature, Callable[..., Any]]] = {}

@@ -14,7 +14,7 @@ from relayc.frontend.relay.op.composed import COMPOSED, Composed
 from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.frontend.relay.op.table import RENAMED, Signature, plain, signature
-from relayc.symbolic import Dim, Size
+from relayc.symbolic import Dim, Size, product
 
 Value = Any
 """A value of an emitter: of the IR, or its type."""
@@ -67,7 +67,7 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
         raise RelayError(f"{name}: expected {len(found.operands)} argument(s) ({', '.join(found.operands)}), found {len(args)}")
     attrs = found.attributes(given)
     if found.is_variadic:
-        args = list(emitter.fields(args[0]))
+        args = [*args[:-1], *emitter.fields(args[-1])]
     tuples = frozenset() if found.composed is None else found.composed.tuples
     for value in (arg for arg, operand in zip(args, found.operands, strict=False) if operand not in tuples):
         check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
@@ -175,6 +175,16 @@ def _pad(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequ
     if _shape(emitter, value):
         value = emitter.emit("reshape", value, newshape=())
     return emitter.emit("nn.pad", args[0], value, pad_width=width, pad_mode=attrs["pad_mode"])
+
+
+@_rule("reshape")
+def _reshape(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Where sizes are not known, the data is taken for having as many elements as the new shape: the program checks that."""
+    count, wanted = product(_shape(emitter, args[0])), attrs["newshape"]
+    if isinstance(count, Dim) and not any(isinstance(d, int) and d < 1 for d in wanted) and product(wanted) != count:
+        flat = emitter.emit("reshape", args[0], newshape=(count,))
+        args[0] = emitter.emit("match_shape", flat, shape=(product(wanted),))
+    return _same(emitter, signature("reshape"), args, attrs)
 
 
 @_rule("split")

@@ -112,7 +112,7 @@ class Signature:
     Attributes:
       name: Relay's.
       operands: names of the arguments that are expressions, in the order of a call.
-      is_variadic: whether the one operand is a tuple of tensors.
+      is_variadic: whether the last operand is a tuple of any number of tensors.
       attrs: names of the attributes, with their defaults in text (REQUIRED where there is none).
       parameters: names of Python's parameters in order, with their defaults (REQUIRED).
       cls: the operator of the dialect; None for one with a rule of its own, or one that is composed.

@@ -89,7 +89,7 @@ def dyn_pad(data: Tensor, pad_width: Tensor, pad_value: Tensor, *, pad_mode: str
     from relayc.frontend.onnx.transform import Pad_11
     from relayc.frontend.steps import transpose
 
-    flat = reshape(transpose(_long(pad_width), (1, 0)), (2 * data.rank,))
+    flat = reshape(transpose(reshape(_long(pad_width), (data.rank, 2)), (1, 0)), (2 * data.rank,))
     return Pad_11(data, flat, cast(pad_value, data.dtype), mode=pad_mode)
 
 

@@ -1,0 +1,144 @@
+"""ONNX models as programs of the Relay language, through their text, against the results that ONNX's own cases state."""
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+from relayc import relay
+from relayc.dialects.relay.errors import RelayError
+
+# One of each kind whose sizes the program computes, and operators of every family.
+CASES = [
+    "test_affine_grid_2d",
+    "test_center_crop_pad_crop",
+    "test_constant_pad",
+    "test_reflect_pad",
+    "test_cumsum_2d_negative_axis",
+    "test_expand_dim_changed",
+    "test_loop11",
+    "test_onehot_without_axis",
+    "test_range_int32_type_negative_delta_expanded",
+    "test_reshape_allowzero_reordered",
+    "test_reshape_zero_and_negative_dim",
+    "test_slice_neg_steps",
+    "test_slice_start_out_of_bounds",
+    "test_tile",
+    "test_top_k",
+    "test_unique_length_1",
+    "test_unsqueeze_negative_axes",
+    "test_squeeze",
+    "test_constantofshape_float_ones",
+    "test_compress_0",
+    "test_nonzero_example",
+    "test_if",
+    "test_scan9_sum",
+    "test_conv_with_strides_and_asymmetric_padding",
+    "test_convtranspose_pads",
+    "test_gemm_all_attributes",
+    "test_layer_normalization_4d_axis2",
+    "test_lstm_with_peepholes",
+    "test_gru_seq_length",
+    "test_attention_4d",
+    "test_attention_3d_gqa",
+    "test_einsum_batch_matmul",
+    "test_maxpool_2d_ceil",
+    "test_averagepool_2d_pads_count_include_pad",
+    "test_batchnorm_epsilon",
+    "test_softmax_axis_1",
+    "test_gathernd_example_int32",
+    "test_split_equal_parts_2d",
+    "test_scatter_elements_with_negative_indices",
+    "test_qlinearmatmul_2D_uint8_float32",
+    "test_dynamicquantizelinear",
+    "test_where_example",
+    "test_instancenorm_epsilon",
+    "test_resize_upsample_scales_linear",
+    "test_depthtospace_crd_mode_example",
+    "test_tril",
+]
+
+
+@cache
+def _cases() -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {case.name: case for case in collect_testcases(None) if case.model is not None}
+
+
+def _run(mod: relay.IRModule, arrays: list[Any]) -> list[np.ndarray]:
+    found = relay.create_executor("vm", mod).evaluate()(*arrays)
+    return [np.asarray(part) for part in (found if isinstance(found, (list, tuple)) else [found])]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_through_text(name: str) -> None:
+    case = _cases()[name]
+    mod, params = relay.frontend.from_onnx(case.model)
+    assert params == {}
+    again = relay.parse(mod.astext())
+    inputs, expected = case.data_sets[0]
+    for found, wanted in zip(_run(again, list(inputs)), expected, strict=True):
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=case.rtol, atol=max(case.atol, 1e-7))
+
+
+def _network() -> onnx.ModelProto:
+    """A product with weights, for any number of rows, whose rows are put in pairs by a size that the program computes."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Shape", ["r"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["rows"]),
+        helper.make_node("Div", ["rows", "two"], ["half"]),
+        helper.make_node("Concat", ["half", "minus", "three"], ["new"], axis=0),
+        helper.make_node("Reshape", ["r", "new"], ["y"]),
+    ]
+    weights = np.random.default_rng(0).standard_normal((5, 3)).astype("float32")
+    numbers = {"zero": [0], "two": [2], "minus": [-1], "three": [3]}
+    initializers = [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()]
+    return helper.make_model(
+        helper.make_graph(
+            nodes,
+            "pairs",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 5])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(weights, "w"), *initializers],
+        ),
+        opset_imports=[helper.make_opsetid("", 20)],
+    )
+
+
+@pytest.mark.parametrize("rows", [2, 6, 1030])
+def test_dimensions_keep_their_names(rows: int) -> None:
+    model = _network()
+    mod, _ = relay.frontend.from_onnx(model)
+    assert str(mod["main"].params[0].checked_type.shape[0]) == "n"
+    x = np.random.default_rng(rows).standard_normal((rows, 5)).astype("float32")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = _run(relay.parse(mod.astext()), [x])
+    assert found.shape == (rows // 2, 2, 3)
+    np.testing.assert_allclose(found, session.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
+
+
+def test_parameters_that_stay_arguments() -> None:
+    model = _network()
+    mod, params = relay.frontend.from_onnx(model, shape={"x": (4, 5)}, dtype="float32", freeze_params=False)
+    assert [p.name_hint for p in mod["main"].params] == ["x", "w"] and list(params) == ["w"]
+    x = np.random.default_rng(1).standard_normal((4, 5)).astype("float32")
+    executor = relay.build(mod, target="llvm", params=params)["default"]("cpu")
+    executor.set_input("x", x)
+    executor.run()
+    expected = np.maximum(x @ params["w"].numpy(), 0).reshape(2, 2, 3)
+    np.testing.assert_allclose(executor.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_what_relay_has_no_operator_for_is_named() -> None:
+    with pytest.raises(RelayError, match=r"cast: expected attributes of the Relay language, found saturate"):
+        relay.frontend.from_onnx(_cases()["test_cast_no_saturate_FLOAT_to_FLOAT8E4M3FN"].model)

@@ -25,6 +25,7 @@ from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_mod
 from relayc.relay import frontend, qnn, relay_viz, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
+from relayc.relay.transform import optimize
 
 __all__ = [
     *_ast.__all__,
@@ -44,6 +45,7 @@ __all__ = [
     "frontend",
     "fromtext",
     "op",
+    "optimize",
     "parse",
     "parse_expr",
     "qnn",

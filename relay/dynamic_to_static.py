@@ -1,17 +1,13 @@
 """DynamicToStatic: operators with computed attributes become those with attributes, where the values are constants."""
 
-from math import prod
-
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
-from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.build import const
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call
 from relayc.frontend.relay.op.table import signature
 from relayc.frontend.relay.passes.basic import Replace
-from relayc.relay.folding import fold_constant
+from relayc.relay.folding import fold_constant, size_of
 
 
 def dynamic_to_static(mod: RelayModule) -> RelayModule:
@@ -44,17 +40,8 @@ class _Static(Replace):
 
 def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
     """What a call becomes whose late operands are known; None for any other."""
-    if not isinstance(found.op, e.Op):
-        return None
-    if found.op.name in ("shape_of", "ndarray_size"):
-        type_ = found.args[0].checked_type
-        shape = [int(d) for d in type_.shape if isinstance(d, int)] if isinstance(type_, t.TensorType) else []
-        if not isinstance(type_, t.TensorType) or len(shape) < len(type_.shape):
-            return None
-        assert found.attrs is not None
-        return const(shape if found.op.name == "shape_of" else prod(shape), found.attrs["dtype"])
-    if not found.op.name.startswith("dyn."):
-        return None
+    if not isinstance(found.op, e.Op) or not found.op.name.startswith("dyn."):
+        return size_of(found)
     plain, late = signature(found.op.name.removeprefix("dyn.")), signature(found.op.name)
     values = dict(zip(late.operands, args, strict=True))
     moved = {name: values[name] for name in late.operands if name not in plain.operands}

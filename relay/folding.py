@@ -1,29 +1,36 @@
 """Evaluates what depends on constants alone, with compiled code."""
 
 import contextlib
+from math import prod
 from typing import Any
 
-from relayc.frontend.relay.ast.build import bind
-from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Let, Op, Tuple, TupleGetItem
-from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.build import const
+from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, Id, If, Let, Op, Tuple, TupleGetItem, Var
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 
-_KEPT = ("random.", "annotation.", "on_device", "device_copy")
+_KEPT = ("random.", "annotation.", "on_device", "device_copy", "nn.dropout")
 """Operators, or namespaces of them, that are not evaluated."""
 
 
-def fold_constant(mod: RelayModule) -> RelayModule:
-    """Evaluates what depends on constants alone.
+def fold_constant(mod: RelayModule, fold_qnn: bool = False) -> RelayModule:
+    """Evaluates what depends on constants alone; sizes of tensors whose shape is known are constants, branches on constants go.
 
     Operators without operands (zeros) stay: their results may be large. What fails when it is evaluated stays, too.
+
+    Args:
+      fold_qnn: whether operators on quantized tensors are evaluated, too. Passes that recognise quantized programs need them as they are.
     """
-    return infer_module(mod.map_functions(folded))
+    return infer_module(infer_module(mod).map_functions(lambda function: folded(function, fold_qnn)))
 
 
-def folded(root: Any) -> Any:
-    """An expression in which what depends on constants alone is evaluated."""
-    known = _known(root)
+def folded(root: Any, fold_qnn: bool = False) -> Any:
+    """An expression in which what depends on constants alone is evaluated. Sizes are constants where the expression has types."""
+    kept = _KEPT if fold_qnn else (*_KEPT, "qnn.")
+    root = _Inlined(kept).visit(_sized(root))
+    known = _known(root, kept)
     nodes = list(post_order(root))
     users = [part for node in nodes if node not in known for part in children(node)]
     wanted = [node for node in dict.fromkeys([*users, root]) if node in known and any(isinstance(n, Call) for n in post_order(node))]
@@ -35,23 +42,95 @@ def folded(root: Any) -> Any:
             results = create_executor("graph").evaluate(Function([], Tuple(wanted)))()
             made = dict(zip(wanted, map(_constant, results), strict=True))
     for node in nodes:
-        if isinstance(node, Let) and isinstance(made[node.value], Constant):  # its variable is the constant
-            made[node] = bind(made[node.body], {node.var: made[node.value]})
-        elif node not in made:
-            made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
+        if node not in made:
+            made[node] = _chosen(rebuilt(node, iter([made[part] for part in children(node)])))
     return made[root]
 
 
-def _known(root: Expr) -> set[Expr]:
+def size_of(call: Call) -> Constant | None:
+    """What shape_of and ndarray_size give of a tensor whose shape is known, by the types of the program; None for any other call."""
+    if not isinstance(call.op, Op) or call.op.name not in ("shape_of", "ndarray_size") or call.args[0].checked_type_ is None:
+        return None
+    type_ = call.args[0].checked_type
+    shape = [int(d) for d in type_.shape if isinstance(d, int)] if isinstance(type_, t.TensorType) else []
+    if not isinstance(type_, t.TensorType) or len(shape) < len(type_.shape):
+        return None
+    assert call.attrs is not None
+    return const(shape if call.op.name == "shape_of" else prod(shape), call.attrs["dtype"])
+
+
+def _sized(root: Expr) -> Expr:
+    """An expression with constants in the place of known sizes, and what is taken in the place of branches on constants."""
+    made: dict[Expr, Expr] = {}
+    for node in post_order(root):
+        size = size_of(node) if isinstance(node, Call) else None
+        made[node] = _chosen(rebuilt(node, iter([made[part] for part in children(node)]))) if size is None else size
+    return made[root]
+
+
+def _chosen(expr: Expr) -> Expr:
+    """A branch on a constant is what is taken."""
+    if isinstance(expr, If) and isinstance(expr.cond, Constant) and expr.cond.data.size == 1:
+        return expr.true_branch if expr.cond.data.numpy().item() else expr.false_branch
+    return expr
+
+
+def _known(root: Expr, kept: tuple[str, ...]) -> set[Expr]:
     """The expressions that depend on constants alone."""
     known: set[Expr] = set()
     for node in post_order(root):
-        operands = [part for part in children(node) if not isinstance(part, Op)]
-        folds = isinstance(node, Call) and isinstance(node.op, Op) and bool(operands) and not node.op.name.startswith(_KEPT)
-        is_value = folds or isinstance(node, (Tuple, TupleGetItem))
-        if isinstance(node, Constant) or (is_value and all(part in known for part in operands)):
+        if _is_known(node, known, kept):
             known.add(node)
     return known
+
+
+def _is_known(node: Expr, known: set[Expr], kept: tuple[str, ...]) -> bool:
+    """Whether an expression depends on constants alone, if what is in it and does so is in `known`."""
+    operands = [part for part in children(node) if not isinstance(part, Op)]
+    folds = isinstance(node, Call) and isinstance(node.op, Op) and bool(operands) and not node.op.name.startswith(kept)
+    is_value = folds or isinstance(node, (Tuple, TupleGetItem))
+    return isinstance(node, Constant) or (is_value and all(part in known for part in operands))
+
+
+class _Inlined(ExprMutator):
+    """Puts what depends on constants alone in the place of the variables that are bound to it."""
+
+    def __init__(self, kept: tuple[str, ...]) -> None:
+        super().__init__()
+        self._kept = kept
+        self._values: dict[Id, Expr] = {}
+        self._known: set[Expr] = set()
+
+    def visit_var(self, var: Var) -> Expr:
+        return self._values.get(var.vid, var)
+
+    def visit_let(self, let: Let) -> Expr:
+        lets: list[tuple[Var, Expr]] = []
+        body: Expr = let
+        while isinstance(body, Let):
+            value = self.visit(body.value)
+            if self._depends_on_constants(value):
+                self._values[body.var.vid] = value
+            else:
+                lets.append((body.var, value))
+            body = body.body
+        body = self.visit(body)
+        for var, value in reversed(lets):
+            body = Let(var, value, body)
+        return body
+
+    def _depends_on_constants(self, value: Expr) -> bool:
+        waiting = [value]
+        while waiting:  # what an earlier let has found is not visited again
+            node = waiting[-1]
+            rest = [part for part in children(node) if not isinstance(part, Op) and part not in self._known]
+            if not rest and _is_known(node, self._known, self._kept):
+                self._known.add(waiting.pop())
+            elif not rest or not all(isinstance(part, (Constant, Call, Tuple, TupleGetItem)) for part in rest):
+                return False
+            else:
+                waiting += rest
+        return True
 
 
 def _constant(value: Any) -> Expr:

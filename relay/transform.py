@@ -9,11 +9,12 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, unused
 from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import PassContext, find_pass
+from relayc.relay.build import as_module
 from relayc.relay.dynamic_to_static import dynamic_to_static
 from relayc.relay.folding import fold_constant, folded
 from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequential, factory, function_pass, module_pass, pass_instrument
@@ -21,15 +22,19 @@ from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequent
 __all__ = [
     "AnnotateSpans",
     "AnnotateTarget",
+    "CanonicalizeCast",
     "CanonicalizeOps",
     "CombineParallelConv2D",
     "CombineParallelDense",
     "DeadCodeElimination",
+    "DefuseOps",
     "DialectPass",
+    "DivToMul",
     "DynamicToStatic",
     "EliminateCommonSubexpr",
     "EtaExpand",
     "FakeQuantizationToInteger",
+    "FastMath",
     "FoldConstant",
     "FoldConstantExpr",
     "FoldScaleAxis",
@@ -57,6 +62,7 @@ __all__ = [
     "function_pass",
     "gradient",
     "module_pass",
+    "optimize",
     "pass_instrument",
 ]
 
@@ -65,10 +71,14 @@ MergeComposite = factory("MergeComposite", byoc.merge_composite)
 MergeCompilerRegions = factory("MergeCompilerRegions", byoc.merge_compiler_regions)
 PartitionGraph = factory("PartitionGraph", byoc.partition_graph)
 AnnotateSpans = factory("AnnotateSpans", basic.annotate_spans)
+CanonicalizeCast = factory("CanonicalizeCast", operators.canonicalize_cast, 3)
 DeadCodeElimination = factory("DeadCodeElimination", unused.dead_code_elimination, 1)
+DefuseOps = factory("DefuseOps", operators.defuse_ops, 3)
+DivToMul = factory("DivToMul", operators.div_to_mul)
 DynamicToStatic = factory("DynamicToStatic", dynamic_to_static, 2)
 EliminateCommonSubexpr = factory("EliminateCommonSubexpr", unused.eliminate_common_subexpr, 3)
 EtaExpand = factory("EtaExpand", closures.eta_expand, 1)
+FastMath = factory("FastMath", operators.fast_math, 4)
 FoldConstant = factory("FoldConstant", fold_constant, 2)
 InferType = factory("InferType", basic.infer_type)
 Inline = factory("Inline", unused.inline, 1)
@@ -137,6 +147,19 @@ CombineParallelDense = _of_dialect("CombineParallelDense")
 FoldScaleAxis = _of_dialect("FoldScaleAxis")
 SimplifyExpr = _of_dialect("SimplifyExpr")
 SimplifyInference = _of_dialect("SimplifyInference")
+
+
+def optimize(mod: RelayModule | Expr, target: Any = None, params: Any = None) -> tuple[RelayModule, dict[str, Any]]:
+    """A program after the passes on operators that the PassContext enables, with constants in the place of parameters.
+
+    Args:
+      params: arrays that take the place of parameters of main, by name. All of them do: the second result is empty.
+
+    Raises:
+      RelayError: the program is not a right one.
+    """
+    passes = (SimplifyInference, FoldConstant, SimplifyExpr, EliminateCommonSubexpr, FoldScaleAxis, FoldConstant)
+    return Sequential([*(make() for make in passes), FastMath()], name="optimize")(as_module(mod, params)), {}
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:

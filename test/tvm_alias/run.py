@@ -22,6 +22,10 @@ FILES = (
     *("test_dataflow_pattern", "test_op_level[1-6]", "test_op_level10"),
     *("test_adt", "test_tensor_array", "test_vm", "test_vm_serialization", "test_backend_interpreter", "test_any"),
     *("test_call_graph", "test_pass_unmatched_cases"),
+    *(f"test_pass_{name}" for name in ("annotate_spans_defuse", "canonicalize_cast", "dead_code_elimination", "defuse_ops", "div_to_mul")),
+    *(f"test_pass_{name}" for name in ("dynamic_to_static", "eliminate_common_subexpr", "eta_expand", "fake_quantization_to_integer")),
+    *(f"test_pass_{name}" for name in ("fast_math", "fold_constant", "inline", "lambda_lift", "legalize", "remove_unused_functions")),
+    *("test_pass_simplify_expr",),
 )
 """The files that are run by default."""
 SECONDS = 2400

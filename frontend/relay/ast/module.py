@@ -136,7 +136,7 @@ class RelayModule(Node):
             self[var] = function
 
     def import_from_std(self, name: str) -> None:
-        """Adds a standard text: "prelude.rly" or "nat.rly" (see relayc.frontend.relay.prelude). Raises KeyError for another name."""
+        """Adds a standard text: "prelude.rly", "nat.rly" or "core.rly" (relayc.frontend.relay.prelude). Raises KeyError for others."""
         from relayc.frontend.relay.prelude import import_from_std
 
         import_from_std(self, name)
@@ -148,6 +148,10 @@ class RelayModule(Node):
     def shallow_copy(self) -> "RelayModule":
         """A module with the same functions."""
         return RelayModule(self.functions, self.type_definitions, self.attrs)
+
+    def with_attr(self, key: str, value: Any) -> "RelayModule":
+        """A module with the same functions, and an attribute."""
+        return RelayModule(self.functions, self.type_definitions, {**self.attrs, key: value})
 
     def map_functions(self, change: Callable[[Function], Expr]) -> "RelayModule":
         """A module with what a function makes of each function."""

@@ -26,7 +26,7 @@ _RESIZE = (
 )
 _LIKE = {"zeros_like": "data", "ones_like": "data", "full_like": "data fill_value", "cast_like": "data dtype_like"}
 _ORDERS: dict[str, str] = {
-    **{f"nn.conv{n}d": f"{_CONV} out_dtype" for n in (1, 2, 3)},
+    **{f"nn.conv{n}d": f"{_CONV} out_dtype pad_value" for n in (1, 2, 3)},
     **{f"nn.conv{n}d_transpose": f"{_CONV} output_padding out_dtype" for n in (1, 2, 3)},
     **{f"nn.max_pool{n}d": _POOL for n in (1, 2, 3)},
     **{f"nn.avg_pool{n}d": f"{_POOL} count_include_pad" for n in (1, 2, 3)},

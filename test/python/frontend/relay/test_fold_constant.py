@@ -43,3 +43,31 @@ def test_what_fails_does_so_when_the_program_runs():
     x, far = relay.var("x", shape=(2,)), relay.const(np.array([[5]]))
     bad = relay.op.scatter_nd(relay.const(values((2,))), far, relay.const(values((1,))), "add")
     assert folded(relay.Function([x], x + bad)).body.args[1].op.name == "scatter_nd"
+
+
+def test_a_let_is_the_constant_for_the_lets_after_it():
+    x, a = relay.var("x", shape=(3,)), values((3,))
+    u, v, w = relay.var("u"), relay.var("v"), relay.var("w")
+    program = relay.Let(u, relay.const(a), relay.Let(v, u + u, relay.Let(w, v * x, w + v)))
+    found = folded(relay.Function([x], program)).body
+    assert found.var.name_hint == "w" and isinstance(found.body, relay.Call)
+    np.testing.assert_array_equal(found.value.args[0].data.numpy(), a + a)
+
+
+def test_sizes_and_branches_on_constants_are_known():
+    x = relay.var("x", shape=(3, 4))
+    shape = relay.shape_of(relay.exp(x))
+    taken = relay.If(relay.less(relay.const(2), relay.const(1)), relay.exp(x), relay.tanh(x))
+    first, second = folded(relay.Function([x], relay.Tuple([relay.cast(shape, "int64"), taken]))).body.fields
+    np.testing.assert_array_equal(first.data.numpy(), np.array([3, 4], "int64"))
+    assert second.op.name == "tanh"
+
+
+def test_dropout_and_quantized_operators_stay():
+    x, data = relay.var("x", shape=(3,), dtype="int8"), relay.const(np.array([1.0, -2.0, 3.0], "float32"))
+    function = relay.Function([x], x + relay.qnn.op.quantize(data, relay.const(0.5), relay.const(0)))
+    assert folded(function).body.args[1].op.name == "qnn.quantize"
+    module = relay.transform.FoldConstant(fold_qnn=True)(relay.IRModule.from_expr(function))
+    np.testing.assert_array_equal(module["main"].body.args[1].data.numpy(), np.array([2, -4, 6], "int8"))
+    y = relay.var("y", shape=(3,))
+    assert folded(relay.Function([y], y + relay.nn.dropout(data))).body.args[1].tuple_value.op.name == "nn.dropout"

@@ -9,7 +9,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, padding, unused
 from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
@@ -36,6 +36,7 @@ __all__ = [
     "FakeQuantizationToInteger",
     "FastMath",
     "FoldConstant",
+    "FlattenAtrousConv",
     "FoldConstantExpr",
     "FoldScaleAxis",
     "FunctionPass",
@@ -79,6 +80,7 @@ DynamicToStatic = factory("DynamicToStatic", dynamic_to_static, 2)
 EliminateCommonSubexpr = factory("EliminateCommonSubexpr", unused.eliminate_common_subexpr, 3)
 EtaExpand = factory("EtaExpand", closures.eta_expand, 1)
 FastMath = factory("FastMath", operators.fast_math, 4)
+FlattenAtrousConv = factory("FlattenAtrousConv", padding.flatten_atrous_conv)
 FoldConstant = factory("FoldConstant", fold_constant, 2)
 InferType = factory("InferType", basic.infer_type)
 Inline = factory("Inline", unused.inline, 1)

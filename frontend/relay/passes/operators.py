@@ -35,21 +35,21 @@ def replaced(mod: RelayModule, change: Callable[[e.Call, e.Call], e.Expr | None]
     return infer_module(infer_module(mod).map_functions(of))
 
 
-def _name(expr: e.Expr) -> str | None:
+def name_of(expr: e.Expr) -> str | None:
     """The operator of a call; None for any other expression."""
     return expr.op.name if isinstance(expr, e.Call) and isinstance(expr.op, e.Op) else None
 
 
 def fast_math(mod: RelayModule) -> RelayModule:
     """exp, tanh, erf and softmax -> the operators that Relay has for results of less accuracy. relayc computes these as accurately."""
-    return replaced(mod, lambda _, new: new.replace(op=e.Op.get(_FAST[str(_name(new))])) if _name(new) in _FAST else None)
+    return replaced(mod, lambda _, new: new.replace(op=e.Op.get(_FAST[str(name_of(new))])) if name_of(new) in _FAST else None)
 
 
 def div_to_mul(mod: RelayModule) -> RelayModule:
     """x / c -> x * (1 / c) for float constants: a result may differ in its last bit."""
 
     def change(_: e.Call, new: e.Call) -> e.Expr | None:
-        if _name(new) != "divide" or not isinstance(new.args[1], e.Constant):
+        if name_of(new) != "divide" or not isinstance(new.args[1], e.Constant):
             return None
         divisor = new.args[1].data.numpy()
         if divisor.dtype.kind != "f" or not divisor.all():
@@ -70,7 +70,7 @@ def canonicalize_cast(mod: RelayModule) -> RelayModule:
 
 
 def _widens(expr: e.Expr) -> bool:
-    if not isinstance(expr, e.Call) or _name(expr) != "cast":
+    if not isinstance(expr, e.Call) or name_of(expr) != "cast":
         return False
     types = expr.args[0].checked_type, expr.checked_type
     sizes = [numpy_dtype(type_.dtype).itemsize for type_ in types if isinstance(type_, t.TensorType)]

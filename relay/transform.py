@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from relayc.dialects.functions import symbol_name
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
 from relayc.frontend.relay.ast.expr import Expr
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
+from relayc.frontend.relay.kept import with_kept
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, padding, unused
 from relayc.frontend.relay.passes.gradient import gradient
@@ -38,6 +41,7 @@ __all__ = [
     "FoldConstant",
     "FlattenAtrousConv",
     "FoldConstantExpr",
+    "FoldExplicitPadding",
     "FoldScaleAxis",
     "FunctionPass",
     "FuseOps",
@@ -115,28 +119,49 @@ def ToANormalFormExpr(expr: Expr) -> Expr:
 class DialectPass(Pass):
     """A pass on the relay dialect, on programs of the language: they are lowered, and raised afterwards.
 
+    Args:
+      name: of the pass.
+      keeps: whether composed operators stay as they are; the pass does not look into them.
+
     Raises:
       RelayError: the pass gives operations that the language has not, or the program has no form in the dialect.
     """
 
-    def __init__(self, name: str) -> None:
-        self._pass = find_pass(name)
+    def __init__(self, name: str, keeps: bool = False) -> None:
+        self._pass, self._keeps = find_pass(name), keeps
         self.info: PassInfo = self._pass.info
 
     def transform(self, mod: RelayModule, ctx: Any) -> RelayModule:
         typed = infer_module(mod)
-        found = raised(self._pass(lower(typed)), typed)
+        found = with_kept(typed, self._changed) if self._keeps else self._changed(typed)
         for var, function in typed.functions.items():
             if "Compiler" in function.attrs:  # another code generator's: the pass is not for it
                 found[var] = function
         return infer_module(found)
 
+    def _changed(self, typed: RelayModule) -> RelayModule:
+        """A module after the pass. Functions that it leaves as they are do not take the form of what is raised."""
+        lowered = lower(typed)
+        before = _texts(lowered)
+        changed = self._pass(lowered)
+        after, found = _texts(changed), raised(changed, typed)
+        for var, function in typed.functions.items():
+            if before.get(var.name_hint, "") == after.get(var.name_hint):
+                found[var] = function
+        return found
 
-def _of_dialect(name: str) -> Callable[[], Pass]:
+
+def _texts(mod: IRModule) -> dict[str, str]:
+    """The functions of a program of the dialect by name, as text."""
+    with mod.context:
+        return {symbol_name(function): str(function) for function in mod.module.body.operations}
+
+
+def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:
     """What makes a pass of the dialect."""
 
     def make() -> Pass:
-        return DialectPass(name)
+        return DialectPass(name, keeps)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"The pass {name} of the dialect."
@@ -146,8 +171,8 @@ def _of_dialect(name: str) -> Callable[[], Pass]:
 CanonicalizeOps = _of_dialect("CanonicalizeOps")
 CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
 CombineParallelDense = _of_dialect("CombineParallelDense")
-FoldScaleAxis = _of_dialect("FoldScaleAxis")
-SimplifyExpr = _of_dialect("SimplifyExpr")
+FoldScaleAxis = _of_dialect("FoldScaleAxis", keeps=True)
+SimplifyExpr = _of_dialect("SimplifyExpr", keeps=True)
 SimplifyInference = _of_dialect("SimplifyInference")
 
 
@@ -171,6 +196,12 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
       fuse_opt_level: the level of the PassContext that says which rules hold; that of the current one where it is negative.
     """
     return DialectPass("FuseOps") if fuse_opt_level < 0 else AtLevel(DialectPass("FuseOps"), fuse_opt_level)
+
+
+def FoldExplicitPadding() -> Pass:
+    """Padding becomes part of the convolutions and poolings that read it, of quantized convolutions, too."""
+    quantized = ModulePass(lambda mod, ctx: padding.fold_padding_of_quantized(mod), PassInfo("FoldPaddingOfQuantized"))
+    return Sequential([DialectPass("FoldExplicitPadding", keeps=True), quantized], name="FoldExplicitPadding")
 
 
 class AtLevel(Pass):

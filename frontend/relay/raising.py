@@ -48,6 +48,8 @@ def raised(mod: IRModule, like: RelayModule | None = None) -> RelayModule:
             if operation.operation.name != "func.func" or STAGE.on(operation):
                 raise RelayError(f"expected functions of the relay stage, found {operation.operation.name}")
             name = symbol_name(operation)
+            if "relay.packed" in operation.attributes:
+                continue  # the declaration of a function that is not of the program
             model = like[name] if like is not None and name in like else None
             found[name if like is None or model is None else like.get_global_var(name)] = _Raising(mod).function(operation, model)
     return found
@@ -131,6 +133,8 @@ class _Raising:
         values = self._sizes.attributes(op)
         if op.relay_name == "arange":  # its numbers are attributes in the dialect
             operands = [self._number(values.pop(part), values["dtype"]) for part in found.operands]
+        if "pad_width" in values:  # a pair for each axis
+            values["pad_width"] = tuple(zip(values["pad_width"][::2], values["pad_width"][1::2], strict=True))
         said = {key: value for key, value in values.items() if key not in found.attrs and key not in PROMISES}
         lost = [key for key, value in said.items() if value not in (None, defaults[key].default)]
         if lost:

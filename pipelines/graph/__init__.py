@@ -11,6 +11,7 @@ from relayc.pipelines.graph.dead_code_elimination import dead_code_elimination
 from relayc.pipelines.graph.eliminate_common_subexpr import eliminate_common_subexpr
 from relayc.pipelines.graph.fake_quantization_to_integer import fake_quantization_to_integer
 from relayc.pipelines.graph.fold_constant import fold_constant
+from relayc.pipelines.graph.fold_explicit_padding import fold_explicit_padding
 from relayc.pipelines.graph.fold_scale_axis import fold_scale_axis
 from relayc.pipelines.graph.fuse_ops import fuse_ops
 from relayc.pipelines.graph.infer_type import infer_type
@@ -37,6 +38,7 @@ __all__ = [
     "eliminate_common_subexpr",
     "fake_quantization_to_integer",
     "fold_constant",
+    "fold_explicit_padding",
     "fold_scale_axis",
     "fuse_ops",
     "graph_pipeline",

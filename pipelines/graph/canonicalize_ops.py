@@ -6,19 +6,18 @@ made and taken apart in one place go, as do branches on constants.
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
-from relayc.dialects.relay.pool import AdaptivePool, AvgPool, GlobalPool2d
+from relayc.dialects.relay.pool import AdaptivePool, GlobalPool2d
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.structure import If
-from relayc.dialects.relay.transform import Reshape, pad_pairs, split_bounds
+from relayc.dialects.relay.transform import Reshape, split_bounds
 from relayc.dialects.relay.tuples import make_tuple, tuple_fields
 from relayc.dialects.relay.types import TensorType, type_of
-from relayc.dialects.relay.window import SPATIAL, padding_pairs
 from relayc.pipelines.context.passes import PassContext, module_pass
+from relayc.pipelines.graph import fold_explicit_padding
 from relayc.pipelines.graph.reshapes import along_axis, reshape_to
 from relayc.pipelines.graph.restated import restated
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -199,29 +198,7 @@ def global_pool(op: GlobalPool2d | AdaptivePool, rw: Rewriter) -> Found:
     return build(op.reduction, op.data, axis=axes, keepdims=True)
 
 
-@RULES.on(Conv, AvgPool)
-def absorb_pad(op: Conv | AvgPool, rw: Rewriter) -> Found:
-    """A convolution (an average that counts its padding) of a tensor padded with zeros -> one with more padding."""
-    pad = rw.producer(op.data, "nn_pad")
-    if pad is None or pad.pad_mode != "constant" or rw.scalar(pad.pad_value) != 0:
-        return None
-    attrs = op.attrs()
-    convolution = isinstance(op, Conv)
-    if not convolution and (attrs["ceil_mode"] or (any(attrs["padding"]) and not attrs["count_include_pad"])):
-        return None
-    parsed = layout(attrs["data_layout" if convolution else "layout"])
-    widths = dict(zip(parsed.axes, pad_pairs(pad.pad_width, parsed.rank), strict=True))
-    spatial = SPATIAL[op.spatial_rank]
-    if any(widths[axis] != (0, 0) for axis in parsed.axes if axis not in spatial):
-        return None
-    if not all(isinstance(n, int) for pair in widths.values() for n in pair):
-        return None  # the border of a window is a number
-    pairs = padding_pairs(attrs["padding"], len(spatial))
-    grown = [(a + widths[axis][0], b + widths[axis][1]) for axis, (a, b) in zip(spatial, pairs, strict=True)]
-    attrs["padding"] = [a for a, _ in grown] + [b for _, b in grown]
-    if not convolution:
-        attrs["count_include_pad"] = True
-    return build(op.relay_name, pad.data, *list(op.operation.operands)[1:], **attrs)
+RULES.include(fold_explicit_padding.RULES)
 
 
 @module_pass(opt_level=0, name="CanonicalizeOps")

@@ -223,6 +223,11 @@ class Rules:
         """All of them, in order of registration."""
         return tuple(rule for _, rule in self._rules)
 
+    def include(self, other: "Rules") -> None:
+        """Adds the rules that another table has."""
+        for selects, rule in other._rules:
+            self._add(selects, rule)
+
     def remove(self, rule: Rule) -> None:
         """Takes a rule out again."""
         self._rules = [entry for entry in self._rules if entry[1] is not rule]

@@ -146,6 +146,8 @@ class Signature:
                 raise RelayError(f"{self.name}: attribute {name}: expected a value, found none")
             spec = None if self.cls is None else self.cls.attr_specs.get(name)
             found[name] = plain(value) if spec is None else _coerced(self.name, spec, plain(value))
+            if name == "padding":
+                found[name] = _both_sides(self.name, found[name])
         return found
 
 
@@ -178,9 +180,15 @@ def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
         return float(value)
     if expected.startswith("a sequence of") and not isinstance(value, (tuple, str)):
         value = (value,) * (_spatial(op) if spec.name in _SPATIAL else 1)
-    if spec.name == "padding" and len(value) in (1, _spatial(op)):
-        return value * (_spatial(op) // len(value)) * 2
     return value
+
+
+def _both_sides(op: str, padding: Any) -> Any:
+    """Padding of each spatial axis before and after, of one number for all or for each axis; of what is no padding, itself."""
+    values = (padding,) if isinstance(padding, int) else padding
+    if isinstance(values, tuple) and len(values) in (1, _spatial(op)):
+        return values * (_spatial(op) // len(values)) * 2
+    return padding
 
 
 _SPATIAL = {"strides", "dilation", "kernel_size", "pool_size", "output_padding", "output_size", "size", "pooled_size"}

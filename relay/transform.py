@@ -10,10 +10,11 @@ from relayc.frontend.relay.ast.expr import Expr
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
-from relayc.frontend.relay.kept import with_kept
+from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, padding, unused
 from relayc.frontend.relay.passes.gradient import gradient
+from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import PassContext, find_pass
@@ -38,8 +39,8 @@ __all__ = [
     "EtaExpand",
     "FakeQuantizationToInteger",
     "FastMath",
-    "FoldConstant",
     "FlattenAtrousConv",
+    "FoldConstant",
     "FoldConstantExpr",
     "FoldExplicitPadding",
     "FoldScaleAxis",
@@ -146,7 +147,7 @@ class DialectPass(Pass):
         changed = self._pass(lowered)
         after, found = _texts(changed), raised(changed, typed)
         for var, function in typed.functions.items():
-            if before.get(var.name_hint, "") == after.get(var.name_hint):
+            if before.get(var.name_hint, "") == after.get(var.name_hint) and not has_other_forms(function):
                 found[var] = function
         return found
 
@@ -172,7 +173,6 @@ CanonicalizeOps = _of_dialect("CanonicalizeOps")
 CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
 CombineParallelDense = _of_dialect("CombineParallelDense")
 FoldScaleAxis = _of_dialect("FoldScaleAxis", keeps=True)
-SimplifyExpr = _of_dialect("SimplifyExpr", keeps=True)
 SimplifyInference = _of_dialect("SimplifyInference")
 
 
@@ -196,6 +196,12 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
       fuse_opt_level: the level of the PassContext that says which rules hold; that of the current one where it is negative.
     """
     return DialectPass("FuseOps") if fuse_opt_level < 0 else AtLevel(DialectPass("FuseOps"), fuse_opt_level)
+
+
+def SimplifyExpr() -> Pass:
+    """Identities of arithmetic and of data movement."""
+    own = ModulePass(lambda mod, ctx: simplify(mod), PassInfo("SimplifyComposed"))
+    return Sequential([own, DialectPass("SimplifyExpr", keeps=True)], opt_level=3, name="SimplifyExpr")
 
 
 def FoldExplicitPadding() -> Pass:

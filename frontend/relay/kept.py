@@ -18,11 +18,13 @@ from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 
 _KEPT = "relayc.kept"
 """The attribute Compiler of the functions that calls of composed operators are."""
+_FORMS = ("_like", "reverse_reshape")
+"""How operators are called that are others, in which a shape is named in another way."""
 GENERATORS[_KEPT] = lambda function: str(function.attrs["global_symbol"])
 
 
 def with_kept(mod: RelayModule, change: Callable[[RelayModule], RelayModule]) -> RelayModule:
-    """What a function makes of a typed module, in which it finds no composed operators but those that name a type by a tensor (reshape_like)."""
+    """What a function makes of a typed module, without composed operators but for other forms of those of the dialect (reshape_like)."""
     mutator = _Hide()
     hidden = mod.map_functions(mutator.visit)
     if not mutator.calls:
@@ -37,8 +39,13 @@ def with_kept(mod: RelayModule, change: Callable[[RelayModule], RelayModule]) ->
     return shown
 
 
+def has_other_forms(function: e.Expr) -> bool:
+    """Whether a function has calls of operators that are others by another name, which a pass on the dialect gives."""
+    return any(isinstance(node, e.Op) and node.name.endswith(_FORMS) for node in post_order(function))
+
+
 def _is_kept(call: e.Call) -> bool:
-    if not isinstance(call.op, e.Op) or call.op.name not in COMPOSED or call.op.name in IDENTITIES or call.op.name.endswith("_like"):
+    if not isinstance(call.op, e.Op) or call.op.name not in COMPOSED or call.op.name in IDENTITIES or call.op.name.endswith(_FORMS):
         return False
     return all(map(_is_static, [*(arg.checked_type for arg in call.args), call.checked_type]))
 

@@ -45,11 +45,23 @@ def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:
 def neutral_operand(op: Op, rw: Rewriter) -> Found:
     """x + 0, x - 0, x * 1, x / 1, x ** 1, x << 0 -> x."""
     lhs, rhs = op.operation.operands
-    if rw.scalar(rhs) == op.right_neutral:
+    if _repeated(rhs, rw) == op.right_neutral:
         return _if_same_type(lhs, op)
-    if op.commutative and rw.scalar(lhs) == op.right_neutral:
+    if op.commutative and _repeated(lhs, rw) == op.right_neutral:
         return _if_same_type(rhs, op)
     return None
+
+
+_FILLED = {"zeros": 0, "ones": 1}
+
+
+def _repeated(value: ir.Value, rw: Rewriter) -> float | int | bool | None:
+    """The number that all elements of a value are, where it is known."""
+    for name, number in _FILLED.items():
+        if rw.producer(value, name) is not None:
+            return number
+    full = rw.producer(value, "full")
+    return rw.scalar(value if full is None else full.fill_value)
 
 
 @RULES.on("power")
@@ -107,9 +119,27 @@ def cast_chain(op: Op, rw: Rewriter) -> Found:
     if _type(op.data).dtype == op.dtype:
         return op.data
     inner = rw.producer(op.data, "cast")
-    if inner is None or not _keeps_values(_type(inner.data).dtype, inner.dtype):
+    if inner is None or not (_keeps_values(_type(inner.data).dtype, inner.dtype) or _clipped_to(inner, op.dtype, rw)):
         return None
     return build("cast", inner.data, **op.attrs())
+
+
+def _clipped_to(cast: Op, target: str, rw: Rewriter) -> bool:
+    """Whether a cast to integers, before one to other integers, is of numbers that are clipped to those that it can give."""
+    clip, dtypes = rw.producer(cast.data, "clip"), (numpy_dtype(cast.dtype), numpy_dtype(target))
+    if clip is None or is_narrow(cast.dtype) or is_narrow(target) or any(dtype.kind not in "iu" for dtype in dtypes):
+        return False
+    return all(np.iinfo(dtype).min <= clip.a_min and clip.a_max <= np.iinfo(dtype).max for dtype in dtypes)
+
+
+@RULES.on("clip")
+def clip_of_everything(op: Op, rw: Rewriter) -> Found:
+    """clip of integers to all that their type has -> its operand."""
+    dtype = _type(op.data).dtype
+    kind = None if is_narrow(dtype) else numpy_dtype(dtype)
+    if kind is None or kind.kind not in "iu":
+        return None
+    return op.data if op.a_min <= np.iinfo(kind).min and op.a_max >= np.iinfo(kind).max else None
 
 
 @functools.cache
@@ -165,7 +195,8 @@ def _unbroadcast(value: ir.Value, rw: Rewriter) -> ir.Value | None:
         op = rw.producer(value, name)
         if op is not None and _type(getattr(op, field)).dtype == _type(value).dtype:
             return getattr(op, field)
-    return None
+    number = next((n for name, n in _FILLED.items() if rw.producer(value, name) is not None), None)
+    return None if number is None else rw.mod.constant(np.array(number, numpy_dtype(_type(value).dtype)))
 
 
 def _broadcast_shape(values: list[ir.Value]) -> tuple[Size | None, ...] | None:

@@ -25,7 +25,7 @@ FILES = (
     *(f"test_pass_{name}" for name in ("annotate_spans_defuse", "canonicalize_cast", "dead_code_elimination", "defuse_ops", "div_to_mul")),
     *(f"test_pass_{name}" for name in ("dynamic_to_static", "eliminate_common_subexpr", "eta_expand", "fake_quantization_to_integer")),
     *(f"test_pass_{name}" for name in ("fast_math", "fold_constant", "inline", "lambda_lift", "legalize", "remove_unused_functions")),
-    *("test_pass_simplify_expr",),
+    *("test_pass_simplify_expr", "test_pass_flatten_atrous_conv", "test_pass_fold_explicit_padding"),
 )
 """The files that are run by default."""
 SECONDS = 2400

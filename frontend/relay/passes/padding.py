@@ -1,4 +1,4 @@
-"""Padding and batches of blocks around convolutions, which become attributes of these. The operators are composed: the dialect has others."""
+"""Padding and batches of blocks around convolutions, which become attributes of these, for operators that are composed."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -251,3 +251,41 @@ func.func @cut_heads(%x: tensor<6x24xf32>) -> tensor<6x4x2xf32> {
   %1 = "relay.reshape"(%0) {newshape = array<i64: 6, 4, 2>} : (tensor<6x8xf32>) -> tensor<6x4x2xf32>
   return %1 : tensor<6x4x2xf32>
 }
+
+// -----
+
+// Integers that are clipped to uint8 keep their values as uint8; a clip to less than the target holds, and one of all values, say nothing.
+// CHECK-LABEL: func.func @clipped
+// CHECK: %[[C:.*]] = "relay.clip"(%arg0)
+// CHECK: %[[D:.*]] = "relay.clip"(%arg0) {{.*}}a_max = 3.000000e+02
+// CHECK: %[[U:.*]] = "relay.cast"(%[[D]]) {dtype = "uint8"}
+// CHECK: %[[I:.*]] = "relay.cast"(%[[U]]) {dtype = "int32"}
+// CHECK: %[[B:.*]] = "relay.cast"(%arg0) {dtype = "int8"}
+// CHECK: return %[[C]], %[[I]], %[[B]]
+func.func @clipped(%x: tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>, tensor<3xi8>) {
+  %0 = "relay.clip"(%x) {a_min = 0.0, a_max = 255.0} : (tensor<3xi32>) -> tensor<3xi32>
+  %1 = "relay.cast"(%0) {dtype = "uint8"} : (tensor<3xi32>) -> tensor<3xui8>
+  %2 = "relay.cast"(%1) {dtype = "int32"} : (tensor<3xui8>) -> tensor<3xi32>
+  %3 = "relay.clip"(%x) {a_min = 0.0, a_max = 300.0} : (tensor<3xi32>) -> tensor<3xi32>
+  %4 = "relay.cast"(%3) {dtype = "uint8"} : (tensor<3xi32>) -> tensor<3xui8>
+  %5 = "relay.cast"(%4) {dtype = "int32"} : (tensor<3xui8>) -> tensor<3xi32>
+  %6 = "relay.cast"(%x) {dtype = "int8"} : (tensor<3xi32>) -> tensor<3xi8>
+  %7 = "relay.clip"(%6) {a_min = -128.0, a_max = 200.0} : (tensor<3xi8>) -> tensor<3xi8>
+  return %2, %5, %7 : tensor<3xi32>, tensor<3xi32>, tensor<3xi8>
+}
+
+// -----
+
+// Zeros and ones are the number that they repeat.
+// CHECK-LABEL: func.func @filled
+// CHECK: %[[Z:.*]] = "relay.constant"() {value = dense<0.000000e+00> : tensor<f32>}
+// CHECK: %[[S:.*]] = "relay.subtract"(%[[Z]], %arg0)
+// CHECK: return %arg0, %[[S]]
+func.func @filled(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  %zeros = "relay.zeros"() {shape = array<i64: 2, 3>, dtype = "float32"} : () -> tensor<2x3xf32>
+  %ones = "relay.ones"() {shape = array<i64: 3>, dtype = "float32"} : () -> tensor<3xf32>
+  %0 = "relay.multiply"(%ones, %x) : (tensor<3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "relay.add"(%0, %zeros) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %2 = "relay.subtract"(%zeros, %x) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>
+}

@@ -1,0 +1,144 @@
+"""Passes that run on the dialect and keep what it has no operators for; SimplifyExpr and FoldExplicitPadding of the Relay language."""
+
+import numpy as np
+import pytest
+from oracle import values
+
+import relayc
+from relayc import relay
+
+transform = relay.transform
+
+
+def main_of(expr, *passes):
+    return transform.Sequential(passes)(relay.IRModule.from_expr(expr))["main"]
+
+
+def operators(function):
+    found = []
+    relay.analysis.post_order_visit(function, lambda e: found.append(e.op.name) if isinstance(e, relay.Call) else None)
+    return found
+
+
+def run(function, *args):
+    return relay.create_executor("graph").evaluate(function)(*args).numpy()
+
+
+def simplified(expr):
+    with relayc.PassContext(opt_level=3):
+        return main_of(expr, transform.SimplifyExpr())
+
+
+def quantized(x):
+    return relay.qnn.op.quantize(x, relay.const(0.25), relay.const(3), out_dtype="uint8")
+
+
+def test_composed_operators_stay_around_what_changes():
+    x, data = relay.var("x", shape=(2, 3)), values((2, 3))
+    product = relay.exp(relay.transpose(relay.transpose(x, (1, 0)), (1, 0)))
+    low, high = relay.split(quantized(product), [1], axis=1)
+    program = relay.Function([x], relay.concatenate([high, relay.cast(relay.cast(low, "int32"), "uint8")], 1))
+    found = simplified(program)
+    assert operators(found)[:2] == ["exp", "qnn.quantize"] and "transpose" not in operators(found)
+    np.testing.assert_array_equal(run(found, data), run(program, data))
+
+
+def test_composed_operators_with_tuples():
+    """Operands and results that are tuples are tuples again."""
+    x, y = relay.var("x", shape=(2, 3), dtype="uint8"), relay.var("y", shape=(2, 3), dtype="uint8")
+    scales = relay.Tuple([relay.const(0.5), relay.const(1.5)])
+    zeros = relay.Tuple([relay.const(0), relay.const(3)])
+    parts = relay.Tuple([relay.reshape(relay.reshape(x, (3, 2)), (2, 3)), y])
+    joined = relay.qnn.op.concatenate(parts, scales, zeros, relay.const(1.0), relay.const(1), 1)
+    program = relay.Function([x, y], joined)
+    found = simplified(program)
+    assert operators(found) == ["qnn.concatenate"]
+    assert [type(arg).__name__ for arg in found.body.args[:3]] == ["Tuple", "Tuple", "Tuple"]
+    assert found.body.args[0].fields == found.params
+    first, second = (np.random.default_rng(seed).integers(0, 256, (2, 3)).astype("uint8") for seed in (1, 2))
+    np.testing.assert_array_equal(run(found, first, second), run(program, first, second))
+
+
+def test_functions_that_do_not_change_keep_their_form():
+    x = relay.var("x", shape=(1, 2, 4, 4))
+    mod = transform.InferType()(relay.IRModule.from_expr(relay.nn.pad(x, ((0, 0), (0, 0), (1, 0), (1, 2)), 1)))
+    relay.assert_structural_equal(transform.DialectPass("SimplifyExpr")(mod), mod)
+    assert list(mod["main"].body.attrs["pad_width"]) == [(0, 0), (0, 0), (1, 0), (1, 2)]
+
+
+def test_types_named_by_tensors_are_attributes():
+    x, like = relay.var("x", shape=(2, 3)), relay.var("like", shape=(3,), dtype="int32")
+    value = relay.var("value", relay.TensorType((), "float32"))
+    found = simplified(relay.Tuple([relay.full_like(like, value), relay.collapse_sum_like(x, like)])).body
+    relay.assert_structural_equal(found.fields[0].attrs["shape"], (3,))
+    assert [field.op.name for field in found.fields] == ["full", "collapse_sum_to"]
+    assert found.fields[0].attrs["dtype"] == "int32"
+
+
+def test_quantized_numbers_are_compared_as_they_are():
+    x = relay.var("x", shape=(2, 5), dtype="int8")
+
+    def program(scale):
+        return relay.argmax(relay.qnn.op.dequantize(x, relay.const(scale), relay.const(7)), axis=1)
+
+    assert operators(simplified(program(0.5))) == ["argmax"]
+    assert operators(simplified(program(-0.5))) == ["qnn.dequantize", "argmax"]
+    data = np.random.default_rng(0).permutation(10).reshape(2, 5).astype("int8")
+    np.testing.assert_array_equal(run(simplified(program(0.5)), data), run(relay.Function([x], program(0.5)), data))
+
+
+def test_roots_and_sums_as_products():
+    x, data = relay.var("x", shape=(4,)), np.abs(values((4,))) + 1
+    for expr, wanted in ((relay.const(3.0) / relay.sqrt(x), ["rsqrt", "multiply"]), (relay.const(1.0) / relay.sqrt(x), ["rsqrt"])):
+        assert operators(simplified(expr)) == wanted
+        np.testing.assert_allclose(run(simplified(expr), data), run(relay.Function([x], expr), data), rtol=1e-6)
+    assert operators(simplified(x + x)) == ["multiply"]
+    np.testing.assert_array_equal(run(simplified(x + x), data), data + data)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_padding_of_a_maximum_is_folded(dtype):
+    least = np.finfo(dtype).min if dtype == "float32" else 0
+    x = relay.var("x", shape=(1, 2, 5, 6), dtype=dtype)
+    pad = relay.nn.pad(x, ((0, 0), (0, 0), (1, 0), (0, 2)), relay.const(least, dtype))
+    program = relay.Function([x], relay.nn.max_pool2d(pad, pool_size=(3, 2), padding=(0, 1)))
+    found = main_of(program, transform.FoldExplicitPadding())
+    assert operators(found) == ["nn.max_pool2d"] and tuple(found.body.attrs["padding"]) == (1, 1, 0, 3)
+    data = values((1, 2, 5, 6)) * 10 if dtype == "float32" else np.arange(60).reshape(1, 2, 5, 6) * 37 % 256
+    data = data.astype(dtype)
+    np.testing.assert_array_equal(run(found, data), run(program, data))
+
+
+def test_padding_of_a_quantized_convolution_is_folded():
+    x, w = relay.var("x", shape=(1, 5, 5, 2), dtype="uint8"), relay.var("w", shape=(3, 3, 2, 4), dtype="int8")
+
+    def program(number):
+        pad = relay.nn.pad(x, ((0, 0), (1, 0), (0, 2), (0, 0)), relay.const(number, "uint8"))
+        zeros, scales = (relay.const(9), relay.const(0)), (relay.const(0.5), relay.const(0.25))
+        layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+        conv = relay.qnn.op.conv2d(pad, w, *zeros, *scales, kernel_size=(3, 3), channels=4, padding=(0, 1), **layouts)
+        return relay.Function([x, w], conv)
+
+    found = main_of(program(9), transform.FoldExplicitPadding())
+    assert operators(found) == ["qnn.conv2d"] and tuple(found.body.attrs["padding"]) == (1, 1, 0, 3)
+    generator = np.random.default_rng(3)
+    image, weight = generator.integers(0, 256, (1, 5, 5, 2)).astype("uint8"), generator.integers(-128, 128, (3, 3, 2, 4)).astype("int8")
+    np.testing.assert_array_equal(run(found, image, weight), run(program(9), image, weight))
+    assert operators(main_of(program(8), transform.FoldExplicitPadding())) == ["nn.pad", "qnn.conv2d"]
+
+
+def test_blocks_around_a_convolution_are_a_dilation():
+    x, w = relay.var("x", shape=(1, 5, 7, 2)), relay.var("w", shape=(3, 2, 2, 4))
+
+    def program(blocks=(2, 3), **attrs):
+        into = relay.nn.space_to_batch_nd(x, block_shape=(2, 3), paddings=((2, 3), (1, 4)))
+        conv = relay.nn.conv2d(into, w, padding=(1, 0, 0, 1), data_layout="NHWC", kernel_layout="HWIO", **attrs)
+        return relay.Function([x, w], relay.nn.batch_to_space_nd(conv, block_shape=blocks, crops=((2, 1), (0, 1))))
+
+    found = main_of(program(), transform.FlattenAtrousConv())
+    assert operators(found) == ["nn.conv2d"] and tuple(found.body.attrs["dilation"]) == (2, 3)
+    assert tuple(found.body.attrs["padding"]) == (2, 1, 2, 6)
+    data, weight = values((1, 5, 7, 2)), values((3, 2, 2, 4), seed=1)
+    np.testing.assert_allclose(run(found, data, weight), run(program(), data, weight), rtol=1e-5, atol=1e-5)
+    for other in (program(strides=(1, 2)), program(blocks=(3, 2))):
+        assert len(operators(main_of(other, transform.FlattenAtrousConv()))) == 3

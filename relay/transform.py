@@ -12,7 +12,7 @@ from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, padding, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, padding, plan_devices, unused
 from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.raising import raised
@@ -28,6 +28,7 @@ __all__ = [
     "AnnotateTarget",
     "CanonicalizeCast",
     "CanonicalizeOps",
+    "CapturePostDfsIndexInSpans",
     "CombineParallelConv2D",
     "CombineParallelDense",
     "DeadCodeElimination",
@@ -56,6 +57,7 @@ __all__ = [
     "ModulePass",
     "PartitionGraph",
     "Pass",
+    "PlanDevices",
     "PrintIR",
     "RemoveUnusedFunctions",
     "Sequential",
@@ -78,6 +80,7 @@ MergeCompilerRegions = factory("MergeCompilerRegions", byoc.merge_compiler_regio
 PartitionGraph = factory("PartitionGraph", byoc.partition_graph)
 AnnotateSpans = factory("AnnotateSpans", basic.annotate_spans)
 CanonicalizeCast = factory("CanonicalizeCast", operators.canonicalize_cast, 3)
+CapturePostDfsIndexInSpans = factory("CapturePostDfsIndexInSpans", basic.capture_post_dfs_index_in_spans)
 DeadCodeElimination = factory("DeadCodeElimination", unused.dead_code_elimination, 1)
 DefuseOps = factory("DefuseOps", operators.defuse_ops, 3)
 DivToMul = factory("DivToMul", operators.div_to_mul)
@@ -91,6 +94,7 @@ InferType = factory("InferType", basic.infer_type)
 Inline = factory("Inline", unused.inline, 1)
 LambdaLift = factory("LambdaLift", closures.lambda_lift, 1)
 Legalize = factory("Legalize", basic.legalize, 1)
+PlanDevices = factory("PlanDevices", plan_devices.plan_devices)
 RemoveUnusedFunctions = factory("RemoveUnusedFunctions", unused.remove_unused_functions, 1)
 ToANormalForm = factory("ToANormalForm", normal_forms.to_a_normal_form, 1)
 ToBasicBlockNormalForm = factory("ToBasicBlockNormalForm", normal_forms.to_basic_block_normal_form, 1)

@@ -21,6 +21,7 @@ from relayc.frontend.relay.ast.functor import children, post_order, type_parts
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.call_graph import CallGraph
 from relayc.frontend.relay.coverage import unmatched_cases
+from relayc.frontend.relay.passes.plan_devices import planned_devices
 
 __all__ = [
     "CallGraph",
@@ -38,6 +39,7 @@ __all__ = [
     "free_vars",
     "list_fake_quantized_op_freqs",
     "list_op_freqs",
+    "planned_devices",
     "post_order_visit",
     "unmatched_cases",
     "well_formed",

@@ -91,7 +91,7 @@ def @nat_iterate[A](%f: fn(A) -> A, %times: nat) -> fn(A) -> A {
   match (%times) { zero => fn (%value: A) -> A { %value }, succ(%less) => fn (%value: A) -> A { %f(@nat_iterate(%f, %less)(%value)) } }
 }
 """
-STANDARD = {"prelude.rly": _PRELUDE, "nat.rly": _NAT, "core.rly": "type Storage { }\n"}
+STANDARD = {"prelude.rly": _PRELUDE, "nat.rly": _NAT, "core.rly": "extern type Storage"}
 """Texts that modules may take in, by Relay's names of their files."""
 
 

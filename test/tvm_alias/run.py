@@ -3,7 +3,7 @@
 RELAYC_TVM_TESTS=tvm/tests/python/relay python test/tvm_alias/run.py [FILE ...] [--failures] [--update]
 
 A test function passes where it passes for all its parameters. `passing.txt` names those that do: the run fails where one of them no longer
-does, or is not there. `--update` writes the functions of these files that pass now, `--failures` prints what failed. The references of
+does, or is not there. Without FILE, the files that it names are run. `--update` writes the functions of these files that pass now, `--failures` prints what failed. The references of
 operators in TVM's tests need scipy; folders of PYTHONPATH are read.
 """
 
@@ -16,18 +16,6 @@ from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
 PASSING = HERE / "passing.txt"
-FILES = (
-    *(f"test_ir_{name}" for name in ("nodes", "op", "parser", "text_printer", "well_formed", "bind")),
-    *("test_expr_functor", "test_type_*", "test_typecall", "test_analysis_*", "test_layer_count", "test_pass_check_kind", "test_pass_vars"),
-    *("test_dataflow_pattern", "test_op_level[1-6]", "test_op_level10"),
-    *("test_adt", "test_tensor_array", "test_vm", "test_vm_serialization", "test_backend_interpreter", "test_any"),
-    *("test_call_graph", "test_pass_unmatched_cases"),
-    *(f"test_pass_{name}" for name in ("annotate_spans_defuse", "canonicalize_cast", "dead_code_elimination", "defuse_ops", "div_to_mul")),
-    *(f"test_pass_{name}" for name in ("dynamic_to_static", "eliminate_common_subexpr", "eta_expand", "fake_quantization_to_integer")),
-    *(f"test_pass_{name}" for name in ("fast_math", "fold_constant", "inline", "lambda_lift", "legalize", "remove_unused_functions")),
-    *("test_pass_simplify_expr", "test_pass_flatten_atrous_conv", "test_pass_fold_explicit_padding"),
-)
-"""The files that are run by default."""
 SECONDS = 2400
 """How long a file may take."""
 
@@ -65,9 +53,9 @@ def run(tests: Path, name: str, show_failures: bool) -> dict[str, bool]:
 def main() -> int:
     """The exit code: 1 where a function of passing.txt does not pass."""
     tests = Path(os.environ["RELAYC_TVM_TESTS"]).resolve()
-    wanted = [arg.removesuffix(".py") for arg in sys.argv[1:] if not arg.startswith("--")] or FILES
-    names = sorted({path.relative_to(tests).with_suffix("").as_posix() for name in wanted for path in tests.glob(f"{name}.py")})
     known = set(PASSING.read_text().split())
+    wanted = [arg.removesuffix(".py") for arg in sys.argv[1:] if not arg.startswith("--")] or {f.partition("::")[0] for f in known}
+    names = sorted({path.relative_to(tests).with_suffix("").as_posix() for name in wanted for path in tests.glob(f"{name}.py")})
     passing = {function for function in known if function.partition("::")[0] not in names}
     total = 0
     for name in names:

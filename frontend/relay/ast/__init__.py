@@ -13,6 +13,7 @@ from relayc.frontend.relay.ast.analysis import (
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import NDArray, Node, SourceName, Span, ndarray
 from relayc.frontend.relay.ast.build import ScopeBuilder, TupleWrapper, as_expr, bind, bind_params_by_name, const, var, while_loop
+from relayc.frontend.relay.ast.devices import CompilationConfig, VirtualDevice
 from relayc.frontend.relay.ast.equality import assert_structural_equal, structural_equal, structural_hash
 from relayc.frontend.relay.ast.expr import (
     Call,
@@ -64,6 +65,7 @@ __all__ = [
     "Attrs",
     "Call",
     "Clause",
+    "CompilationConfig",
     "Constant",
     "Constructor",
     "Expr",
@@ -111,6 +113,7 @@ __all__ = [
     "TypeVar",
     "TypeVisitor",
     "Var",
+    "VirtualDevice",
     "all_type_vars",
     "all_vars",
     "as_expr",

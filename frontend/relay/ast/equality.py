@@ -49,7 +49,7 @@ def tokens(root: Any, map_free_vars: bool) -> Iterator[tuple[Token, Any]]:
             numbers[_identity(item.var)] = len(numbers)
             yield "bind", item.var
             if isinstance(item.var, e.Var):
-                waiting.append(item.var.type_annotation)
+                waiting += [item.var.type_annotation, *([] if item.var.virtual_device_ is None else [item.var.virtual_device_])]
         elif isinstance(item, (e.Var, t.TypeVar, t.IncompleteType)):
             key = _identity(item)
             if key in numbers or not map_free_vars:

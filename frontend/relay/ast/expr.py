@@ -39,6 +39,12 @@ class Expr(Operators["Expr"], Node):
             raise ValueError(f"no type of {self} is known: run relay.transform.InferType first")
         return self.checked_type_
 
+    def at(self, span: Span | None) -> "Expr":
+        """The same expression at another place of a source."""
+        new = type(self)(**{name: getattr(self, name) for name in self.parts}, span=span)
+        new.virtual_device_, new.checked_type_ = self.virtual_device_, self.checked_type_
+        return new
+
     def replace(self, **values: Any) -> "Expr":
         """The same expression with some parts replaced; itself where they are the same objects."""
         old = {name: getattr(self, name) for name in self.parts}
@@ -365,12 +371,12 @@ class Function(Expr):
     def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> "Function":
         """The same function with an attribute, or several."""
         added = {name: value} if isinstance(name, str) else dict(name)
-        return Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, **added}, self.span)
+        return self.replace(attrs=Attrs({**self.attrs, **added}))  # type: ignore[return-value] # a function
 
     def without_attr(self, name: str) -> "Function":
         """The same function without an attribute."""
         kept = {key: value for key, value in self.attrs.items() if key != name}
-        return Function(self.params, self.body, self.ret_type, self.type_params, kept, self.span)
+        return self.replace(attrs=Attrs(kept))  # type: ignore[return-value] # a function
 
 
 # ---- data types ----------------------------------------------------------------------------------------------------------------------

@@ -70,8 +70,8 @@ def rebuilt(expr: Expr, parts: Iterator[Expr]) -> Expr:
     return expr.replace(**{name: tuple(map(put, v)) if isinstance(v, tuple) else put(v) for name, v in values.items()})
 
 
-def post_order(expr: Expr) -> Iterator[Expr]:
-    """Every expression in an expression once, after those in it."""
+def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> Iterator[Expr]:
+    """Every expression in an expression once, after those in it, which `parts` gives."""
     seen: set[Expr] = set()
     waiting: list[tuple[Expr, bool]] = [(expr, False)]
     while waiting:
@@ -81,7 +81,7 @@ def post_order(expr: Expr) -> Iterator[Expr]:
         elif node not in seen:
             seen.add(node)
             waiting.append((node, True))
-            waiting.extend((part, False) for part in reversed(children(node)))
+            waiting.extend((part, False) for part in reversed(parts(node)))
 
 
 class ExprFunctor:

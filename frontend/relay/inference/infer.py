@@ -19,6 +19,7 @@ from relayc.frontend.relay.inference.errors import TypeInferenceError
 from relayc.frontend.relay.inference.operands import operand_types
 from relayc.frontend.relay.inference.operators import call_type
 from relayc.frontend.relay.inference.unify import Unifier
+from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 from relayc.trampoline import Call, trampoline
 
 _BOOL = t.TensorType((), "bool")
@@ -219,6 +220,8 @@ class Inference:
     def _operator(self, call: e.Call, args: list[t.Type]) -> t.Type:
         result = t.IncompleteType()
         self._type_args[call] = tuple(args)
+        if isinstance(call.op, e.Op) and call.op.name in IDENTITIES and len(args) == 1:
+            return args[0]  # of which more may become known
 
         def goal() -> bool:
             if not all(map(self._unifier.is_complete, args)) and not self._complete(call, args):

@@ -11,7 +11,6 @@ from relayc.dialects.relay.unify import substitute_type
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.expr import Call, Expr, Op
 from relayc.frontend.relay.op.composed import Composed, types_of
-from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 from relayc.frontend.relay.op.registered import REGISTERED, Registered
 from relayc.frontend.relay.op.rules import apply
 from relayc.symbolic import Dim, Ranges, Size, name_of, symbol, symbols_of
@@ -46,8 +45,6 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
     assert isinstance(call.op, Op)
     if call.op.name in REGISTERED:
         return _registered_type(call, REGISTERED[call.op.name], args)
-    if call.op.name in IDENTITIES and len(args) == 1:
-        return args[0]
     count = 0
 
     def fresh() -> Dim:

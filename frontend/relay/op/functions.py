@@ -13,6 +13,7 @@ from relayc.dialects.relay.attributes import REQUIRED
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
+from relayc.frontend.relay.ast.devices import VirtualDevice
 from relayc.frontend.relay.ast.expr import Call, Expr, Op, Tuple
 from relayc.frontend.relay.op.composed import COMPOSED, qnn
 from relayc.frontend.relay.op.table import Signature, UnsupportedOperator, operators, plain, signature
@@ -253,6 +254,26 @@ def _code(dtype: Any) -> Expr:
     return const(qnn.code_of(dtype), "int32") if isinstance(dtype, str) else as_expr(dtype)
 
 
+def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
+    """A value that is on a device (a VirtualDevice, or the text of a device), and is copied where it is used on another one.
+
+    Args:
+      constrain_result: whether it is used there, too.
+      constrain_body: whether it is computed there; without both, this only allows a copy.
+    """
+    fixed = {"constrain_result": constrain_result, "constrain_body": constrain_body}
+    return call("on_device", [body], {"virtual_device": _virtual(device), **fixed})
+
+
+def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
+    """A copy of a value that is on a device on another one."""
+    return call("device_copy", [data], {"src_virtual_device": _virtual(src_device), "dst_virtual_device": _virtual(dst_device)})
+
+
+def _virtual(device: Any) -> VirtualDevice:
+    return device if isinstance(device, VirtualDevice) else VirtualDevice(device)
+
+
 _WRITTEN: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
@@ -260,6 +281,8 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
         *(matrix_set_diag, reverse_reshape, segment_sum, sparse_to_dense, stft, strided_set, trilu, unique),
     )
 } | {
+    "annotation.on_device": on_device,
+    "device_copy": device_copy,
     "qnn.requantize_config": qnn.requantize_config,
     "qnn.simulated_dequantize": simulated_dequantize,
     "qnn.simulated_quantize": simulated_quantize,

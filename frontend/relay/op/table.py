@@ -97,7 +97,6 @@ nn.contrib_conv3d_winograd_without_weight_transform nn.conv2d_backward_weight nn
 nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose qnn.contrib_dense_pack random.multinomial random.normal
 random.threefry_split random.uniform relay.op.annotation.simulated_quantize sparse_fill_empty_rows
 vision.regular_non_max_suppression vm.invoke_tvm_op
-vm.reshape_tensor vm.shape_of
 """
 
 

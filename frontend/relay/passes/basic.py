@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from relayc.frontend.relay.ast.expr import Call, Expr, Op
-from relayc.frontend.relay.ast.functor import ExprMutator
+from relayc.frontend.relay.ast.base import Span
+from relayc.frontend.relay.ast.expr import Call, Constructor, Expr, Op
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.registered import attribute
@@ -18,6 +19,21 @@ def infer_type(mod: RelayModule) -> RelayModule:
 def annotate_spans(mod: RelayModule) -> RelayModule:
     """Gives expressions their places in the text of the program."""
     return parse_module(mod.astext(), "GeneratedSource")
+
+
+def capture_post_dfs_index_in_spans(mod: RelayModule) -> RelayModule:
+    """Gives expressions their place among those of the function, after those in them: as the line, and the last use's as the end line."""
+
+    def numbered(function: Expr) -> Expr:
+        nodes = list(post_order(function))
+        last = {part: i for i, node in enumerate(nodes) for part in children(node)}
+        made: dict[Expr, Expr] = {}
+        for i, node in enumerate(nodes):
+            parts = rebuilt(node, iter([made[part] for part in children(node)]))
+            made[node] = node if isinstance(node, (Op, Constructor)) else parts.at(Span("index", i, last.get(node, 0), 0, 0))
+        return made[function]
+
+    return mod.map_functions(numbered)
 
 
 def legalize(mod: RelayModule, legalize_map_attr_name: str = "FTVMLegalize") -> RelayModule:

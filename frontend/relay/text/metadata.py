@@ -1,4 +1,4 @@
-"""The metadata section of Relay text: constants and symbols that the text refers to as `meta[TYPE][NUMBER]`.
+"""The metadata section of Relay text: constants, symbols and virtual devices that the text refers to as `meta[TYPE][NUMBER]`.
 
 It is a JSON object: a list of nodes, each with a type and the numbers of others, and a list of arrays in base64, each as Relay's runtime
 saves it.
@@ -15,6 +15,7 @@ import numpy as np
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import DTYPES
 from relayc.frontend.relay.ast.base import ndarray
+from relayc.frontend.relay.ast.devices import VirtualDevice
 from relayc.frontend.relay.ast.expr import Constant
 from relayc.symbolic import Dim, name_of, parse, symbol
 
@@ -22,7 +23,7 @@ HEADER = "#[metadata]"
 _MAGIC = 0xDD5E40F096B4A13F
 _PREFIX = "<QQii"  # magic, reserved, kind and number of the device
 _KINDS = {"i": 0, "u": 1, "f": 2}
-_SYMBOL, _SIZE, _CONSTANT = "tir.SizeVar", "relayc.Size", "relay.Constant"
+_SYMBOL, _SIZE, _CONSTANT, _DEVICE = "tir.SizeVar", "relayc.Size", "relay.Constant", "VirtualDevice"
 
 
 class Metadata:
@@ -33,11 +34,13 @@ class Metadata:
         self._numbers: dict[Any, int] = {}
 
     def refer(self, item: Any) -> str:
-        """The text that stands for an item: a constant, or a dimension with symbols. Raises TypeError for what has none."""
+        """The text that stands for an item: a constant, a dimension with symbols, a device. Raises TypeError for what has none."""
         if isinstance(item, Dim):
             kind = _SIZE if name_of(item) is None else _SYMBOL
         elif isinstance(item, Constant):
             kind = _CONSTANT
+        elif isinstance(item, VirtualDevice):
+            kind = _DEVICE
         else:
             raise TypeError(f"expected a constant or a size, found {item!r} of type {type(item).__name__}: it has no text")
         found = self._items.setdefault(kind, [])
@@ -68,6 +71,9 @@ def _node(item: Any, arrays: list[str]) -> dict[str, Any]:
         arrays.append(base64.b64encode(_saved(np.asarray(item.data))).decode())
         attrs = {"data": str(len(arrays) - 1), "span": "0"}
         return {"type_key": _CONSTANT, "attrs": attrs if item.dtype in _codes() else attrs | {"dtype": item.dtype}}
+    if isinstance(item, VirtualDevice):
+        target = "" if item.target is None else str(item.target)
+        return {"type_key": _DEVICE, "attrs": {"device": item.device, "target": target, "memory_scope": item.memory_scope}}
     name = name_of(item)
     return {"type_key": _SIZE, "attrs": {"text": str(item)}} if name is None else {"type_key": _SYMBOL, "attrs": {"name": name}}
 
@@ -116,4 +122,6 @@ def _item(node: Mapping[str, Any], arrays: Sequence[bytes]) -> Any:
         return symbol(attrs["name"])
     if kind == _SIZE:
         return parse(attrs["text"])
-    raise RelayError(f"metadata: expected constants and symbols, found {kind}")
+    if kind == _DEVICE:
+        return VirtualDevice(attrs["device"], attrs["target"] or None, attrs["memory_scope"])
+    raise RelayError(f"metadata: expected constants, symbols and virtual devices, found {kind}")

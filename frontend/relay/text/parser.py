@@ -165,17 +165,26 @@ class Parser(TypeParser):
                 return scope[token.text]
         raise self.error(token, f"expected a variable that is bound here, found %{token.text}")
 
+    def _parameter(self) -> e.Var:
+        name, device = self.next(), None
+        if self.accept("{"):
+            device = self._attribute("virtual_device")[1]
+            self.expect("}")
+        var = self._bind(name, self.annotation())
+        var.virtual_device_ = device
+        return var
+
     def _function(self, start: Token) -> Call[e.Function]:
         """A function from its type parameters on."""
-        params, attrs = [], {}
+        params: list[e.Var] = []
+        attrs: dict[str, Any] = {}
         with self.scope():
             type_params = self.type_params()
             with self.type_scope(type_params):
                 self.expect("(")
                 while not self.accept(")"):
                     if self.peek().kind == "local":
-                        name = self.next()
-                        params.append(self._bind(name, self.annotation()))
+                        params.append(self._parameter())
                     else:
                         key, value = self._attribute()
                         attrs[key] = value
@@ -183,7 +192,10 @@ class Parser(TypeParser):
                         self.expect(",")
                 result = self.optional_type() if self.accept("->") else None
                 body = yield self._block()
-        return e.Function(params, body, result, type_params, attrs, self._span(start.begin))
+        device = attrs.pop("virtual_device", None)
+        found = e.Function(params, body, result, type_params, attrs, self._span(start.begin))
+        found.virtual_device_ = device
+        return found
 
     def _block(self) -> Call[e.Expr]:
         self.expect("{")
@@ -407,8 +419,8 @@ class Parser(TypeParser):
             raise self.error(token, f"expected an {dtype}, found {number}")
         return e.Constant(ndarray(number, dtype), span)
 
-    def _attribute(self) -> tuple[str, Any]:
-        key = self.expect_kind("name", "the name of an attribute").text
+    def _attribute(self, name: str = "") -> tuple[str, Any]:
+        key = self.expect(name).text if name else self.expect_kind("name", "the name of an attribute").text
         self.expect("=")
         return key, self._value()
 

@@ -139,8 +139,10 @@ class Printer:
 
     def _declare(self, var: e.Var) -> str:
         """The text of a variable where it is bound."""
-        self._texts[var] = f"%{self._name(var.name_hint)}"
-        return self._texts[var] if var.type_annotation is None else f"{self._texts[var]}: {self.type_text(var.type_annotation)}"
+        text = self._texts[var] = f"%{self._name(var.name_hint)}"
+        if var.virtual_device_ is not None:
+            text = f"{text} {{virtual_device={self._attribute(var.virtual_device_)}}}"
+        return text if var.type_annotation is None else f"{text}: {self.type_text(var.type_annotation)}"
 
     # ---- expressions
 
@@ -240,7 +242,8 @@ class Printer:
 
     def _function(self, node: e.Function, head: str) -> Call[None]:
         params = [self._declare(param) for param in node.params]
-        attrs = [f"{name}={self._attribute(value)}" for name, value in node.attrs.items()]
+        given = node.attrs if node.virtual_device_ is None else {"virtual_device": node.virtual_device_, **node.attrs}
+        attrs = [f"{name}={self._attribute(value)}" for name, value in given.items()]
         result = "" if node.ret_type is None else f" -> {self.type_text(node.ret_type)}"
         self._line(f"{head}{self._type_params(node.type_params)}({', '.join([*params, *attrs])}){result} {{")
         with self._inside():

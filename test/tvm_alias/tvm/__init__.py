@@ -49,6 +49,9 @@ class Target(str):
 
     attrs: dict = {}
 
+    def with_host(self, host):
+        return self
+
     def __enter__(self):
         return self
 
@@ -59,7 +62,9 @@ class Target(str):
 class Device(str):
     """A device by its text."""
 
-    device_type = 1
+    @property
+    def device_type(self):
+        return ast.devices.DEVICE_TYPES.get(self.partition(":")[0], 0)
 
 
 def device(kind="cpu", index=0):
@@ -87,7 +92,9 @@ def convert(value):
 
 
 def get_global_func(name, allow_missing=False):
-    """None: relayc has no functions of TVM's libraries."""
+    """A pass or an analysis that TVM has under this name only; None: relayc has no functions of TVM's libraries."""
+    if name == "relay.transform.RecoverVirtualDeviceMap":
+        return analysis.planned_devices
     if not allow_missing:
         raise ValueError(f"no global function {name}")
 
@@ -112,13 +119,13 @@ _types = {name: getattr(ast, name) for name in ast.__all__ if isinstance(getattr
 _equal = {name: getattr(ast, name) for name in ("structural_equal", "assert_structural_equal", "structural_hash")}
 _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr}
 module("tvm.error", TVMError=RelayError, DiagnosticError=RelayError, OpError=RelayError)
-module("tvm._ffi")
+module("tvm._ffi", get_global_func=get_global_func)
 register_func = relayc.register_func
 rpc = module("tvm.rpc")
 module("tvm._ffi.base", TVMError=RelayError)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
-runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node)
+runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node, enabled=lambda name: name == "llvm")
 container = module("tvm.runtime.container", ADT=(list, values.ConstructorValue), tuple_object=list)
 container.Map, container.ShapeTuple, container.String = dict, tuple, str
 
@@ -193,7 +200,7 @@ module(
     size_var=lambda name, dtype=None: symbol(name),
 )
 module("tvm.script")
-module("tvm.script.tir", int32=ast.IntImm, int64=ast.IntImm)
+module("tvm.script.tir", prim_func=_decorator, int32=ast.IntImm, int64=ast.IntImm)
 
 
 def generic_func(function):
@@ -201,15 +208,26 @@ def generic_func(function):
     return function
 
 
-def virtual_device(*args, **kwargs):
-    return SimpleNamespace(args=args, **kwargs)
+def compilation_config(context, targets, host_target=None):
+    return ast.devices.CompilationConfig.of(targets, context.default_device, host_target)
 
 
-target = module("tvm.target", Target=Target, VirtualDevice=virtual_device, generic_func=generic_func)
+target = module("tvm.target", Target=Target, VirtualDevice=ast.devices.VirtualDevice, generic_func=generic_func)
+target.make_compilation_config = compilation_config
 module("tvm.target.x86", target_has_features=lambda *_: False)
 module("tvm.target.codegen", llvm_version_major=lambda: 18)
 _infra = {name: getattr(relay_transform, name) for name in ("Sequential", "module_pass", "ModulePass", "Pass", "PrintIR")}
-module("tvm.transform", PassContext=relayc.PassContext, PassInfo=PassInfo, **_infra)
+
+
+class PassContext(relayc.PassContext):
+    """The context with the keys of TVM that relayc takes elsewhere."""
+
+    def __init__(self, *args, config=None, **kwargs):
+        self.default_device = (config or {}).pop("relay.fallback_device_type", None)
+        super().__init__(*args, config=config, **kwargs)
+
+
+module("tvm.transform", PassContext=PassContext, PassInfo=PassInfo, **_infra)
 _instruments = {"PassInstrument": PassInstrument, "PassTimingInstrument": PassTimingInstrument}
 module("tvm.ir.instrument", pass_instrument=relay_transform.pass_instrument, **_instruments)
 sys.modules["tvm"].instrument = sys.modules["tvm.ir.instrument"]

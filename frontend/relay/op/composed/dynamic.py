@@ -1,5 +1,7 @@
 """Operators whose sizes are computed by the program: Relay's dyn.*, which have an operand in the place of an attribute."""
 
+from collections.abc import Sequence
+
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.sizes import size, sizes
@@ -15,6 +17,18 @@ def dyn_reshape(data: Tensor, newshape: Tensor, *, allowzero: bool = False) -> T
     from relayc.frontend.onnx.transform import Reshape
 
     return Reshape(data, _long(newshape), allowzero=allowzero)
+
+
+@composed("vm.reshape_tensor")
+def vm_reshape_tensor(data: Tensor, shape: Tensor, *, newshape: Sequence[int]) -> Tensor:
+    """The data in a new shape, which is known; `shape` is the same as a tensor."""
+    return reshape(data, tuple(newshape))
+
+
+@composed("vm.shape_of")
+def vm_shape_of(data: Tensor, *, dtype: str = "int64") -> Tensor:
+    """The shape of the data, a tensor on the host."""
+    return cast(emit("shape_of", data), dtype)
 
 
 @composed("dyn.tile")

@@ -1,0 +1,101 @@
+"""PlanDevices: where values are, where they are copied, and that the plan can be read again."""
+
+import numpy as np
+import pytest
+from oracle import values
+
+import relayc
+from relayc import relay
+
+CPU, GPU = relay.VirtualDevice("cpu", "llvm"), relay.VirtualDevice("cuda", "cuda")
+CONFIG = relay.CompilationConfig.of(["llvm", "cuda"], default_type=2)
+on_device, plan = relay.op.annotation.on_device, relay.transform.PlanDevices(CONFIG)
+
+
+def planned(function):
+    return plan(relay.IRModule.from_expr(function))
+
+
+def places(mod):
+    """Where the calls of operators are, by the names of these; and the devices of parameters and the result."""
+    main = mod["main"]
+    found = relay.analysis.planned_devices(mod, main)
+    calls = {
+        node.op.name: device.device for node, device in found.items() if isinstance(node, relay.Call) and isinstance(node.op, relay.Op)
+    }
+    return calls, [p.virtual_device_.device for p in main.params], main.virtual_device_.device
+
+
+def test_operands_follow_their_operator_and_are_copied_where_annotations_allow_it():
+    a, b, c = (relay.var(name, shape=(2, 3)) for name in "abc")
+    mod = planned(relay.Function([a, b, c], on_device(a + b, CPU) * relay.tanh(c)))
+    calls, params, result = places(mod)
+    assert calls == {"add": "cpu:0", "on_device": "cpu:0", "device_copy": "cuda:0", "tanh": "cuda:0", "multiply": "cuda:0"}
+    assert params == ["cpu:0", "cpu:0", "cuda:0"] and result == "cuda:0"
+    relay.assert_structural_equal(plan(mod), mod)
+    data = [values((2, 3)) for _ in range(3)]
+    found = relay.create_executor("graph", mod).evaluate()(*data).numpy()
+    np.testing.assert_allclose(found, (data[0] + data[1]) * np.tanh(data[2]), rtol=1e-5)
+
+
+def test_devices_flow_through_functions_and_their_parameters():
+    x, y, p, q, f, g = (relay.var(name, shape=(3,)) if name in "xypq" else relay.Var(name) for name in "xypqfg")
+    called = relay.Function([g, q], g(q))
+    body = relay.Let(f, relay.Function([p], relay.exp(on_device(p, CPU))), called(f, y) + x)
+    calls, params, _ = places(planned(relay.Function([x, y], body)))
+    assert params == ["cuda:0", "cpu:0"] and calls["add"] == "cuda:0"
+
+
+def test_fields_are_copied_and_not_tuples():
+    x = relay.var("x", shape=(4, 2))
+    halves = relay.split(x, 2).astuple()
+    mod = planned(relay.Function([x], relay.exp(relay.TupleGetItem(on_device(halves, CPU), 1))))
+    copies = [n for n in relay.analysis.planned_devices(mod, mod["main"]) if isinstance(n, relay.Call) and n.op.name == "device_copy"]
+    assert [copy.checked_type.concrete_shape for copy in copies] == [(2, 2)]
+
+
+def test_what_two_devices_use_is_copied_once_for_the_other():
+    a, b, c = (relay.var(name, shape=(2,)) for name in "abc")
+    mod = planned(relay.Function([a, b, c], on_device(a + b, CPU) - on_device(b * c, GPU)))
+    assert mod["main"].params[1].virtual_device_ == CPU and mod["main"].params[2].virtual_device_ == GPU
+    copies = [n for n in relay.analysis.planned_devices(mod, mod["main"]) if isinstance(n, relay.Call) and n.op.name == "device_copy"]
+    assert [copy.attrs.dst_virtual_device for copy in copies] == [GPU, GPU]
+
+
+def test_shapes_are_on_the_host():
+    x = relay.var("x", shape=(2, 3))
+    _, params, result = places(planned(relay.Function([x], relay.op.vm.shape_of(on_device(x, GPU, constrain_result=True)))))
+    assert params == ["cuda:0"] and result == "cpu:0"
+
+
+def test_contradictions_are_errors():
+    x = relay.var("x", shape=(2,))
+    fixed = [on_device(relay.exp(x), device, constrain_result=True) for device in (CPU, GPU)]
+    with pytest.raises(relayc.RelayError, match=r"PlanDevices: expected cpu:0, found cuda:0, for the expression"):
+        planned(relay.Function([x], relay.Tuple([relay.If(relay.const(True), *fixed)])))
+
+
+def test_memory_scopes_are_joined():
+    plain, fast = relay.VirtualDevice("cpu"), relay.VirtualDevice("cpu", memory_scope="fast")
+    assert plain.join(fast) == fast and fast.join(relay.VirtualDevice("cpu:0", None, "slow")) is None
+    assert relay.VirtualDevice().or_else(fast) == fast and GPU.or_else(fast) == GPU
+    assert CONFIG.canonical(fast) == relay.VirtualDevice("cpu", "llvm", "fast") and CONFIG.default == GPU
+    with pytest.raises(ValueError, match="expected a target for devices of type 10, found llvm, cuda"):
+        relay.CompilationConfig.of(["llvm", "cuda"], 10)
+
+
+def test_plans_are_text():
+    a = relay.var("a", shape=(2,))
+    mod = planned(relay.Function([a], relay.tanh(on_device(relay.exp(a), CPU))))
+    again = relay.parse(mod.astext())
+    relay.assert_structural_equal(again, mod)
+    assert again["main"].virtual_device_ == GPU and again["main"].params[0].virtual_device_ == CPU
+    other = relay.parse(mod.astext().replace('"memory_scope": ""', '"memory_scope": "fast"', 1))
+    assert not relay.structural_equal(other, mod)
+
+
+def test_spans_count_expressions():
+    a = relay.var("a", shape=(2,))
+    mod = relay.transform.CapturePostDfsIndexInSpans()(relay.IRModule.from_expr(relay.Function([a], relay.exp(a) + a)))
+    body = mod["main"].body
+    assert [body.args[1].span.line, body.args[0].span.line, body.span.line, mod["main"].span.line] == [0, 3, 4, 5]

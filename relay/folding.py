@@ -11,7 +11,7 @@ from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order,
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 
-_KEPT = ("random.", "annotation.", "on_device", "device_copy", "nn.dropout")
+KEPT = ("random.", "annotation.", "on_device", "device_copy", "nn.dropout")
 """Operators, or namespaces of them, that are not evaluated."""
 
 
@@ -28,7 +28,7 @@ def fold_constant(mod: RelayModule, fold_qnn: bool = False) -> RelayModule:
 
 def folded(root: Any, fold_qnn: bool = False) -> Any:
     """An expression in which what depends on constants alone is evaluated. Sizes are constants where the expression has types."""
-    kept = _KEPT if fold_qnn else (*_KEPT, "qnn.")
+    kept = KEPT if fold_qnn else (*KEPT, "qnn.")
     root = _Inlined(kept).visit(_sized(root))
     known = _known(root, kept)
     nodes = list(post_order(root))

@@ -12,7 +12,8 @@ from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.raising import raised
@@ -21,6 +22,7 @@ from relayc.pipelines.context.passes import PassContext, find_pass
 from relayc.relay.build import as_module
 from relayc.relay.dynamic_to_static import dynamic_to_static
 from relayc.relay.folding import fold_constant, folded
+from relayc.relay.partial_evaluate import partial_evaluate
 from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequential, factory, function_pass, module_pass, pass_instrument
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "MergeCompilerRegions",
     "MergeComposite",
     "ModulePass",
+    "PartialEvaluate",
     "PartitionGraph",
     "Pass",
     "PlanDevices",
@@ -66,12 +69,16 @@ __all__ = [
     "ToANormalForm",
     "ToANormalFormExpr",
     "ToBasicBlockNormalForm",
+    "ToCPS",
     "ToGraphNormalForm",
+    "UnCPS",
     "function_pass",
     "gradient",
     "module_pass",
     "optimize",
     "pass_instrument",
+    "to_cps",
+    "un_cps",
 ]
 
 AnnotateTarget = factory("AnnotateTarget", byoc.annotate_target)
@@ -95,8 +102,11 @@ Inline = factory("Inline", unused.inline, 1)
 LambdaLift = factory("LambdaLift", closures.lambda_lift, 1)
 Legalize = factory("Legalize", basic.legalize, 1)
 PlanDevices = factory("PlanDevices", plan_devices.plan_devices)
+PartialEvaluate = factory("PartialEvaluate", partial_evaluate, 1)
+UnCPS = factory("UnCPS", cps.un_cps_pass, 1)
 RemoveUnusedFunctions = factory("RemoveUnusedFunctions", unused.remove_unused_functions, 1)
 ToANormalForm = factory("ToANormalForm", normal_forms.to_a_normal_form, 1)
+ToCPS = factory("ToCPS", cps.to_cps_pass, 1)
 ToBasicBlockNormalForm = factory("ToBasicBlockNormalForm", normal_forms.to_basic_block_normal_form, 1)
 ToGraphNormalForm = factory("ToGraphNormalForm", normal_forms.to_graph_normal_form, 1)
 

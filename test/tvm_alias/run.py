@@ -3,8 +3,8 @@
 RELAYC_TVM_TESTS=tvm/tests/python/relay python test/tvm_alias/run.py [FILE ...] [--failures] [--update]
 
 A test function passes where it passes for all its parameters. `passing.txt` names those that do: the run fails where one of them no longer
-does, or is not there. Without FILE, the files that it names are run. `--update` writes the functions of these files that pass now, `--failures` prints what failed. The references of
-operators in TVM's tests need scipy; folders of PYTHONPATH are read.
+does, or is not there. Without FILE, the files that it names are run. `--update` writes the functions of these files that pass now,
+`--failures` prints what failed. The references of operators in TVM's tests need scipy; folders of PYTHONPATH are read.
 """
 
 import os

@@ -9,6 +9,7 @@ from typing import Any
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.devices import CompilationConfig, VirtualDevice
 
 FREE = VirtualDevice()
@@ -118,7 +119,7 @@ class Domains:
         return self.find(self._callees[call])
 
     def _operator(self, call: e.Call) -> tuple[Domain, ...]:
-        type_, attrs = call.checked_type, call.attrs or {}
+        type_, attrs = call.checked_type, call.attrs or Attrs()
         if isinstance(call.op, e.Constructor):
             result = self.of_type(type_)
             params = [self.of_type(arg.checked_type) for arg in call.args]

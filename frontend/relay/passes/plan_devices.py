@@ -251,8 +251,8 @@ class _Capture:
             source, target = map(self._domains.config.canonical, copied[1:])
             return self._made[copied[0]] if source == target else self._child(copied[0], target, target, source)
         if isinstance(node, e.Call):
-            params = self._domains.find(self._domains.callee(node)).parts[:-1]
-            args = [self._child(arg, own, self._domains.result(param)) for arg, param in zip(node.args, params, strict=True)]
+            domains = self._domains.find(self._domains.callee(node)).parts[:-1]
+            args = [self._child(arg, own, self._domains.result(domain)) for arg, domain in zip(node.args, domains, strict=True)]
             return node.replace(op=self._child(node.op, own, own), args=tuple(args))
         if isinstance(node, e.Let):
             value = self._child(node.value, FREE, self._device(node.var))

@@ -16,8 +16,8 @@ import numpy as np
 from relayc.frontend.relay.analysis import Feature, detect_feature
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.functor import TypeMutator
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.inference.unify import Unifier, substituted
 from relayc.frontend.relay.op.registered import STATEFUL, attribute
 from relayc.frontend.relay.passes.normal_forms import is_primitive, to_a_normal_form
 from relayc.relay.control import Kernel
@@ -46,7 +46,7 @@ class Closure:
 
     function: e.Function
     scope: "Mapping[e.Id, Value]"
-    types: Mapping[t.Type, t.Type | None]
+    types: "Types"
     name: e.Id | None = None
 
 
@@ -72,6 +72,8 @@ _Fuel = tuple[tuple[int, int], ...]
 """For each argument of a call, when it was made, and its number if it is one: each step of a recursion that ends makes one smaller."""
 
 Scope = dict[e.Id, Value]
+Types = Mapping[int, t.Type]
+"""What type variables stand for, by their `id`."""
 Lets = list[tuple[e.Var, e.Expr]]
 
 
@@ -128,7 +130,7 @@ class _Evaluator:
 
     # ---- expressions
 
-    def _eval(self, expr: e.Expr, scope: Scope, types: Mapping[t.Type, t.Type | None], lets: Lets) -> Call[Value]:
+    def _eval(self, expr: e.Expr, scope: Scope, types: Types, lets: Lets) -> Call[Value]:
         while isinstance(expr, e.Let):
             if isinstance(expr.value, e.Function) and not is_primitive(expr.value):
                 scope[expr.var.vid] = yield self._closure(expr.value, scope, types, lets, expr.var)
@@ -165,13 +167,13 @@ class _Evaluator:
             return _push(lets, e.TupleGetItem(whole.expr, expr.index))
         return (yield self._reference(expr, scope, types, lets))
 
-    def _all(self, exprs: Sequence[e.Expr], scope: Scope, types: Mapping[t.Type, t.Type | None], lets: Lets) -> Call[list[Value]]:
+    def _all(self, exprs: Sequence[e.Expr], scope: Scope, types: Types, lets: Lets) -> Call[list[Value]]:
         found = []
         for expr in exprs:
             found.append((yield self._eval(expr, scope, types, lets)))
         return found
 
-    def _block(self, expr: e.Expr, scope: Scope, types: Mapping[t.Type, t.Type | None], forgets: bool = False) -> Call[e.Expr]:
+    def _block(self, expr: e.Expr, scope: Scope, types: Types, forgets: bool = False) -> Call[e.Expr]:
         """What is left of code that may run, or not."""
         lets: Lets = []
         with self._branch(forgets):
@@ -181,7 +183,7 @@ class _Evaluator:
             body = e.Let(var, value, body)
         return body
 
-    def _reference(self, expr: e.Expr, scope: Scope, types: Mapping[t.Type, t.Type | None], lets: Lets) -> Call[Value]:
+    def _reference(self, expr: e.Expr, scope: Scope, types: Types, lets: Lets) -> Call[Value]:
         if isinstance(expr, e.RefCreate):
             value, cell = (yield self._eval(expr.value, scope, types, lets)), Cell()
             found = _push(lets, e.RefCreate(value.expr), cell)
@@ -204,7 +206,7 @@ class _Evaluator:
         assert frame is not None
         frame[cell] = value
 
-    def _if(self, expr: e.If, scope: Scope, types: Mapping[t.Type, t.Type | None], lets: Lets) -> Call[Value]:
+    def _if(self, expr: e.If, scope: Scope, types: Types, lets: Lets) -> Call[Value]:
         cond = yield self._eval(expr.cond, scope, types, lets)
         if isinstance(cond.known, np.ndarray):
             return (yield self._eval(expr.true_branch if cond.known else expr.false_branch, scope, types, lets))
@@ -213,7 +215,7 @@ class _Evaluator:
         self._forget()
         return _push(lets, e.If(cond.expr, then, otherwise))
 
-    def _match(self, expr: e.Match, scope: Scope, types: Mapping[t.Type, t.Type | None], lets: Lets) -> Call[Value]:
+    def _match(self, expr: e.Match, scope: Scope, types: Types, lets: Lets) -> Call[Value]:
         data = yield self._eval(expr.data, scope, types, lets)
         for clause in expr.clauses:
             bound: Scope = {}
@@ -240,7 +242,7 @@ class _Evaluator:
             self._globals[name] = Value(var, known)
         return self._globals[name]
 
-    def _closure(self, function: e.Function, scope: Scope, types: Mapping[t.Type, t.Type | None], lets: Lets, var: e.Var) -> Call[Value]:
+    def _closure(self, function: e.Function, scope: Scope, types: Types, lets: Lets, var: e.Var) -> Call[Value]:
         closure = Closure(function, scope, types, var.vid)
         found = Value(e.Var(var.name_hint), closure)
         lets.append((found.expr, (yield self._left(closure, found))))  # type: ignore[arg-type] # a variable
@@ -268,7 +270,7 @@ class _Evaluator:
         else:
             self._fuel[function] = fuel
 
-    def _call(self, call: e.Call, callee: Value, args: list[Value], types: Mapping[t.Type, t.Type | None], lets: Lets) -> Call[Value]:
+    def _call(self, call: e.Call, callee: Value, args: list[Value], types: Types, lets: Lets) -> Call[Value]:
         given = [_substituted(type_, types) for type_ in call.type_args]
         type_args = given if None not in given else []
         exprs, known = [arg.expr for arg in args], callee.known
@@ -287,9 +289,9 @@ class _Evaluator:
                 scope = dict(known.scope) | {p.vid: arg for p, arg in zip(function.params, args, strict=True)}
                 if known.name is not None:
                     scope[known.name] = callee
-                own = itertools.zip_longest(function.type_params, given)
+                own = {id(var): type_ or t.IncompleteType() for var, type_ in itertools.zip_longest(function.type_params, given)}
                 self._fuel[function] = fuel
-                found = yield self._eval(function.body, scope, {**known.types, **dict(own)}, lets)
+                found = yield self._eval(function.body, scope, {**known.types, **own}, lets)
                 self._restore(function, before)
                 return found
         self._forget()
@@ -370,7 +372,7 @@ def _matches(pattern: e.Pattern, value: Value, bound: Scope) -> bool | None:
     return False if False in parts else None if None in parts else True
 
 
-def _renamed(pattern: e.Pattern, bound: Scope, types: Mapping[t.Type, t.Type | None]) -> e.Pattern:
+def _renamed(pattern: e.Pattern, bound: Scope, types: Types) -> e.Pattern:
     """A pattern that binds new variables."""
     if isinstance(pattern, e.PatternVar):
         var = e.Var(pattern.var.name_hint, _substituted(pattern.var.type_annotation, types))
@@ -382,20 +384,7 @@ def _renamed(pattern: e.Pattern, bound: Scope, types: Mapping[t.Type, t.Type | N
     return e.PatternConstructor(pattern.constructor, parts) if isinstance(pattern, e.PatternConstructor) else pattern
 
 
-class _Substitute(TypeMutator):
-    def __init__(self, types: Mapping[t.Type, t.Type | None]) -> None:
-        self._types, self.is_open = types, False
-
-    def visit_type_var(self, type_: t.Type) -> t.Type:
-        found = self._types.get(type_, type_)
-        self.is_open |= found is None
-        return type_ if found is None else found
-
-
-def _substituted(type_: t.Type | None, types: Mapping[t.Type, t.Type | None]) -> t.Type | None:
+def _substituted(type_: t.Type | None, types: Types) -> t.Type | None:
     """A type with what its variables stand for; None, which inference finds, where that is not known."""
-    if type_ is None or not types:
-        return type_
-    substitute = _Substitute(types)
-    found: t.Type = substitute.visit(type_)
-    return None if substitute.is_open else found
+    found = type_ if type_ is None else substituted(type_, types)
+    return found if found is None or Unifier().is_complete(found) else None

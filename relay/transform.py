@@ -16,6 +16,8 @@ from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_form
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.passes.simplify import simplify
+from relayc.frontend.relay.passes.lazy_gradient_init import lazy_gradient_init
+from relayc.frontend.relay.passes.split_args import split_args
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import PassContext, find_pass
@@ -53,6 +55,7 @@ __all__ = [
     "InferTypeLocal",
     "Inline",
     "LambdaLift",
+    "LazyGradientInit",
     "Legalize",
     "MergeCompilerRegions",
     "MergeComposite",
@@ -66,6 +69,7 @@ __all__ = [
     "Sequential",
     "SimplifyExpr",
     "SimplifyInference",
+    "SplitArgs",
     "ToANormalForm",
     "ToANormalFormExpr",
     "ToBasicBlockNormalForm",
@@ -100,11 +104,13 @@ FoldConstant = factory("FoldConstant", fold_constant, 2)
 InferType = factory("InferType", basic.infer_type)
 Inline = factory("Inline", unused.inline, 1)
 LambdaLift = factory("LambdaLift", closures.lambda_lift, 1)
+LazyGradientInit = factory("LazyGradientInit", lazy_gradient_init, 2)
 Legalize = factory("Legalize", basic.legalize, 1)
 PlanDevices = factory("PlanDevices", plan_devices.plan_devices)
 PartialEvaluate = factory("PartialEvaluate", partial_evaluate, 1)
 UnCPS = factory("UnCPS", cps.un_cps_pass, 1)
 RemoveUnusedFunctions = factory("RemoveUnusedFunctions", unused.remove_unused_functions, 1)
+SplitArgs = factory("SplitArgs", split_args, 1)
 ToANormalForm = factory("ToANormalForm", normal_forms.to_a_normal_form, 1)
 ToCPS = factory("ToCPS", cps.to_cps_pass, 1)
 ToBasicBlockNormalForm = factory("ToBasicBlockNormalForm", normal_forms.to_basic_block_normal_form, 1)

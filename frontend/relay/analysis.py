@@ -21,6 +21,7 @@ from relayc.frontend.relay.ast.functor import children, post_order, type_parts
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.call_graph import CallGraph
 from relayc.frontend.relay.coverage import unmatched_cases
+from relayc.frontend.relay.mac_count import get_total_mac_number
 from relayc.frontend.relay.passes.plan_devices import planned_devices
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "extract_intermdeiate_expr",
     "free_type_vars",
     "free_vars",
+    "get_total_mac_number",
     "list_fake_quantized_op_freqs",
     "list_op_freqs",
     "planned_devices",

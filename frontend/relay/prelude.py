@@ -91,7 +91,21 @@ def @nat_iterate[A](%f: fn(A) -> A, %times: nat) -> fn(A) -> A {
   match (%times) { zero => fn (%value: A) -> A { %value }, succ(%less) => fn (%value: A) -> A { %f(@nat_iterate(%f, %less)(%value)) } }
 }
 """
-STANDARD = {"prelude.rly": _PRELUDE, "nat.rly": _NAT, "core.rly": "extern type Storage"}
+_GRADIENT = """
+type GradCell[A] { Raw(A), One(fn() -> A), Zero(fn() -> A) }
+
+def @FromGradCell[A](%cell: GradCell[A]) -> A { match (%cell) { Raw(%value) => %value, One(%make) => %make(), Zero(%make) => %make() } }
+def @AddGradCell[A](%add: fn(A, A) -> A, %a: GradCell[A], %b: GradCell[A]) -> GradCell[A] {
+  match ((%a, %b)) { (Zero(_), _) => %b, (_, Zero(_)) => %a, _ => Raw(%add(@FromGradCell(%a), @FromGradCell(%b))) }
+}
+def @MultiplyGradCell[A](%multiply: fn(A, A) -> A, %a: GradCell[A], %b: GradCell[A]) -> GradCell[A] {
+  match ((%a, %b)) {
+    (Zero(_), _) => %a, (_, Zero(_)) => %b, (One(_), _) => %b, (_, One(_)) => %a,
+    _ => Raw(%multiply(@FromGradCell(%a), @FromGradCell(%b)))
+  }
+}
+"""
+STANDARD = {"prelude.rly": _PRELUDE, "nat.rly": _NAT, "gradient.rly": _GRADIENT, "core.rly": "extern type Storage"}
 """Texts that modules may take in, by Relay's names of their files."""
 
 

@@ -136,7 +136,7 @@ class RelayModule(Node):
             self[var] = function
 
     def import_from_std(self, name: str) -> None:
-        """Adds a standard text: "prelude.rly", "nat.rly" or "core.rly" (relayc.frontend.relay.prelude). Raises KeyError for others."""
+        """Adds a standard text: "prelude.rly", "nat.rly", "gradient.rly" or "core.rly" (relayc.frontend.relay.prelude). Raises KeyError."""
         from relayc.frontend.relay.prelude import import_from_std
 
         import_from_std(self, name)

@@ -48,6 +48,7 @@ class Target(str):
         return SimpleNamespace(name=str(self).split()[0])
 
     attrs: dict = {}
+    max_function_args = 128
 
     def with_host(self, host):
         return self

@@ -1,0 +1,70 @@
+"""Passes and analyses that look at one kind of expression: gradient cells, joins of many tensors, counts of multiplications."""
+
+import numpy as np
+import pytest
+from oracle import values
+
+import relayc
+from relayc import relay
+
+transform = relay.transform
+
+
+def run(mod, *args):
+    return relay.create_executor("graph", mod).evaluate()(*args)
+
+
+def operators(expr):
+    found = []
+    relay.analysis.post_order_visit(expr, lambda node: found.append(node) if isinstance(node, relay.Call) else None)
+    return [node.op.name for node in found if isinstance(node.op, relay.Op)]
+
+
+def test_zeros_are_not_multiplied_and_types_stay():
+    x, pair = relay.var("x", shape=(2, 3)), relay.var("p", relay.TupleType([relay.TensorType((2, 3))] * 2))
+    ones = relay.ones_like(x) * (x + relay.TupleGetItem(pair, 0))
+    body = relay.Tuple([ones + relay.zeros_like(x), relay.exp(x) * relay.zeros((2, 3), "float32"), relay.op.concatenate(pair, 0)])
+    mod = transform.InferType()(relay.IRModule.from_expr(relay.Function([x, pair], body)))
+    found = transform.LazyGradientInit()(mod)
+    assert found["main"].checked_type == mod["main"].checked_type
+    data = [values((2, 3)) for _ in range(3)]
+    for a, b in zip(run(found, data[0], data[1:]), run(mod, data[0], data[1:]), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy())
+    left = [transform.PartialEvaluate(), transform.InferType(), transform.DeadCodeElimination(inline_once=True)]
+    assert "multiply" not in operators(transform.Sequential(left)(found)["main"])
+
+
+def test_cells_go_through_functions_and_branches():
+    text = """#[version = "0.0.5"]
+    def @scale(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { multiply(%x, 2f) }
+    def @main(%c: bool, %x: Tensor[(2), float32]) -> Tensor[(2), float32] {
+      let %f = fn (%y: Tensor[(2), float32]) -> Tensor[(2), float32] { if (%c) { add(@scale(%y), %x) } else { zeros_like(%x) } };
+      add(%f(%x), ones_like(%x)) }"""
+    mod = relay.parse(text)
+    found, x = transform.LazyGradientInit()(mod), values((2,))
+    for c in (True, False):
+        np.testing.assert_allclose(run(found, c, x).numpy(), run(mod, c, x).numpy())
+    with pytest.raises(relayc.RelayError, match="LazyGradientInit: expected tensors and tuples of them, found A"):
+        transform.LazyGradientInit()(relay.Prelude().mod)
+
+
+def test_macs_are_counted_by_terms_and_results():
+    x, w = relay.var("x", shape=(1, 8, 6, 6, 6)), relay.var("w", shape=(4, 2, 3, 3, 3))
+    conv = relay.nn.conv3d(x, w, groups=4, channels=4, kernel_size=(3, 3, 3))
+    flat = relay.nn.batch_flatten(conv)
+    product = relay.nn.matmul(relay.var("a", shape=(7, 5)), relay.var("b", shape=(7, 9)), transpose_a=True)
+    typed = transform.InferType()(relay.IRModule.from_expr(relay.Tuple([relay.nn.dense(flat, relay.var("v", shape=(10, 256))), product])))
+    assert relay.analysis.get_total_mac_number(typed["main"]) == 4 * 4**3 * 27 * 2 + 256 * 10 + 5 * 7 * 9
+    late = relay.Function([x], relay.nn.dense(relay.var("d", shape=(relay.Any(), 2)), relay.var("w", shape=(3, 2))))
+    with pytest.raises(relayc.RelayError, match="expected sizes that are known, found"):
+        relay.analysis.get_total_mac_number(transform.InferType()(relay.IRModule.from_expr(late.body))["main"])
+
+
+@pytest.mark.parametrize(("limit", "joins"), [(0, 1), (11, 1), (10, 2), (4, 5)])
+def test_many_tensors_are_joined_in_steps(limit, joins):
+    parts = [relay.var(f"x{i}", shape=(i + 1, 2)) for i in range(10)]
+    mod = relay.IRModule.from_expr(relay.Function(parts, relay.op.concatenate(parts, 0)))
+    found = transform.SplitArgs(limit)(mod)
+    assert operators(found["main"]).count("concatenate") == joins
+    data = [values((i + 1, 2)) for i in range(10)]
+    np.testing.assert_array_equal(run(found, *data).numpy(), np.concatenate(data))

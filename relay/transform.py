@@ -14,6 +14,7 @@ from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
+from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization
 from relayc.frontend.relay.passes.gradient import gradient
 from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.passes.lazy_gradient_init import lazy_gradient_init
@@ -37,6 +38,7 @@ __all__ = [
     "CombineParallelDense",
     "DeadCodeElimination",
     "DefuseOps",
+    "Defunctionalization",
     "DialectPass",
     "DivToMul",
     "DynamicToStatic",

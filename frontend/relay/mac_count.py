@@ -5,6 +5,7 @@ from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.op.table import RENAMED
 
@@ -19,7 +20,7 @@ def get_total_mac_number(expr: e.Expr) -> int:
 
 def _macs(call: e.Call) -> int:
     assert isinstance(call.op, e.Op)
-    name, attrs = RENAMED.get(call.op.name, call.op.name), call.attrs or {}
+    name, attrs = RENAMED.get(call.op.name, call.op.name), call.attrs or Attrs()
     if name not in _CONVOLUTIONS and name not in _PRODUCTS:
         return 0
     data, result = _shape(call.args[0]), prod(_shape(call))

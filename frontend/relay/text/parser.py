@@ -380,7 +380,7 @@ class Parser(TypeParser):
             with self.scope():
                 pattern = self._pattern()
                 self.expect("=>")
-                body = yield self._block() if self.at("{") else self._expr()
+                body = yield self._block() if self.at("{") else self.sequence()
             clauses.append(e.Clause(pattern, body))
             if not self.at("}"):
                 self.expect(",")

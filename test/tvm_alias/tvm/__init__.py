@@ -326,7 +326,7 @@ def run_opt_pass(expr, opt_pass, import_prelude=False):
     return found if isinstance(expr, ast.Function) else found.body
 
 
-testing_of_relay = module("tvm.relay.testing", run_opt_pass=run_opt_pass)
+testing_of_relay = module("tvm.relay.testing", run_opt_pass=run_opt_pass, Prelude=_relay.Prelude)
 testing_of_relay.run_infer_type = lambda expr: run_opt_pass(expr, relay_transform.InferType())
 testing_of_relay.__path__ = [os.path.join(path, "testing") for path in relay.__path__]
 

@@ -111,6 +111,7 @@ def _checked_config(config: dict[str, Any]) -> dict[str, Any]:
 
 # ---- the context ------------------------------------------------------------------------------------------------------------------------
 
+_DEFAULT: contextvars.ContextVar["PassContext | None"] = contextvars.ContextVar("relayc_default_pass_context", default=None)
 _STACK: contextvars.ContextVar[tuple["PassContext", ...]] = contextvars.ContextVar("relayc_pass_contexts", default=())
 
 
@@ -151,6 +152,7 @@ class PassContext:
             where, name = position.split(":")
             self._added.setdefault(f"{where}:{flag_of(name)}", []).append(added)
         self._tokens: list[contextvars.Token] = []
+        self._entered: list[list[PassInstrument]] = []
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -162,24 +164,41 @@ class PassContext:
     def current() -> "PassContext":
         """The innermost context of this thread; one with the defaults where there is none."""
         stack = _STACK.get()
-        return stack[-1] if stack else PassContext()
+        if not stack and _DEFAULT.get() is None:
+            _DEFAULT.set(PassContext())
+        return stack[-1] if stack else _DEFAULT.get()  # type: ignore[return-value] # it is set
 
-    def __enter__(self) -> "PassContext":
+    def override_instruments(self, instruments: Sequence[PassInstrument] | None) -> None:
+        """Observes passes by other instruments from now on; those of before are left. The context has none where one of them fails."""
+        before, self.instruments = self.instruments, []
+        for instrument in before:
+            instrument.exit_pass_ctx()
+        self.instruments = self._enter(instruments or ())
+        if self._entered:
+            self._entered[-1] = self.instruments
+
+    @staticmethod
+    def _enter(instruments: Iterable[PassInstrument]) -> list[PassInstrument]:
         entered: list[PassInstrument] = []
         try:
-            for instrument in self.instruments:
+            for instrument in instruments:
                 instrument.enter_pass_ctx()
                 entered.append(instrument)
         except BaseException:
             for instrument in reversed(entered):
                 instrument.exit_pass_ctx()
             raise
+        return entered
+
+    def __enter__(self) -> "PassContext":
+        known = [id(instrument) for instrument in PassContext.current().instruments]  # those have been entered
+        self._entered.append(self._enter(i for i in self.instruments if id(i) not in known))
         self._tokens.append(_STACK.set((*_STACK.get(), self)))
         return self
 
     def __exit__(self, *_: object) -> None:
         _STACK.reset(self._tokens.pop())
-        for instrument in self.instruments:
+        for instrument in self._entered.pop():
             instrument.exit_pass_ctx()
 
     def get(self, key: str) -> Any:

@@ -339,3 +339,38 @@ def test_the_commands_reach_the_level_of_every_pass(tmp_path, capsys):
         assert capsys.readouterr().out.count("relay.nn_dense") == products
     with pytest.raises(SystemExit):
         opt.main([str(path), "--opt-level", str(MAX_OPT_LEVEL + 1)])
+
+
+class _Events(PassInstrument):
+    def __init__(self):
+        self.events = []
+
+    def enter_pass_ctx(self):
+        self.events.append("enter")
+
+    def exit_pass_ctx(self):
+        self.events.append("exit")
+
+
+def test_an_instrument_of_nested_contexts_is_entered_once():
+    seen, inner = _Events(), _Events()
+    with PassContext(instruments=[seen]), PassContext(instruments=[*PassContext.current().instruments, inner]):
+        assert seen.events == inner.events == ["enter"]
+    assert seen.events == inner.events == ["enter", "exit"]
+
+
+def test_instruments_are_overridden():
+    class Broken(_Events):
+        def exit_pass_ctx(self):
+            raise RuntimeError("broken")
+
+    first, second = _Events(), _Events()
+    with PassContext(instruments=[first]) as context:
+        context.override_instruments([second])
+        assert first.events == ["enter", "exit"] and second.events == ["enter"] and PassContext.current().instruments == [second]
+    assert second.events == ["enter", "exit"] and first.events == ["enter", "exit"]
+    default = PassContext.current()
+    default.override_instruments([Broken()])
+    with pytest.raises(RuntimeError, match="broken"):
+        default.override_instruments([second])
+    assert PassContext.current() is default and not default.instruments

@@ -6,13 +6,14 @@ from typing import Any
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.frontend.relay.ast.expr import Expr
+from relayc.frontend.relay.ast.expr import Expr, Function, GlobalVar
+from relayc.frontend.relay import analysis
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, cps, gradient as gradient_of_graphs, normal_forms, operators, padding, plan_devices, unused
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization
 from relayc.frontend.relay.passes.gradient import gradient
@@ -134,6 +135,34 @@ def ToANormalFormExpr(expr: Expr) -> Expr:
     """An expression in A-normal form."""
     found: Expr = normal_forms.to_a_normal_form(RelayModule.from_expr(expr))["main"].body
     return found
+
+
+def gradient(expr: Expr, mod: RelayModule | None = None, mode: str = "higher_order") -> Function:
+    """A function of the same parameters that gives the result and a tuple of the gradients by these.
+
+    Functions as values, references and data types must be gone where the program is evaluated as far as it is known (PartialEvaluate).
+
+    Args:
+      expr: a function on tensors, or the name of one of `mod`.
+      mode: one of Relay's modes; both give the same.
+
+    Raises:
+      RelayError: an operator without a gradient, or what is no graph of operators even then.
+    """
+    try:
+        return gradient_of_graphs.gradient(expr, mod, mode)
+    except RelayError:
+        function = mod[expr] if isinstance(expr, GlobalVar) and mod is not None else expr
+        if not isinstance(function, Function):
+            raise
+        module, name = RelayModule() if mod is None else mod.shallow_copy(), "function_with_gradient"
+        module[name] = function
+        module = PartialEvaluate()(InferType()(RemoveUnusedFunctions([name])(module)))
+        if analysis.Feature.fRefRead in analysis.detect_feature(module[name]):
+            raise
+        # What is written to references has been read.
+        left = DeadCodeElimination(ignore_impurity=True)(InferType()(module))[name]
+        return gradient_of_graphs.gradient(left, mod, mode)
 
 
 # ---- passes on the dialect -------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.loops import uses
+from relayc.frontend.relay.passes.device_domains import on_device
+from relayc.frontend.relay.passes.plan_devices import planned_devices, said
 from relayc.trampoline import Call, trampoline
 
 _ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
@@ -62,6 +64,7 @@ class _Normaliser:
         self._function, self._binds_all = function, binds_all
         self._numbers = itertools.count()
         self._made: dict[e.Expr, e.Expr] = {}
+        self._devices = planned_devices(function) if binds_all else {}
         self.home: dict[e.Expr, _Block] = {function: _Block()}
         self._inner: dict[tuple[e.Expr, int], _Block] = {}
         self._lifted: set[e.Expr] = set()
@@ -99,13 +102,17 @@ class _Normaliser:
         if isinstance(expr, _ATOMS):
             return expr
         if expr not in self._made:
+            found = on_device(expr) if expr in self._devices else None
             if isinstance(expr, e.Let):
                 new = yield self._lets(expr)
+            elif found is not None and found.attrs is not None and found.attrs["constrain_result"]:  # each value in it says where it is
+                self._made[expr] = new = yield self._value(found.args[0], var)
+                return new
             else:
                 new = yield self._changed(expr)
             if self._binds_all or (expr in self._lifted and not isinstance(expr, e.Constant)):
                 name = e.Var(f"x{next(self._numbers)}") if var is None else var
-                self.home[expr].lets.append((name, new))
+                self.home[expr].lets.append((name, said(new, self._devices[expr]) if expr in self._devices else new))
                 new = name
             self._made[expr] = new
         return self._made[expr]

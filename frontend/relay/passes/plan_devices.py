@@ -238,8 +238,8 @@ class _Capture:
             return expr
         made, actual = self._made[expr], self._device(expr) if actual is None else actual
         if actual != expected:
-            made = _copy(_said(made, actual), actual, expected)
-        return made if expected == lexical else _said(made, expected)
+            made = _copy(said(made, actual), actual, expected)
+        return made if expected == lexical else said(made, expected)
 
     def _changed(self, node: e.Expr) -> e.Expr:
         if not children(node) or _is_primitive(node):
@@ -265,7 +265,7 @@ class _Capture:
         return rebuilt(node, iter([self._child(part, own, own) for part in children(node)]))
 
 
-def _said(expr: e.Expr, device: VirtualDevice) -> e.Expr:
+def said(expr: e.Expr, device: VirtualDevice) -> e.Expr:
     """An expression that is said to be on a device, where not its own definition says it."""
     if isinstance(expr, (e.Var, e.GlobalVar, e.Op, e.Constructor, e.Function)) or device.is_free:
         return expr
@@ -273,8 +273,8 @@ def _said(expr: e.Expr, device: VirtualDevice) -> e.Expr:
     return _on(expr if found is None else found.args[0], device)
 
 
-def planned_devices(mod: RelayModule, expr: e.Expr) -> dict[e.Expr, VirtualDevice]:
-    """Where each expression in one is, in a module that PlanDevices has made: as the innermost function or `on_device` around it says."""
+def planned_devices(expr: e.Expr) -> dict[e.Expr, VirtualDevice]:
+    """Where each expression in one that PlanDevices has made is: as the innermost function or `on_device` around it says."""
     found: dict[e.Expr, VirtualDevice] = {}
     waiting: list[tuple[e.Expr, VirtualDevice]] = [(expr, FREE)]
     bound: dict[e.Id, VirtualDevice] = {}
@@ -296,8 +296,6 @@ def planned_devices(mod: RelayModule, expr: e.Expr) -> dict[e.Expr, VirtualDevic
         if isinstance(node, e.Let):
             value = on_device(node.value)
             bound[node.var.vid] = device if value is None or value.attrs is None else value.attrs["virtual_device"]
-        elif isinstance(node, e.Call) and isinstance(node.op, e.GlobalVar):
-            device = mod[node.op].virtual_device_ or device
         found[node] = device
         waiting.extend((part, inner) for part in reversed(children(node)))
     return {node: device for node, device in found.items() if not device.is_free}

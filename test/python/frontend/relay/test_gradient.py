@@ -126,6 +126,24 @@ def test_what_has_no_gradient_is_named():
     x = of((3,))[0]
     with pytest.raises(RelayError, match="operator cumsum has no gradient yet"):
         relay.transform.gradient(relay.Function([x], relay.cumsum(x)))
-    r = relay.var("r")
+    c, r, u = relay.var("c", "bool"), relay.var("r"), relay.var("u")
+    late = relay.Let(u, relay.If(c, relay.RefWrite(r, x), relay.RefWrite(r, x * x)), relay.RefRead(r))
     with pytest.raises(RelayError, match="expected a graph of operators, found RefRead"):
-        relay.transform.gradient(relay.Function([x], relay.Let(r, relay.RefCreate(x), relay.RefRead(r))))
+        relay.transform.gradient(relay.Function([c, x], relay.Let(r, relay.RefCreate(x), late)))
+
+
+def test_references_closures_and_lists_are_followed():
+    prelude = relay.Prelude()
+    _, cons, nil = prelude.mod.get_type("List")
+    x, y = of((3,), (3,))
+    r, u, f, v, w = (relay.Var(name) for name in "rufvw")
+    square = relay.Function([v], v * v * y)
+    write = relay.RefWrite(r, f(relay.RefRead(r)) + relay.exp(x))
+    check(relay.Let(r, relay.RefCreate(x), relay.Let(f, square, relay.Let(u, write, relay.RefRead(r) * x))), drawn(3), drawn(3, seed=1))
+    add = relay.Function([v, w], relay.tanh(v) * w)
+    total = relay.Call(prelude.foldl, [add, x, cons(y, cons(x * x, nil()))])
+    functions = [relay.Function([x, y], body) for body in (total, relay.tanh(relay.tanh(x) * y) * (x * x))]
+    found, expected = (relay.transform.gradient(function, prelude.mod) for function in functions)
+    data, run = (drawn(3), drawn(3, seed=1)), relay.create_executor("graph", prelude.mod).evaluate
+    for a, b in zip(run(found)(*data)[1], run(expected)(*data)[1], strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy())

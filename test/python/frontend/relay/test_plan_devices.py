@@ -19,7 +19,7 @@ def planned(function):
 def places(mod):
     """Where the calls of operators are, by the names of these; and the devices of parameters and the result."""
     main = mod["main"]
-    found = relay.analysis.planned_devices(mod, main)
+    found = relay.analysis.planned_devices(main)
     calls = {
         node.op.name: device.device for node, device in found.items() if isinstance(node, relay.Call) and isinstance(node.op, relay.Op)
     }
@@ -50,7 +50,7 @@ def test_fields_are_copied_and_not_tuples():
     x = relay.var("x", shape=(4, 2))
     halves = relay.split(x, 2).astuple()
     mod = planned(relay.Function([x], relay.exp(relay.TupleGetItem(on_device(halves, CPU), 1))))
-    copies = [n for n in relay.analysis.planned_devices(mod, mod["main"]) if isinstance(n, relay.Call) and n.op.name == "device_copy"]
+    copies = [n for n in relay.analysis.planned_devices(mod["main"]) if isinstance(n, relay.Call) and n.op.name == "device_copy"]
     assert [copy.checked_type.concrete_shape for copy in copies] == [(2, 2)]
 
 
@@ -58,7 +58,7 @@ def test_what_two_devices_use_is_copied_once_for_the_other():
     a, b, c = (relay.var(name, shape=(2,)) for name in "abc")
     mod = planned(relay.Function([a, b, c], on_device(a + b, CPU) - on_device(b * c, GPU)))
     assert mod["main"].params[1].virtual_device_ == CPU and mod["main"].params[2].virtual_device_ == GPU
-    copies = [n for n in relay.analysis.planned_devices(mod, mod["main"]) if isinstance(n, relay.Call) and n.op.name == "device_copy"]
+    copies = [n for n in relay.analysis.planned_devices(mod["main"]) if isinstance(n, relay.Call) and n.op.name == "device_copy"]
     assert [copy.attrs.dst_virtual_device for copy in copies] == [GPU, GPU]
 
 
@@ -92,6 +92,20 @@ def test_plans_are_text():
     assert again["main"].virtual_device_ == GPU and again["main"].params[0].virtual_device_ == CPU
     other = relay.parse(mod.astext().replace('"memory_scope": ""', '"memory_scope": "fast"', 1))
     assert not relay.structural_equal(other, mod)
+
+
+def test_values_in_normal_form_say_where_they_are():
+    a = relay.var("a", shape=(2,))
+    body = relay.tanh(on_device(relay.exp(a + a), CPU, constrain_result=True))
+    lets = relay.transform.ToANormalForm()(relay.IRModule.from_expr(relay.Function([a], body)))["main"].body
+    devices = []
+    while isinstance(lets, relay.Let):
+        is_said = isinstance(lets.value, relay.Call) and lets.value.op.name == "on_device"
+        devices.append(
+            (lets.value.args[0] if is_said else lets.value).op.name + (f" on {lets.value.attrs.virtual_device.device}" if is_said else "")
+        )
+        lets = lets.body
+    assert devices == ["add on cpu:0", "exp on cpu:0", "tanh"]
 
 
 def test_spans_count_expressions():

@@ -41,6 +41,12 @@ LEVELS = {
 """What `mcpu` names, lowest first: the levels of the x86-64 psABI (System V ABI, AMD64 supplement, "micro-architecture levels") with caches
 as CPUs of the level commonly have them, and a server CPU of 2023 with tiles of bf16 and int8, by the name that LLVM and GCC give it."""
 
+PROCESSORS = {
+    **dict.fromkeys(("core-avx2", "haswell", "broadwell", "skylake", "znver1", "znver2", "znver3"), "x86-64-v3"),
+    **dict.fromkeys(("skylake-avx512", "cascadelake", "icelake-server", "znver4", "znver5"), "x86-64-v4"),
+}
+"""LLVM's names of processors as levels: the highest one whose features the processor has."""
+
 
 @cache
 def level_features(mcpu: str) -> frozenset[str]:

@@ -1,11 +1,12 @@
 """CPUs as targets."""
 
-from collections.abc import Mapping
+import platform
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from relayc.pipelines.context.target import Option, Target
-from relayc.pipelines.targets.cpu.features import LEVELS, changed, host_level, level_features
+from relayc.pipelines.targets.cpu.features import LEVELS, PROCESSORS, changed, host_level, level_features
 from relayc.runtime.cpu import host
 from relayc.runtime.cpu.features import IMPLIES, host_features
 from relayc.runtime.threads import checked_threads, usable_cpus
@@ -54,8 +55,20 @@ class CpuTarget(Target):
     }
 
     @classmethod
+    def _parse(cls, words: Iterable[str]) -> dict[str, Any]:
+        rest = []
+        for word in words:
+            triple = word.removeprefix("-mtriple=")
+            if triple == word:
+                rest.append(word)
+            elif triple.partition("-")[0] != platform.machine():
+                raise ValueError(f"target: expected -mtriple= of this kind of machine ({platform.machine()}), found {triple!r}")
+        return super()._parse(rest)
+
+    @classmethod
     def complete(cls, given: Mapping[str, Any], base: Target | None) -> dict[str, Any]:
         mcpu = given.get("mcpu")
+        mcpu = PROCESSORS.get(str(mcpu), mcpu)
         if base is not None and mcpu in (None, base.mcpu):  # type: ignore[attr-defined] # a target of this class
             start = {option.attribute: getattr(base, option.attribute) for option in cls.options.values()}
         else:

@@ -93,6 +93,13 @@ def test_features_come_with_what_they_need_and_go_with_what_needs_them():
     assert Target("cpu", mcpu="sapphirerapids", features="-amx-tile").features & {"amx-int8", "amx-bf16"} == set()
 
 
+def test_names_of_processors_and_triples_are_taken_as_llvm_gives_them():
+    assert Target("llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512") == Target("cpu -mcpu=x86-64-v4")
+    assert Target("cpu", mcpu="haswell", features="-fma") == Target("cpu -mcpu=x86-64-v3 -mattr=-fma")
+    with pytest.raises(ValueError, match=r"expected -mtriple= of this kind of machine \(.*\), found 'sparc-linux-gnu'"):
+        Target("llvm -mtriple=sparc-linux-gnu")
+
+
 def test_a_text_gives_every_attribute():
     target = Target("cpu -mcpu=x86-64-v3 -num-threads=3 -mattr=-fma -l1-bytes=49152")
     assert target == Target("cpu", mcpu="x86-64-v3", features="-fma", num_threads=3, l1_bytes=49152)

@@ -11,6 +11,7 @@ from relayc.frontend.relay.ast import Expr, Function, RelayModule, bind_params_b
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
 from relayc.runtime.graph_executor import GraphExecutor
+from relayc.runtime.imports import Library
 from relayc.runtime.module import Module
 
 Params = Mapping[str, Any]
@@ -50,7 +51,7 @@ class ExecutorFactory:
         return self.module.graph_json
 
     @property
-    def lib(self) -> Any:
+    def lib(self) -> Library:
         """The functions that the graph calls."""
         return self.module.lib
 
@@ -63,7 +64,7 @@ class ExecutorFactory:
         """The graph as TVM's JSON."""
         return self.graph_json
 
-    def get_lib(self) -> Any:
+    def get_lib(self) -> Library:
         """The functions that the graph calls."""
         return self.lib
 
@@ -79,21 +80,28 @@ class ExecutorFactory:
         return lambda *devices: GraphExecutor(self.module, device=devices[0] if devices else None)
 
     def export_library(self, path: str | os.PathLike[str], **options: Any) -> list[Path]:
-        """As `Module.export_library`; of the loaded module, `module["default"](device)` is an executor."""
-        return self.module.export_library(path, **options)
+        """As `Library.export_library`; of the loaded module, `module["default"](device)` is an executor."""
+        return self.lib.export_library(path, **options)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.graph_json, self.lib, self.params))
 
 
 def build(
-    mod: RelayModule | Expr, target: "str | Target | None" = None, params: Params | None = None, mod_name: str = "default"
+    mod: RelayModule | Expr,
+    target: "str | Target | None" = None,
+    params: Params | None = None,
+    mod_name: str = "default",
+    *,
+    executor: Any = None,
+    runtime: Any = None,
 ) -> ExecutorFactory:
     """Compiles a program for TVM's graph executor.
 
     Args:
       target: "cpu" (or Relay's "llvm"), "cuda", or a Target.
       params: arrays that take the place of parameters of main, by name.
+      executor, runtime: Relay's choices of them, which are not looked at: a module has one of each.
 
     Raises:
       RelayError: the program is not a right one.

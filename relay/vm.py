@@ -87,8 +87,8 @@ class Executable:
         text, target, late = json.loads(bytes(bytecode))
         return Executable(infer_module(parse_module(text)), target, late)
 
-    def export_library(self, path: str | os.PathLike[str]) -> None:
-        """Writes what `save` gives to a file."""
+    def export_library(self, path: str | os.PathLike[str], fcompile: Any = None, options: Any = None) -> None:
+        """Writes what `save` gives to a file. No C is compiled: Relay's compiler and its flags are not looked at."""
         Path(path).write_bytes(self.save()[0])
 
     @staticmethod

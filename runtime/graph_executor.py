@@ -41,7 +41,7 @@ def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "G
 
     Args:
       graph_json_str: TVM's graph JSON, as `Module.graph_json` gives it.
-      libmod: has the functions of its nodes: `Module.lib`, a Module, or a tvm_ffi.Module.
+      libmod: has the functions of its nodes: `Module.lib`, a Module, or a tvm_ffi.Module. Parameters that a Module has are set.
       device: that of the host.
 
     Raises:
@@ -49,6 +49,8 @@ def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "G
     """
     made = GraphExecutor.__new__(GraphExecutor)
     made._set_up(parse_graph(graph_json_str), libmod, Device(device), Team())
+    if isinstance(libmod, Module):
+        made._share(libmod.params)
     return made
 
 
@@ -82,7 +84,9 @@ class GraphExecutor:
         """
         self._set_up(module.graph(function, sizes), module, module.device, Team(module.num_threads))
         self._check_device("graph executor", device)
-        params = module.params
+        self._share(module.params)
+
+    def _share(self, params: Mapping[str, np.ndarray]) -> None:
         for name in [name for name in self._numbers if name in params]:
             self._bind(self._numbers[name], params[name])
             self._params.add(name)
@@ -137,6 +141,14 @@ class GraphExecutor:
         node = self.graph.nodes[self.graph.arguments[number]]
         return self._fitting(f"input {node.name!r}", node.outputs[0], value)
 
+    def _integers(self, number: int, value: Any) -> Any:
+        """A value in the dtype of an argument, where both have integers and all elements fit; else the value."""
+        dtype = numpy_dtype(self.graph.nodes[self.graph.arguments[number]].outputs[0].dtype)
+        if not isinstance(value, np.ndarray) or value.dtype == dtype or {value.dtype.kind, dtype.kind} - set("iu"):
+            return value
+        found = value.astype(dtype)
+        return found if np.array_equal(found, value) else value
+
     def _fitting(self, where: str, entry: Entry, value: Any) -> np.ndarray:
         spec = TensorSpec("", entry.shape, entry.dtype)
         try:
@@ -152,7 +164,7 @@ class GraphExecutor:
     # ---- arguments
 
     def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
-        """Sets an input or parameter, by name or number, and others by name. Values are copied.
+        """Sets an input or parameter, by name or number, and others by name. Values are copied; integers may be of another dtype.
 
         Raises:
           KeyError: there is no such input.
@@ -160,7 +172,7 @@ class GraphExecutor:
         """
         for name, array in _given(key, value, params).items():
             number = self._number(name)
-            array = self._checked(number, array)
+            array = self._checked(number, self._integers(number, array))
             storage = self.graph.entry((self.graph.arguments[number], 0)).storage
             # Memory that somebody else has, such as a parameter of the module, is not written.
             if storage not in self._own:

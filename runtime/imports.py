@@ -1,6 +1,8 @@
 """Modules that a module imports, and its kernels as a library of packed functions: what TVM's modules have of both."""
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import tvm_ffi
@@ -51,8 +53,19 @@ class Library:
     module (`module["NAME"]`) takes arrays and checks them.
     """
 
-    def __init__(self, functions: Mapping[str, tvm_ffi.Function], find_import: Callable[[str], Any | None]) -> None:
-        self._functions, self._find_import = dict(functions), find_import
+    def __init__(
+        self, functions: Mapping[str, tvm_ffi.Function], find_import: Callable[[str], Any | None], export: Callable[..., list[Path]]
+    ) -> None:
+        self._functions, self._find_import, self._export = dict(functions), find_import, export
+
+    def export_library(self, path: str | os.PathLike[str], fcompile: Any = None, options: Any = None, **others: Any) -> list[Path]:
+        """Writes the module of the kernels, as `Module.export_library`. The loaded module is a library for `graph_executor.create`.
+
+        Args:
+          fcompile, options: TVM's choice of a C compiler and its flags, which are not looked at: no C is compiled.
+          others: as `Module.export_library` takes them.
+        """
+        return self._export(path, **others)
 
     def function_names(self) -> tuple[str, ...]:
         """Names of its functions."""

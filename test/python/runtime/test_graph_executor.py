@@ -332,6 +332,31 @@ def test_a_graph_module_runs_as_in_tvm(tmp_path):
         GraphExecutorDebug(loaded).profile()
 
 
+def test_the_library_of_a_factory_is_exported(tmp_path):
+    mod, params, x = dense()
+    graph, library, found = relay.build(mod, target="llvm", params=params, runtime="cpp", executor="graph")
+    library.export_library(tmp_path / "kernels.so", fcompile=False, options=["-O2"])
+    loaded = relayc.load_module(tmp_path / "kernels.so")
+    expected = np.maximum(x @ params["weight"].T, 0)
+    for executor in (graph_executor.create(graph, loaded, "cpu"), graph_executor.create(graph, library, "cpu")):
+        if executor.get_input_info()[0].keys() > {"x"}:  # kernels alone have no parameters
+            executor.set_input(**found)
+        executor.set_input("x", x)
+        executor.run()
+        np.testing.assert_allclose(executor.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)  # sums of 8 products
+
+
+def test_integers_of_another_type_are_inputs_where_they_fit():
+    x = relay.var("x", shape=(3,), dtype="uint8")
+    executor = relay.build(relay.Function([x], x + x), "llvm")["default"]("cpu")
+    executor.set_input("x", np.array([1, 0, 127], "int64"))
+    executor.run()
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), [2, 0, 254])
+    for array in (np.array([1, -1, 2]), np.array([256, 0, 0]), np.array([1.0, 2.0, 3.0])):
+        with pytest.raises(TypeError, match=r"input 'x': expected uint8\[3\], found"):
+            executor.set_input("x", array)
+
+
 def test_a_graph_module_shares_the_state_of_its_executor(joined, image):
     executor = GraphExecutor(joined)
     wrapper = GraphModule(executor)

@@ -178,7 +178,8 @@ class _Lowering:
         for name in order:
             function = self._first_order[name]
             body = functools.partial(self._body, function, name)
-            self._program.function(functools.partial(self._emitter.inside, body), name=name, **types[name])
+            partition = "Compiler" in function.attrs and "main" in order  # without a generator: only its calls are compiled
+            self._program.function(functools.partial(self._emitter.inside, body), name=name, private=partition, **types[name])
         return self._program.module()
 
     def _body(self, function: e.Function, name: str, *args: Value) -> Value:

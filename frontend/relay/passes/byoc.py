@@ -120,7 +120,7 @@ class _Annotate(ExprMutator):
         if _is(call, BEGIN):
             inner = self.visit(call.args[0])
             return _annotation(BEGIN, self._ended(inner), _compiler(call))
-        if not isinstance(call.op, (e.Op, e.Function)):
+        if not isinstance(call.op, (e.Op, e.Function)) and not (isinstance(call.op, e.Var) and self._takes_structure):
             return self._around(call)
         args = [self.visit(arg) for arg in call.args]
         given = [_compiler(arg) for arg in args if _is(arg, BEGIN) and _compiler(arg) != DEFAULT]
@@ -202,7 +202,8 @@ class AnnotatedRegionSet(list[Region]):
 
     def __init__(self, expr: e.Expr, compiler_begin_op: Any = None, compiler_end_op: Any = None) -> None:
         of: dict[e.Expr, Region] = {}
-        for node in post_order(expr):
+        order = list(post_order(expr))
+        for node in order:
             if _is(node, BEGIN):
                 of[node] = Region(_compiler(node))
                 of[node].nodes[node] = None
@@ -223,6 +224,12 @@ class AnnotatedRegionSet(list[Region]):
             of[node] = first
         super().__init__(dict.fromkeys(of.values()))
         self._of = of
+        bound = {node.var: node.value for node in order if isinstance(node, e.Let)}
+        self._behind: dict[e.Expr, dict[e.Expr, None]] = {}  # of what is in no region: expressions of regions that it is computed from
+        for node in order:
+            if node not in of:
+                parts = [bound[node]] if node in bound else children(node)
+                self._behind[node] = {n: None for part in parts for n in ({part: None} if part in of else self._behind.get(part, ()))}
 
     def get_region(self, expr: e.Expr) -> Region | None:
         """The region that an expression is in; None where it is in none."""
@@ -240,6 +247,11 @@ class AnnotatedRegionSet(list[Region]):
         """The regions whose results a region reads."""
         found = dict.fromkeys(self._of[begin.args[0]] for begin in region.args if begin.args[0] in self._of)  # type: ignore[attr-defined]
         return [other for other in found if other is not region]
+
+    def reads_through_others(self, region: Region) -> list[Region]:
+        """The regions that a region reads through expressions of no region, such as branches."""
+        sources = [begin.args[0] for begin in region.args]  # type: ignore[attr-defined]
+        return list(dict.fromkeys(self._of[node] for source in sources for node in self._behind.get(source, ())))
 
 
 def merge_compiler_regions(mod: RelayModule) -> RelayModule:
@@ -273,11 +285,15 @@ def _merged(function: e.Function) -> e.Expr:
 
 
 def _is_read_around(regions: AnnotatedRegionSet, region: Region, parent: Region) -> bool:
-    """Whether a region reads another through a third one."""
-    waiting = [other for other in regions.reads(region) if other is not parent]
+    """Whether a region reads another through something else."""
+    around = regions.reads_through_others(region)
+    if parent in around:
+        return True
+    waiting = [other for other in regions.reads(region) if other is not parent] + around
     seen: set[Region] = set(waiting)
     while waiting:
-        for other in regions.reads(waiting.pop()):
+        each = waiting.pop()
+        for other in (*regions.reads(each), *regions.reads_through_others(each)):
             if other is parent:
                 return True
             if other not in seen:
@@ -297,10 +313,28 @@ def partition_graph(mod: RelayModule, mod_name: str = DEFAULT, bind_constants: b
       bind_constants: whether constants that a region reads are in its function; else they are its arguments.
     """
     found = infer_module(mod).shallow_copy()
-    for var, function in list(found.functions.items()):
+    old = list(found.functions)
+    for var in old:
+        function = found[var]
         if "Compiler" not in function.attrs:
             found[var] = _Partition(found, f"tvmgen_{mod_name}_{{}}_{var.name_hint}", bind_constants).run(function)
+    for var in [var for var in found.functions if var not in old]:
+        change = _OPTIMIZERS.get(str(found[var].attrs["Compiler"]))
+        if change is not None:
+            found[var] = change(infer_module(RelayModule({var: found[var]}, found.type_definitions)))[var.name_hint]
     return infer_module(found)
+
+
+_OPTIMIZERS: dict[str, Callable[[RelayModule], RelayModule]] = {}
+
+
+def register_partition_pass(compiler: str, change: Callable[[RelayModule], RelayModule] | None = None) -> Any:
+    """Registers what `partition_graph` applies to each function that it makes for a generator: a pass, called with a module of the
+    function alone. At once or as a decorator."""
+    if change is None:
+        return lambda function: register_partition_pass(compiler, function)
+    _OPTIMIZERS[compiler] = change
+    return change
 
 
 class _Partition:

@@ -23,7 +23,7 @@ from relayc.frontend.relay.op import registered
 from relayc.frontend.relay.passes import byoc
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
 from relayc.relay import transform as relay_transform
-from relayc.runtime import values
+from relayc.runtime import LibraryError, save_param_dict, values
 from relayc.runtime.graph_executor import GraphModule, create
 from relayc.symbolic import Dim, symbol
 
@@ -122,11 +122,22 @@ _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr
 module("tvm.error", TVMError=RelayError, DiagnosticError=RelayError, OpError=RelayError)
 module("tvm._ffi", get_global_func=get_global_func)
 register_func = relayc.register_func
+module("tvm._ffi")
+
+
+def register_func(name, function=None, override=False):
+    match name.split("."):
+        case ["relay", "ext", compiler, "optimize"]:
+            return byoc.register_partition_pass(compiler, function)
+    return relayc.register_func(name, function, override)
+
+
 rpc = module("tvm.rpc")
 module("tvm._ffi.base", TVMError=RelayError)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
 runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node, enabled=lambda name: name == "llvm")
+runtime = module("tvm.runtime", convert=convert, save_param_dict=save_param_dict, NDArray=ast.NDArray, Object=ast.Node)
 container = module("tvm.runtime.container", ADT=(list, values.ConstructorValue), tuple_object=list)
 container.Map, container.ShapeTuple, container.String = dict, tuple, str
 
@@ -137,11 +148,21 @@ class Executable:
     def __new__(cls, program):
         return program
 
-    load_exec = _relay.vm.Executable.load_exec
+    load, load_exec = _relay.vm.Executable.load, _relay.vm.Executable.load_exec
 
 
 module("tvm.runtime.vm", VirtualMachine=_relay.vm.VirtualMachine, Executable=Executable)
-runtime.load_module = _relay.vm.Executable.load
+
+
+def load_module(path):
+    """A library, or the program of an Executable."""
+    try:
+        return relayc.load_module(path)
+    except LibraryError:
+        return Executable.load(path)
+
+
+runtime.load_module = load_module
 module("tvm.runtime.module", Module=None, BenchmarkResult=None)
 ir = module("tvm.ir", IRModule=IRModule, make_node=make_node, **_types, **_equal, **_json)
 module("tvm.ir.diagnostics", get_renderer=lambda: None, override_renderer=lambda renderer: None)
@@ -195,6 +216,7 @@ def _limit(which):
 module(
     "tvm.te",
     round=lambda value: value,
+    tag_scope=lambda tag: lambda function: function,
     min_value=_limit("min"),
     max_value=_limit("max"),
     var=lambda name, dtype=None: symbol(name),
@@ -301,7 +323,9 @@ relay.qnn = module("tvm.relay.qnn", transform=_relay.qnn.transform)
 relay.qnn.__getattr__ = _relay.qnn.__getattr__
 module("tvm.relay.qnn.transform", **{name: getattr(_relay.qnn.transform, name) for name in _relay.qnn.transform.__all__})
 from_checkout("tvm.relay.qnn.op", register_qnn_legalize=_decorator).__getattr__ = _relay.qnn.__getattr__
+module("tvm.relay.qnn.op.qnn").__getattr__ = _relay.qnn.__getattr__
 op.op = module("tvm.relay.op.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
+module("tvm.ir.op", Op=ast.Op)
 sys.modules["tvm.ir"].register_op_attr = registered.register_op_attr
 sys.modules["tvm.ir"].EnvFunc = SimpleNamespace(get=lambda name: inference.RELATIONS.get(name.rpartition(".")[2]))
 sys.modules["tvm.ir.attrs"] = module("tvm.ir.attrs", DictAttrs=ast.Attrs)
@@ -314,7 +338,7 @@ op.contrib = from_checkout("tvm.relay.op.contrib", **_tables)
 module("tvm.relay.op.contrib.register", **_tables)
 module("tvm.relay.backend.runtime", Runtime=lambda name="cpp", options=None: name)
 relay.backend.Runtime = relay.backend.Executor = lambda name="cpp", options=None: name
-for _name in ("tensor", "transform", "reduce", "algorithm"):
+for _name in ("_make", "tensor", "transform", "reduce", "algorithm"):
     module(f"tvm.relay.op.{_name}").__getattr__ = _relay.op.__getattr__
 
 

@@ -101,6 +101,47 @@ def test_each_branch_has_a_partition_of_its_own(takes):
     assert len(calls) == 4
 
 
+def test_what_a_branch_reads_is_no_region_with_what_reads_the_branch(takes):
+    takes("around", "abs", "add")
+    x, c = relay.var("x", shape=(3,)), relay.var("c", "bool")
+    first = relay.abs(x)
+    for chosen in (relay.If(c, relay.exp(first), x), relay.Let(v := relay.var("v"), relay.exp(first), relay.If(c, v, x))):
+        mod = partitioned(relay.Function([c, x], first + relay.tanh(chosen)), "around")
+        assert sorted(map(operators, partitions(mod).values())) == [["abs"], ["add"]]
+        data = values((3,))
+        result = relay.create_executor("graph", mod).evaluate()(True, data).numpy()
+        np.testing.assert_allclose(result, np.abs(data) + np.tanh(np.exp(np.abs(data))), **CLOSE)
+
+
+def test_loops_are_for_no_generator(takes):
+    takes("calls", "add")
+    x, loop, i = relay.var("x", shape=(2,)), relay.var("loop"), relay.var("i", "bool")
+    function = relay.Function([i], relay.If(i, loop(relay.const(False)), x + x))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.Let(loop, function, loop(relay.const(True)))))
+    last = transform.AnnotateTarget("calls")(mod)["main"].body.body
+    assert (last.op.name, last.attrs["compiler"]) == ("annotation.compiler_end", "default")
+    assert transform.AnnotateTarget("calls", include_non_call_ops=False)(mod)["main"].body.body.op.name_hint == "loop"
+
+
+def test_a_pass_on_the_partitions_of_a_generator(takes):
+    takes("folds", "add", "multiply")
+    x, one = relay.var("x", shape=(3,)), relay.const(np.ones(3, "float32"))
+    byoc.register_partition_pass("folds", transform.FoldConstant())
+    mod = partitioned(relay.Function([x], relay.exp(x * (one + one))), "folds")
+    ((name, found),) = partitions(mod).items()
+    assert operators(found) == ["multiply"] and name == found.attrs["global_symbol"]
+    assert "add" in operators(partitioned(relay.Function([x], x * (one + one)), "folds2")["main"])  # of another generator
+    np.testing.assert_allclose(relay.create_executor("graph", mod).evaluate()(values((3,))).numpy(), np.exp(2 * values((3,))), **CLOSE)
+
+
+def test_partitions_without_a_generator_are_compiled_where_they_are_called(takes):
+    takes("nobody", "add")
+    x, weights = relay.var("x", shape=(300,)), relay.const(values((300,)))
+    mod = partitioned(relay.Function([x], relay.exp(x + weights)), "nobody")
+    factory = relay.build(mod, "llvm")
+    assert factory.module.function_names()[0] == "main" and len(factory.params) == 1
+
+
 def test_generators_get_types_and_give_tuples(takes):
     takes("pairs", "split", "add")
     x = relay.var("x", shape=(4, 2))

@@ -89,22 +89,26 @@ class ExecutorFactory:
 
 def build(
     mod: RelayModule | Expr,
-    target: "str | Target | None" = None,
+    target: Any = None,
+    target_host: Any = None,
+    *,
     params: Params | None = None,
     mod_name: str = "default",
-    *,
     executor: Any = None,
     runtime: Any = None,
 ) -> ExecutorFactory:
     """Compiles a program for TVM's graph executor.
 
     Args:
-      target: "cpu" (or Relay's "llvm"), "cuda", or a Target.
+      target: "cpu" (or Relay's "llvm"), "cuda", or a Target; or a list of one, or a dict by device.
       params: arrays that take the place of parameters of main, by name.
-      executor, runtime: Relay's choices of them, which are not looked at: a module has one of each.
+      target_host, executor, runtime: Relay's choices of them, which are not looked at: a module has one of each.
 
     Raises:
       RelayError: the program is not a right one.
-      ValueError, TypeError: as `relayc.compile`.
+      ValueError, TypeError: as `relayc.compile`; several targets.
     """
-    return ExecutorFactory(compiled(mod, target, params), mod_name, params)
+    targets = list(target.values() if isinstance(target, Mapping) else target) if isinstance(target, (Mapping, list, tuple)) else [target]
+    if len(targets) != 1:
+        raise ValueError(f"relay.build: expected one target, found {len(targets)}")
+    return ExecutorFactory(compiled(mod, targets[0], params), mod_name, params)

@@ -20,6 +20,7 @@ from relayc.runtime.artifact import TensorSpec, aligned_empty, numpy_dtype
 from relayc.runtime.device import Device
 from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.graph import NOP, Entry, Graph, parse_graph
+from relayc.runtime.imports import Library
 from relayc.runtime.module import Module
 from relayc.runtime.params import load_param_dict
 from relayc.runtime.registry import get_global_func
@@ -41,7 +42,7 @@ def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "G
 
     Args:
       graph_json_str: TVM's graph JSON, as `Module.graph_json` gives it.
-      libmod: has the functions of its nodes: `Module.lib`, a Module, or a tvm_ffi.Module. Parameters that a Module has are set.
+      libmod: has the functions of its nodes: `Module.lib`, a Module, or a tvm_ffi.Module. Of the first two, the parameters are set.
       device: that of the host.
 
     Raises:
@@ -49,7 +50,7 @@ def create(graph_json_str: str, libmod: Any, device: Device | str = "cpu") -> "G
     """
     made = GraphExecutor.__new__(GraphExecutor)
     made._set_up(parse_graph(graph_json_str), libmod, Device(device), Team())
-    if isinstance(libmod, Module):
+    if isinstance(libmod, (Library, Module)):
         made._share(libmod.params)
     return made
 
@@ -253,6 +254,16 @@ class GraphExecutor:
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and dtypes of the inputs that are no parameters, by name."""
         entries = {name: self.graph.entry((self.graph.arguments[i], 0)) for name, i in self._numbers.items() if name not in self._params}
+        return {name: entry.shape for name, entry in entries.items()}, {name: entry.dtype for name, entry in entries.items()}
+
+    def get_output_index(self, name: str) -> int:
+        """The number of an output; -1 where there is none of the name."""
+        names = list(self.graph.output_names)
+        return names.index(name) if name in names else -1
+
+    def get_output_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Shapes and dtypes of the outputs, by name."""
+        entries = dict(zip(self.graph.output_names, map(self.graph.entry, self.graph.heads), strict=False))
         return {name: entry.shape for name, entry in entries.items()}, {name: entry.dtype for name, entry in entries.items()}
 
     def get_input(self, index: int | str, out: Any = None) -> Any:

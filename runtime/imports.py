@@ -1,10 +1,11 @@
 """Modules that a module imports, and its kernels as a library of packed functions: what TVM's modules have of both."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tvm_ffi
 
 from relayc.nearest import nearest
@@ -53,10 +54,14 @@ class Library:
     module (`module["NAME"]`) takes arrays and checks them.
     """
 
-    def __init__(
-        self, functions: Mapping[str, tvm_ffi.Function], find_import: Callable[[str], Any | None], export: Callable[..., list[Path]]
-    ) -> None:
-        self._functions, self._find_import, self._export = dict(functions), find_import, export
+    def __init__(self, functions: Mapping[str, tvm_ffi.Function], imports: Imports, owner: _ModuleLike) -> None:
+        self._functions, self._imports, self._owner = dict(functions), imports, owner
+
+    @property
+    def params(self) -> Mapping[str, np.ndarray]:
+        """The parameters of the module of the kernels."""
+        found: Mapping[str, np.ndarray] = self._owner.params
+        return found
 
     def export_library(self, path: str | os.PathLike[str], fcompile: Any = None, options: Any = None, **others: Any) -> list[Path]:
         """Writes the module of the kernels, as `Module.export_library`. The loaded module is a library for `graph_executor.create`.
@@ -65,7 +70,8 @@ class Library:
           fcompile, options: TVM's choice of a C compiler and its flags, which are not looked at: no C is compiled.
           others: as `Module.export_library` takes them.
         """
-        return self._export(path, **others)
+        found: list[Path] = self._owner.export_library(path, **others)
+        return found
 
     def function_names(self) -> tuple[str, ...]:
         """Names of its functions."""
@@ -79,7 +85,7 @@ class Library:
         """
         if name in self._functions:
             return self._functions[name]
-        found = self._find_import(name) if query_imports else None
+        found = self._imports.find(name) if query_imports else None
         if found is None:
             raise KeyError(f"no function {name!r} in the library; it has {', '.join(self._functions)}{nearest(name, self._functions)}")
         return getattr(found, "packed", found)

@@ -343,7 +343,7 @@ class Module:
     @property
     def lib(self) -> Library:
         """The kernels as packed functions."""
-        return Library({name: self._functions[name].packed for name in self._infos}, self._imports.find, self.export_library)
+        return Library({name: self._functions[name].packed for name in self._infos}, self._imports, self)
 
     @property
     def params(self) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
 from relayc.frontend.relay.ast.devices import VirtualDevice
 from relayc.frontend.relay.ast.expr import Call, Expr, Op, Tuple
 from relayc.frontend.relay.op.composed import COMPOSED, qnn
-from relayc.frontend.relay.op.table import Signature, UnsupportedOperator, operators, plain, signature
+from relayc.frontend.relay.op.table import PYTHON_NAMES, Signature, UnsupportedOperator, operators, plain, signature
 
 _NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "vm")
 
@@ -309,7 +309,8 @@ class Operators:
         elif any(other.startswith(f"{self._prefix}{name}.") for other in (operators() if self._prefix else ())):
             found = Operators(f"{self._prefix}{name}.")
         else:
-            return _function(f"{self._prefix}{name}")
+            full = f"{self._prefix}{name}"
+            return _function(PYTHON_NAMES.get(full, full))
         self.__dict__[name] = found
         return found
 

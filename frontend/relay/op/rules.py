@@ -265,6 +265,21 @@ def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], e
     return _same(emitter, signature("strided_slice"), args, attrs)
 
 
+def _along_axis(name: str) -> Rule:
+    """One number stands for all positions along the axis."""
+
+    def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+        shape, axis = _shape(emitter, args[0]), attrs["axis"]
+        if _shape(emitter, args[1]) == (1,) and -len(shape) <= axis < len(shape) and shape[axis] != 1:
+            args[1] = emitter.emit("broadcast_to", args[1], shape=(shape[axis],))
+        return _same(emitter, signature(name), args, attrs)
+
+    return rule
+
+
+_RULES.update({name: _along_axis(name) for name in ("nn.bias_add", "nn.prelu")})
+
+
 def _product(name: str) -> Rule:
     """Operands of different element types are multiplied in the type of the result, which holds what they hold."""
 
@@ -272,6 +287,10 @@ def _product(name: str) -> Rule:
         dtype, added = attrs["out_dtype"], _added_at_end(attrs)
         if dtype and _dtype(emitter, args[0]) != _dtype(emitter, args[1]):
             args = [_cast(emitter, value, dtype) for value in args]
+        blocked = attrs.get("kernel_layout", "")
+        if not blocked.isalpha() and blocked:
+            attrs["kernel_layout"] = "".join(filter(str.isupper, blocked))
+            args[1] = emitter.emit("layout_transform", args[1], src_layout=blocked, dst_layout=attrs["kernel_layout"])
         if name in _CONVOLUTIONS and attrs["groups"] > 1 and "output_padding" not in attrs:
             args[1] = _by_channel(emitter, args, attrs)
         rank = len(_shape(emitter, args[0]))

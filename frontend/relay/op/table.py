@@ -84,6 +84,9 @@ RENAMED = {
 }
 """Operators that are another one of the dialect."""
 
+PYTHON_NAMES = {f"nn.contrib_{kind}_nchwc": f"nn.contrib_{kind}_NCHWc" for kind in ("conv2d", "depthwise_conv2d")}
+"""Operators by the names of their functions in Python, where these are others."""
+
 _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
@@ -179,6 +182,8 @@ def _coerced(op: str, spec: AttrSpec, value: Any) -> Any:
         return float(value)
     if expected.startswith("a sequence of") and not isinstance(value, (tuple, str)):
         value = (value,) * (_spatial(op) if spec.name in _SPATIAL else 1)
+    if spec.name == "output_padding":  # Relay reads the first numbers of longer ones
+        return value[: _spatial(op)]
     return value
 
 

@@ -199,14 +199,17 @@ def test_an_executor_gives_what_the_module_gives(joined, image):
 
 
 def test_the_three_artefacts_alone_are_enough(joined, image):
-    executor = graph_executor.create(joined.graph_json, joined.lib, "cpu")
+    class Functions:  # without the parameters that a library of relayc has
+        get_function = joined.lib.get_function
+
+    executor = graph_executor.create(joined.graph_json, Functions, "cpu")
     executor.set_input(0, image)
     with pytest.raises(ValueError, match="run: expected all inputs and parameters to be set, found none for const"):
         executor.run()
     executor.load_params(save_param_dict(joined.params))
     executor.run()
     assert_same(arrays(executor), joined["main"](image))
-    other = graph_executor.create(joined.graph_json, joined.lib)
+    other = graph_executor.create(joined.graph_json, Functions)
     other.share_params(executor, save_param_dict(joined.params))
     other.run(image=image)
     assert_same(arrays(other), joined["main"](image))
@@ -339,11 +342,14 @@ def test_the_library_of_a_factory_is_exported(tmp_path):
     loaded = relayc.load_module(tmp_path / "kernels.so")
     expected = np.maximum(x @ params["weight"].T, 0)
     for executor in (graph_executor.create(graph, loaded, "cpu"), graph_executor.create(graph, library, "cpu")):
-        if executor.get_input_info()[0].keys() > {"x"}:  # kernels alone have no parameters
-            executor.set_input(**found)
+        assert executor.get_input_info() == ({"x": (4, 8)}, {"x": "float32"})  # the parameters are set
+        executor.set_input(**found)
         executor.set_input("x", x)
         executor.run()
         np.testing.assert_allclose(executor.get_output(0).numpy(), expected, rtol=1e-5, atol=1e-6)  # sums of 8 products
+        (name,) = executor.get_output_info()[0]
+        assert executor.get_output_info() == ({name: (4, 6)}, {name: "float32"})
+        assert (executor.get_output_index(name), executor.get_output_index("no")) == (0, -1)
 
 
 def test_integers_of_another_type_are_inputs_where_they_fit():

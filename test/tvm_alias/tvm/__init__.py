@@ -33,7 +33,7 @@ np.int = int
 _reshape = np.reshape
 np.reshape = lambda a, shape=None, order="C", *, newshape=None: _reshape(a, newshape if shape is None else shape, order)
 
-TVMError = RelayError
+TVMError = ValueError  # of compiled code, too
 IRModule = _relay.IRModule
 
 
@@ -122,6 +122,7 @@ _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr
 module("tvm.error", TVMError=RelayError, DiagnosticError=RelayError, OpError=RelayError)
 module("tvm._ffi", get_global_func=get_global_func)
 register_func = relayc.register_func
+module("tvm.error", TVMError=TVMError, DiagnosticError=RelayError, OpError=RelayError)
 module("tvm._ffi")
 
 
@@ -133,7 +134,7 @@ def register_func(name, function=None, override=False):
 
 
 rpc = module("tvm.rpc")
-module("tvm._ffi.base", TVMError=RelayError)
+module("tvm._ffi.base", TVMError=TVMError)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
 runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node, enabled=lambda name: name == "llvm")

@@ -246,6 +246,44 @@ def test_transposed_convolutions_take_an_output_padding_of_more_than_a_step():
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)  # sums of at most 18 products
 
 
+def test_weights_in_blocks_are_those_without():
+    x, w = np.arange(96, dtype=np.float32).reshape(1, 6, 4, 4) % 7, np.arange(96, dtype=np.float32).reshape(4, 6, 2, 2) % 5
+    blocks = w.reshape(2, 2, 3, 2, 2, 2).transpose(0, 2, 4, 5, 3, 1)  # OIHW2i2o
+    channels = x.reshape(1, 3, 2, 4, 4).transpose(0, 1, 3, 4, 2)  # NCHW2c
+    variables = relay.var("x", shape=("n", *channels.shape[1:])), relay.var("w", shape=blocks.shape)
+    y = relay.nn.contrib_conv2d_nchwc(*variables, kernel_size=(2, 2), channels=4, data_layout="NCHW2c", kernel_layout="OIHW2i2o")
+    found = relay.create_executor("graph").evaluate(relay.Function(variables, y))(channels, blocks).numpy()
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3))
+    expected = np.einsum("nchwij,ocij->nohw", windows, w)
+    np.testing.assert_array_equal(found.transpose(0, 1, 4, 2, 3).reshape(1, 4, 3, 3), expected)
+
+
+@pytest.mark.parametrize("dims", [(2, 3), (relay.Any(), relay.Any())])
+def test_one_number_along_an_axis(dims):
+    x, v = relay.var("x", shape=dims), relay.const(np.array([-2], "float32"))
+    y = relay.Tuple([relay.nn.bias_add(x, v, axis=-1), relay.nn.prelu(x - relay.const(3.0), v)])
+    bias, alpha = run(relay.Function([x], y), X)
+    np.testing.assert_array_equal(bias.numpy(), X - 2)
+    np.testing.assert_array_equal(alpha.numpy(), np.where(X > 3, X - 3, 6 - 2 * X))
+
+
+def test_an_output_padding_of_more_axes_than_there_are_is_its_first_numbers():
+    x, w = relay.var("x", shape=(1, 1, 2)), relay.var("w", shape=(1, 1, 2))
+    y = relay.nn.conv1d_transpose(x, w, strides=(2,), output_padding=(1, 0))
+    found = run(relay.Function([x, w], y), X[:1, None, :2], X[1:, None, :2])
+    np.testing.assert_array_equal(found.numpy(), [[[4, 5, 8, 10, 0]]])
+
+
+def test_programs_are_built_for_one_target():
+    x = relay.var("x", shape=(2, 3))
+    for target in ("llvm", ["llvm"], {"cpu": "llvm"}):
+        executor = relay.build(relay.Function([x], x + x), target, "llvm", executor="graph", runtime="cpp")["default"]("cpu")
+        executor.run(x=X)
+        np.testing.assert_array_equal(executor.get_output(0).numpy(), 2 * X)
+    with pytest.raises(ValueError, match=r"relay\.build: expected one target, found 2"):
+        relay.build(relay.Function([x], x + x), ["llvm", "cuda"])
+
+
 def test_weights_of_depthwise_convolutions_may_have_the_multiplier_on_axis_i():
     x, w = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4), np.arange(6, dtype=np.float32).reshape(2, 3, 1, 1)
     variables = relay.var("x", shape=x.shape), relay.var("w", shape=w.shape)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from math import prod
 
+from relayc.frontend.common.windows import SPATIAL_LAYOUTS, explicit_padding, per_axis, spatial_rank
 from relayc.frontend.converter import Tensor, assume, emit
-from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, spatial_rank
 from relayc.frontend.sizes import sizes
 from relayc.frontend.steps import filled, reshape
 from relayc.symbolic import maximum

@@ -5,21 +5,11 @@ from typing import TypedDict
 
 from typing_extensions import Unpack
 
+from relayc.frontend.common.windows import SPATIAL_LAYOUTS, padded, per_axis, spatial_rank, split_padding, window_padding
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, split_padding, window_padding
-from relayc.symbolic import FAR, Dim, maximum
-
-
-def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
-    """An attribute with one entry per spatial axis. Raises OnnxError for another number of them."""
-    found = (default,) * n if values is None else tuple(values)
-    if len(found) != n:
-        raise OnnxError(f"attribute {what}: expected {n} value(s), found {list(found)}")
-    if max(found, default=0) > FAR:
-        raise OnnxError(f"attribute {what}: expected values of at most {FAR}, found {list(found)}")
-    return found
+from relayc.symbolic import Dim, maximum
 
 
 def window_of(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ...]:

@@ -1,13 +1,10 @@
 """Matrix products."""
 
-from math import prod
-
-from relayc.frontend.converter import Tensor, assume, emit, may_equal, simpler
+from relayc.frontend.common.products import contracted, einsum, matmul
+from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import positions, size_tensor
-from relayc.frontend.steps import add, broadcast_shape, broadcast_to, multiply, reshape, transpose
-from relayc.symbolic import Size
+from relayc.frontend.steps import add, multiply
 
 
 @converter("Gemm")
@@ -34,7 +31,7 @@ def Gemm(
 ) -> Tensor:
     if a.rank != 2 or b.rank != 2:
         raise OnnxError(f"inputs A and B: expected matrices, found {list(a.shape)} and {list(b.shape)}")
-    a, b = _contracted(a, 0 if transA else 1, b, 1 if transB else 0)
+    a, b = contracted(a, 0 if transA else 1, b, 1 if transB else 0)
     if transB and not transA:
         product = emit("nn.dense", a, b, units=b.shape[0])
     else:
@@ -55,120 +52,6 @@ def MatMul(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a, b)
 
 
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """numpy's matmul: vectors as a row (left) or a column (right), leading axes broadcast."""
-    if a.rank == 0 or b.rank == 0:
-        raise OnnxError(f"expected inputs of rank 1 or more, found {list(a.shape)} and {list(b.shape)}")
-    if b.rank == 1:
-        found = matmul(a, reshape(b, (*b.shape, 1)))
-        return reshape(found, found.shape[:-1])
-    if a.rank == 1:
-        found = matmul(reshape(a, (1, *a.shape)), b)
-        return reshape(found, (*found.shape[:-2], found.shape[-1]))
-    if not may_equal(a.shape[-1], b.shape[-2]):
-        raise OnnxError(f"expected B with {a.shape[-1]} rows for A {list(a.shape)}, found {list(b.shape)}")
-    a, b = _contracted(a, a.rank - 1, b, b.rank - 2)
-    if prod(b.shape[:-2]) == 1 and a.rank >= b.rank:
-        return emit("nn.matmul", a, reshape(b, b.shape[-2:]))
-    return _batched(a, b)
-
-
-def _contracted(a: Tensor, a_axis: int, b: Tensor, b_axis: int) -> tuple[Tensor, Tensor]:
-    """Operands whose axes that are summed over agree, which the program checks where it is not proved."""
-    if a.shape[a_axis] == b.shape[b_axis] or not may_equal(a.shape[a_axis], b.shape[b_axis]):
-        return a, b
-    size = simpler(a.shape[a_axis], b.shape[b_axis])
-    return tuple(assume(x, [size if i == axis else d for i, d in enumerate(x.shape)]) for x, axis in ((a, a_axis), (b, b_axis)))  # type: ignore[return-value] # two
-
-
-def _batched(a: Tensor, b: Tensor) -> Tensor:
-    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
-    found = emit("nn.batch_matmul", _one_batch(a, batch), _one_batch(b, batch), transpose_a=False, transpose_b=False)
-    return reshape(found, (*batch, a.shape[-2], b.shape[-1]))
-
-
-def _one_batch(x: Tensor, batch: tuple[Size, ...]) -> Tensor:
-    """x with its leading axes as one: of size 1 where it is the same for the whole batch."""
-    if prod(x.shape[:-2]) == 1:
-        return reshape(x, (1, *x.shape[-2:]))
-    return reshape(broadcast_to(x, (*batch, *x.shape[-2:])), (prod(batch), *x.shape[-2:]))
-
-
-# ---- einsum ---------------------------------------------------------------------------------------------------------------------------
-
-
-def _terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
-    """Index letters of each operand and of the result; an ellipsis becomes capital letters that no equation may use."""
-    text = equation.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise OnnxError(f"attribute equation: expected {len(ranks)} operand(s), found {equation!r}")
-    hidden = [rank - len(t.replace("...", "")) if "..." in t else 0 for t, rank in zip(terms, ranks, strict=True)]
-    names = [chr(0x100 + i) for i in range(max(hidden, default=0))]
-    terms = [t.replace("...", "".join(names[len(names) - h :])) for t, h in zip(terms, hidden, strict=True)]
-    if not arrow:
-        every = "".join(terms)
-        return terms, "".join(names) + "".join(sorted(c for c in set(every) - set(names) if every.count(c) == 1))
-    return terms, right.replace("...", "".join(names))
-
-
-def _diagonal(x: Tensor, term: str) -> tuple[Tensor, str]:
-    """x with an index that stands twice in its term taken along the diagonal."""
-    for letter in term:
-        if term.count(letter) < 2:
-            continue
-        first, second = [i for i, c in enumerate(term) if c == letter][:2]
-        rest = [i for i in range(x.rank) if i not in (first, second)]
-        n, others = x.shape[first], [x.shape[i] for i in rest]
-        square = assume(x, [n if i == second else d for i, d in enumerate(x.shape)])
-        rows = reshape(transpose(square, (*rest, first, second)), (*others, n * n))
-        if isinstance(n, int):
-            step = emit("strided_slice", rows, begin=(0,), end=(n * n,), strides=(n + 1,), axes=(len(rest),))
-        else:
-            step = emit("take", rows, emit("multiply", positions(n), size_tensor(n + 1)), axis=len(rest), mode="clip")
-        return _diagonal(step, "".join(term[i] for i in rest) + letter)
-    return x, term
-
-
-def _sum_out(x: Tensor, term: str, kept: str) -> tuple[Tensor, str]:
-    axes = tuple(i for i, c in enumerate(term) if c not in kept)
-    return (emit("sum", x, axis=axes) if axes else x), "".join(c for c in term if c in kept)
-
-
-def _contract(a: Tensor, a_term: str, b: Tensor, b_term: str, kept: str) -> tuple[Tensor, str]:
-    """The product of two operands, summed over the indices of both that are not kept, as a batched matrix product."""
-    batch = [c for c in a_term if c in b_term and c in kept]
-    inner = [c for c in a_term if c in b_term and c not in kept]
-    rows, columns = [c for c in a_term if c not in b_term], [c for c in b_term if c not in a_term]
-    size: dict[str, Size] = {}
-    for c, d in [*zip(a_term, a.shape, strict=True), *zip(b_term, b.shape, strict=True)]:
-        size[c] = d if size.get(c, 1) == 1 else size[c] if d == 1 else simpler(size[c], d)
-    a = _arrange(a, a_term, [*batch, *rows, *inner], size)
-    b = _arrange(b, b_term, [*batch, *inner, *columns], size)
-    groups = [prod(size[c] for c in g) for g in (batch, rows, inner, columns)]
-    left, right = reshape(a, (groups[0], groups[1], groups[2])), reshape(b, (groups[0], groups[2], groups[3]))
-    found = emit("nn.batch_matmul", left, right, transpose_a=False, transpose_b=False)
-    order = [*batch, *rows, *columns]
-    return reshape(found, [size[c] for c in order]), "".join(order)
-
-
-def _arrange(x: Tensor, term: str, order: list[str], size: dict[str, Size]) -> Tensor:
-    return broadcast_to(transpose(x, [term.index(c) for c in order]), [size[c] for c in order])
-
-
 @converter(since=12)
 def Einsum(*inputs: Tensor, equation: str) -> Tensor:
-    terms, result = _terms(equation, [x.rank for x in inputs])
-    for x, term in zip(inputs, terms, strict=True):
-        if len(term) != x.rank or not set(result) <= set("".join(terms)):
-            raise OnnxError(f"attribute equation: expected {x.rank} indices for {list(x.shape)}, found {equation!r}")
-    operands = [_diagonal(x, term) for x, term in zip(inputs, terms, strict=True)]
-    (x, term), *rest = operands
-    for i, (y, y_term) in enumerate(rest):
-        later = result + "".join(t for _, t in rest[i + 1 :])
-        x, term = _sum_out(x, term, later + y_term)
-        y, y_term = _sum_out(y, y_term, later + term)
-        x, term = _contract(x, term, y, y_term, later)
-    x, term = _sum_out(x, term, result)
-    return transpose(x, [term.index(c) for c in result])
+    return einsum(inputs, equation)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from math import floor, prod
 from typing import Any, TypeAlias
 
+from relayc.frontend.common.windows import SPATIAL_LAYOUTS
 from relayc.frontend.converter import Tensor, axes_of, constant, emit, known
 from relayc.frontend.onnx.antialias import resize_axis, weights
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.late_resize import LateResize
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS
 from relayc.frontend.sizes import Inexact, Ratio, known_elements, objects, tensor_of
 from relayc.frontend.sizes import sizes as shape_sizes
 from relayc.frontend.steps import add, cast, reshape, transpose

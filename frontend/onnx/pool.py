@@ -9,11 +9,10 @@ from typing_extensions import Required, TypedDict, Unpack
 
 from relayc.dialects.relay.types import DTYPES
 from relayc.dialects.relay.window import windows
+from relayc.frontend.common.windows import SPATIAL_LAYOUTS, padded, per_axis, spatial_rank, window_padding
 from relayc.frontend.converter import Tensor, emit
-from relayc.frontend.onnx.conv import per_axis
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, padded, spatial_rank, window_padding
 from relayc.frontend.steps import binary, filled, in_float32, multiply
 from relayc.symbolic import maximum
 

@@ -5,10 +5,10 @@ from typing_extensions import Unpack
 
 from relayc.dialects.relay.narrow import widened
 from relayc.dialects.relay.types import DTYPES, is_narrow
+from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, assume, axis_of, emit
 from relayc.frontend.onnx.conv import ConvAttributes, convolution
 from relayc.frontend.onnx.converters import converter
-from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.steps import cast, cast_as, multiply, reshape

@@ -9,24 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict
 
-import numpy as np
 from typing_extensions import Unpack
 
-from relayc.frontend.converter import Tensor, assume, constant, emit
+from relayc.frontend.common.activations import exp_below_zero, hard_sigmoid, softplus, softsign
+from relayc.frontend.common.recurrent import Activation, Step, dense, gru_step, joined, lstm_step, over_steps, rnn_step, split
+from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.onnx.activation import LeakyRelu, Relu
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.loops import counted
-from relayc.frontend.onnx.unary import Elu, HardSigmoid, Softplus, Softsign
-from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import add, binary, cast, filled, last_part, like, multiply, reshape, strided_slice, subtract, transpose
+from relayc.frontend.steps import add, binary, cast, filled, last_part, like, multiply, reshape, strided_slice, transpose
 from relayc.symbolic import Size
-
-Activation = Callable[[Tensor], Tensor]
-Step = Callable[[list[Tensor], list[Tensor]], list[Tensor]]
-"""Of the products with a step's input [batch, gates * hidden] and the states [batch, hidden], the states after; the first is the output."""
-
 
 # ---- activations ----------------------------------------------------------------------------------------------------------------------
 
@@ -43,10 +36,10 @@ _ACTIVATIONS: Mapping[str, tuple[Callable[..., Tensor], Mapping[str, float | Non
     "LeakyRelu": (LeakyRelu, {"alpha": 0.01}),
     "ThresholdedRelu": (_thresholded_relu, {"alpha": 1.0}),
     "ScaledTanh": (lambda x, alpha, beta: multiply(emit("tanh", multiply(x, beta)), alpha), {"alpha": None, "beta": None}),
-    "HardSigmoid": (HardSigmoid, {"alpha": 0.2, "beta": 0.5}),
-    "Elu": (Elu, {"alpha": 1.0}),
-    "Softsign": (Softsign, {}),
-    "Softplus": (Softplus, {}),
+    "HardSigmoid": (hard_sigmoid, {"alpha": 0.2, "beta": 0.5}),
+    "Elu": (exp_below_zero, {"alpha": 1.0}),
+    "Softsign": (softsign, {}),
+    "Softplus": (softplus, {}),
 }
 """The functions, and the default of each number that they take."""
 
@@ -180,9 +173,9 @@ class _Network:
             of_bias, peepholes = (None if t is None else _of(t, i) for t in (B, P))
             projected, own = self._projected(X, _of(W, i), of_bias)
             weights = _Weights(_of(R, i), own, peepholes, functions[i])
-            found.append(_over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back))
-        Y = [_joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
-        finals = [_joined(list(parts), 0) for parts in zip(*(final for final, _ in found), strict=True)]
+            found.append(over_steps(self.cell(weights), projected, lengths, [_of(s, i) for s in states], back, current().wants(0)))
+        Y = [joined(list(rows), 1) for rows in zip(*(rows for _, rows in found), strict=True)]
+        finals = [joined(list(parts), 0) for parts in zip(*(final for final, _ in found), strict=True)]
         if self.layout:
             Y, finals = [transpose(y, (2, 0, 1, 3)) for y in Y], [transpose(t, (1, 0, 2)) for t in finals]
         # In the place of a Y that is not wanted, any tensor.
@@ -207,7 +200,7 @@ class _Network:
         gates, rows = sum(self.products), W.shape[0]
         bias = own = None
         if B is not None:
-            of_input, of_hidden = _split(B, 2)
+            of_input, of_hidden = split(B, 2)
             together = rows // gates * (gates - self.apart)
             bias = add(last_part(of_input, 0, together), last_part(of_hidden, 0, together))
             if self.apart:
@@ -217,7 +210,7 @@ class _Network:
         begin: Size = 0
         for count in self.products:
             end = begin + rows // gates * count
-            product = _dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))
+            product = dense(reshape(X, (steps * batch, width)), strided_slice(W, (begin,), (end,), (1,), (0,)))
             if bias is not None:
                 product = emit("nn.bias_add", product, last_part(bias, begin, end), axis=1)
             found.append(reshape(product, (steps, batch, end - begin)))
@@ -233,62 +226,9 @@ def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:
         raise OnnxError(f"input {name}: {error}") from None
 
 
-def _dense(x: Tensor, weight: Tensor) -> Tensor:
-    return emit("nn.dense", x, weight, units=weight.shape[0])
-
-
-def _split(x: Tensor, parts: int) -> list[Tensor]:
-    """Equal parts of the last axis."""
-    width = x.shape[-1] // parts
-    return [last_part(x, i * width, (i + 1) * width) for i in range(parts)]
-
-
 def _of(x: Tensor, direction: int) -> Tensor:
     """What belongs to a direction, of a tensor whose first axis they are."""
     return reshape(strided_slice(x, (direction,), (direction + 1,), (1,), (0,)), x.shape[1:])
-
-
-def _joined(parts: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors side by side along a new axis."""
-    wide = [reshape(p, (*p.shape[:axis], 1, *p.shape[axis:])) for p in parts]
-    return wide[0] if len(wide) == 1 else emit("concatenate", *wide, axis=axis)
-
-
-def _over_steps(
-    step: Step, projected: list[Tensor], lengths: Tensor | None, states: list[Tensor], back: bool
-) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-    """The states after all steps, and, where Y is wanted, the output of each step [steps, batch, hidden].
-
-    Args:
-      lengths: [batch, 1], how many steps the entries of the batch have; None where they have all.
-      back: whether the last step is the first.
-    """
-    steps = projected[0].shape[0]
-
-    def iteration(number: Tensor, before: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        at = subtract(size_tensor(steps - 1), number) if back else number
-        after = step([emit("take", rows, at, axis=0, mode="clip") for rows in projected], before)
-        output = after[0]
-        if lengths is not None:
-            # Steps behind the end of an entry leave its states as they are. Backwards these are the first ones.
-            inside = emit("less", at, lengths)
-            output = emit("where", inside, output, like(0, output))
-            after = [emit("where", inside, new, old) for new, old in zip(after, before, strict=True)]
-        return after, [output] if current().wants(0) else []
-
-    final: Sequence[Tensor]
-    rows: Sequence[Tensor]
-    if steps == 1:
-        final, rows = iteration(constant(np.int64(0)), states)
-        rows = [reshape(row, (1, *row.shape)) for row in rows]
-    else:
-        names = [f"state_{i}" for i in range(len(states))]
-        final, rows = counted(steps, states, names, iteration, [back] if current().wants(0) else [])
-    if lengths is not None:
-        # An entry without steps has no last output: ONNX Runtime gives zeros, whatever its states are at first.
-        some = emit("greater", lengths, constant(0, "int64"))
-        final = [emit("where", some, state, like(0, state)) for state in final]
-    return final, rows
 
 
 # ---- the three ------------------------------------------------------------------------------------------------------------------------
@@ -305,8 +245,7 @@ def RNN(
     **common: Unpack[RecurrentAttributes],
 ) -> tuple[Tensor, ...]:
     def cell(weights: _Weights) -> Step:
-        (f,) = weights.activations
-        return lambda rows, states: [f(add(_dense(states[0], weights.recurrent), rows[0]))]
+        return rnn_step(weights.recurrent, *weights.activations)
 
     network = _Network([1], ["Tanh"], cell, **common)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
@@ -327,34 +266,11 @@ def GRU(
     """Gates are update, reset and hidden; `linear_before_reset` multiplies the reset gate with the product instead of the state."""
 
     def cell(weights: _Weights) -> Step:
-        f, g = weights.activations
-        hidden = weights.recurrent.shape[1]
-        gates = strided_slice(weights.recurrent, (0,), (2 * hidden,), (1,), (0,))
-        candidate = strided_slice(weights.recurrent, (2 * hidden,), (3 * hidden,), (1,), (0,))
-
-        def reset_before(rows: list[Tensor], states: list[Tensor]) -> list[Tensor]:
-            (h,) = states
-            z, r = map(f, _split(add(_dense(h, gates), rows[0]), 2))
-            new = g(add(_dense(multiply(r, h), candidate), rows[1]))
-            return [_mixed(z, new, h)]
-
-        def reset_behind(rows: list[Tensor], states: list[Tensor]) -> list[Tensor]:
-            (h,) = states
-            of_state, of_input = _split(_dense(h, weights.recurrent), 3), _split(rows[0], 3)
-            z, r = (f(add(a, b)) for a, b in zip(of_state[:2], of_input[:2], strict=True))
-            product = of_state[2] if weights.bias is None else add(of_state[2], weights.bias)
-            return [_mixed(z, g(add(multiply(r, product), of_input[2])), h)]
-
-        return reset_behind if linear_before_reset else reset_before
+        return gru_step(weights.recurrent, weights.bias, weights.activations, linear_before_reset)
 
     products = [3] if linear_before_reset else [2, 1]
     network = _Network(products, ["Sigmoid", "Tanh"], cell, apart=int(linear_before_reset), **common)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h)])
-
-
-def _mixed(z: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """(1 - z) * new + z * old."""
-    return add(multiply(subtract(like(1, z), z), new), multiply(z, old))
 
 
 @converter(foldable=False)
@@ -374,21 +290,8 @@ def LSTM(
     """Gates are input, output, forget and cell; peepholes of the first three see the cell's state."""
 
     def cell(weights: _Weights) -> Step:
-        f, g, h = weights.activations
-        peepholes = [None] * 3 if weights.peepholes is None else _split(weights.peepholes, 3)
-
-        def seeing(gate: Tensor, state: Tensor, peephole: Tensor | None) -> Tensor:
-            return gate if peephole is None else add(gate, multiply(state, peephole))
-
-        def step(rows: list[Tensor], states: list[Tensor]) -> list[Tensor]:
-            hidden, old = states
-            i, o, forget, c = _split(add(_dense(hidden, weights.recurrent), rows[0]), 4)
-            i = f(seeing(i, old, peepholes[0]))
-            kept = subtract(like(1, i), i) if input_forget else f(seeing(forget, old, peepholes[2]))
-            new = add(multiply(kept, old), multiply(i, g(c)))
-            return [multiply(f(seeing(o, new, peepholes[1])), h(new)), new]
-
-        return step
+        peepholes = [None] * 3 if weights.peepholes is None else split(weights.peepholes, 3)
+        return lstm_step(weights.recurrent, weights.activations, peepholes, input_forget)
 
     network = _Network([4], ["Sigmoid", "Tanh", "Tanh"], cell, **common)
     return network.run(X, W, R, B, sequence_lens, [("initial_h", initial_h), ("initial_c", initial_c)], P)

@@ -1,88 +1,43 @@
 """Reductions: along axes that are an attribute before operator set 18 (13 for ReduceSum) and an input from then on."""
 
 from collections.abc import Callable, Sequence
-from math import prod
 
+from relayc.frontend.common.reductions import (
+    Reduction,
+    as_float,
+    extremum,
+    l2_norm,
+    log_sum,
+    log_sum_exp,
+    mean,
+    relay_reduction,
+    sum_square,
+)
 from relayc.frontend.converter import Tensor, axes_of, axis_of, emit, ints
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.late_axes import reduce_late
-from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import cast, divide, filled, in_float32, multiply
+from relayc.frontend.steps import cast, multiply
 
-Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
-
-
-def _relay(relay_name: str) -> Reduction:
-    return lambda x, axes, keepdims: emit(relay_name, x, axis=axes, keepdims=keepdims)
-
-
-_sum, _max = _relay("sum"), _relay("max")
-
-
-def _extremum(relay_name: str, of_bool: str) -> Reduction:
-    # The largest of bools is whether any holds.
-    return lambda x, axes, keepdims: emit(of_bool if x.dtype == "bool" else relay_name, x, axis=axes, keepdims=keepdims)
-
-
-def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    if x.is_float:
-        return emit("mean", x, axis=axes, keepdims=keepdims)
-    count = size_tensor(prod(x.shape[a] for a in axes))
-    return divide(_sum(x, axes, keepdims), cast(count, x.dtype))
-
-
-def _sum_square(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    return _sum(multiply(x, x), axes, keepdims)
-
-
-def _l2(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    return _as_float(x, lambda y: emit("sqrt", _sum_square(y, axes, keepdims)))
-
-
-def _log_sum(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    return _as_float(x, lambda y: emit("log", _sum(y, axes, keepdims)))
-
-
-def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    """log(sum(exp(x))), with the largest element taken out so that it does not overflow."""
-
-    def compute(y: Tensor) -> Tensor:
-        if prod(y.shape[a] for a in axes) == 0:
-            return emit("log", _sum(emit("exp", y), axes, keepdims))
-        # An infinite maximum is not taken out: inf - inf would be NaN.
-        largest = _max(y, axes, True)
-        shift = emit("where", emit("isfinite", largest), largest, filled((), 0, y.dtype))
-        total = _sum(emit("exp", emit("subtract", y, shift)), axes, True)
-        found = emit("add", emit("log", total), shift)
-        return found if keepdims else emit("squeeze", found, axis=axes)
-
-    return _as_float(x, compute)
-
-
-def _as_float(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
-    """`compute` in a float type; the result of integers is an integer again, as ONNX has it."""
-    if x.is_float:
-        return in_float32(x, compute)
-    return cast(compute(cast(x, "float64")), x.dtype)
+_sum = relay_reduction("sum")
 
 
 _REDUCTIONS: dict[str, Reduction] = {
     "ReduceL1": lambda x, axes, keepdims: _sum(emit("abs", x), axes, keepdims),
-    "ReduceL2": _l2,
-    "ReduceLogSum": _log_sum,
-    "ReduceLogSumExp": _log_sum_exp,
-    "ReduceMax": _extremum("max", "any"),
-    "ReduceMean": _mean,
-    "ReduceMin": _extremum("min", "all"),
-    "ReduceProd": _relay("prod"),
+    "ReduceL2": l2_norm,
+    "ReduceLogSum": log_sum,
+    "ReduceLogSumExp": log_sum_exp,
+    "ReduceMax": extremum("max", "any"),
+    "ReduceMean": mean,
+    "ReduceMin": extremum("min", "all"),
+    "ReduceProd": relay_reduction("prod"),
     "ReduceSum": _sum,
-    "ReduceSumSquare": _sum_square,
+    "ReduceSumSquare": sum_square,
 }
 
 _PER_ELEMENT: dict[str, Callable[[Tensor], Tensor]] = {
     "ReduceL1": lambda x: emit("abs", x),
     "ReduceL2": lambda x: emit("abs", x),
-    "ReduceLogSum": lambda x: _as_float(x, lambda y: emit("log", y)),
+    "ReduceLogSum": lambda x: as_float(x, lambda y: emit("log", y)),
     "ReduceSumSquare": lambda x: multiply(x, x),
 }
 """What is left of a reduction over no axes at all; the others leave the data as it is."""

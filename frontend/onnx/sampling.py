@@ -6,12 +6,12 @@ from math import lcm, prod
 
 import numpy as np
 
+from relayc.frontend.common.products import matmul
+from relayc.frontend.common.windows import SPATIAL_LAYOUTS, explicit_padding, per_axis, spatial_rank
 from relayc.frontend.converter import Tensor, assume, constant, emit, may_equal, simpler
-from relayc.frontend.onnx.conv import per_axis, window_of, with_bias
+from relayc.frontend.onnx.conv import window_of, with_bias
 from relayc.frontend.onnx.converters import converter
-from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.windows import SPATIAL_LAYOUTS, explicit_padding, spatial_rank
 from relayc.frontend.sizes import positions, size_tensor, sizes
 from relayc.frontend.steps import (
     add,

@@ -8,10 +8,11 @@ from onnx import GraphProto
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay import If as Branch
+from relayc.frontend.common.loops import taken_apart, together
 from relayc.frontend.converter import Tensor, constant, scalar
 from relayc.frontend.onnx.converters import Node, converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.loops import scalar_of, taken_apart, together
+from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.onnx.objects import Form, Value, common_form
 
 

@@ -6,9 +6,8 @@ from itertools import accumulate, pairwise
 from math import prod
 from operator import add
 
-import numpy as np
-
 from relayc.dialects.relay.names import build
+from relayc.frontend.common.padding import pad
 from relayc.frontend.converter import (
     Tensor,
     assume,
@@ -31,14 +30,12 @@ from relayc.frontend.steps import (
     broadcast_shape,
     broadcast_to,
     cast,
-    check_constant,
     filled,
     reshape,
     strided_slice,
-    subtract,
     transpose,
 )
-from relayc.symbolic import FAR, Dim, Size, bounds, broadcast, ceil_div, maximum, minimum, proves
+from relayc.symbolic import FAR, Size, bounds, broadcast, ceil_div, maximum, minimum, proves
 
 
 @converter("Reshape")
@@ -377,81 +374,6 @@ def Tile(x: Tensor, repeats: Tensor) -> Tensor:
 # ---- padding --------------------------------------------------------------------------------------------------------------------------
 
 
-def _pad(x: Tensor, pads: Sequence[Size], value: Tensor | None, mode: str, axes: Sequence[int]) -> Tensor:
-    """Adds to both ends of each axis, or takes away where `pads` is negative."""
-    n = len(axes)
-    if len(pads) != 2 * n:
-        raise OnnxError(f"pads: expected {2 * n} values, found {list(pads)}")
-    if mode not in ("constant", "reflect", "edge", "wrap"):
-        raise OnnxError(f"attribute mode: expected constant, reflect, edge or wrap, found {mode!r}")
-    width: list[tuple[Size, Size]] = [(0, 0)] * x.rank
-    for axis, before, after in zip(axes, pads[:n], pads[n:], strict=True):
-        width[axis] = (before, after)
-    if not _is_pad_of_relay(x, width, mode):
-        return _gathered_pad(x, width, mode)
-    if mode == "constant":
-        x = _cropped(x, width)
-        width = [(maximum(before, 0), maximum(after, 0)) for before, after in width]
-    if all(pair == (0, 0) for pair in width):
-        return x
-    return emit("nn.pad", x, value or filled((), 0, x.dtype), pad_width=[w for pair in width for w in pair], pad_mode=mode)
-
-
-def _is_pad_of_relay(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> bool:
-    """Whether nn.pad can do it: no wrapping, no cropping of mirrored or repeated edges, no reflection longer than the axis."""
-    if mode == "constant":
-        return True
-    if mode == "wrap":
-        return False
-    # That a reflection fits an axis of symbolic size is checked when the program runs.
-    return all(
-        bounds(w)[0] >= 0 and (isinstance(w, Dim) or mode == "edge" or w == 0 or isinstance(d, Dim) or w <= d - 1)
-        for d, pair in zip(x.shape, width, strict=True)
-        for w in pair
-    )
-
-
-def _cropped(x: Tensor, width: Sequence[tuple[Size, Size]]) -> Tensor:
-    begin = [maximum(-before, 0) for before, _ in width]
-    end = [d - maximum(-after, 0) for d, (_, after) in zip(x.shape, width, strict=True)]
-    return strided_slice(x, begin, end, [1] * x.rank, range(x.rank))
-
-
-def _gathered_pad(x: Tensor, width: Sequence[tuple[Size, Size]], mode: str) -> Tensor:
-    """Padding as a choice of positions along each axis, as numpy.pad makes it."""
-    for axis, (before, after) in enumerate(width):
-        if before == 0 and after == 0:
-            continue
-        size = x.shape[axis]
-        if not (isinstance(before, int) and isinstance(after, int) and isinstance(size, int)):
-            x = _gathered_pad_of(x, axis, before, after, mode)
-            continue
-        check_constant([size + max(before, 0) + max(after, 0)], "int64")
-        if not size:
-            raise OnnxError(f"pads: expected none along axis {axis}, which has no element to repeat, found {before} and {after}")
-        width_here = (max(before, 0), max(after, 0))
-        found = np.pad(np.arange(size), width_here, mode=mode)  # type: ignore[call-overload] # one of its modes
-        chosen = found[max(-before, 0) : len(found) - max(-after, 0)]
-        x = emit("take", x, constant(chosen, "int64"), axis=axis, mode="clip")
-    return x
-
-
-def _gathered_pad_of(x: Tensor, axis: int, before: Size, after: Size, mode: str) -> Tensor:
-    """As `_gathered_pad` along an axis of symbolic size: the positions are computed by the program."""
-    size = size_tensor(x.shape[axis])
-    at = subtract(positions(x.shape[axis] + before + after), size_tensor(before))
-    if mode == "wrap":
-        at = emit("floor_mod", at, size)
-    elif mode == "reflect":
-        # There and back takes twice the way between the ends.
-        last = binary("subtract", size, 1)
-        turned = emit("floor_mod", at, binary("maximum", binary("multiply", last, 2), 1))
-        at = emit("minimum", turned, emit("subtract", binary("multiply", last, 2), turned))
-    else:
-        at = emit("minimum", binary("maximum", at, 0), binary("subtract", size, 1))
-    return emit("take", x, at, axis=axis, mode="clip")
-
-
 @converter("Pad")
 def Pad_1(x: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     """`paddings` are in the order that the attribute's text says, all beginnings before all ends; the operator's example has another."""
@@ -460,7 +382,7 @@ def Pad_1(x: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: 
 
 @converter(since=2)
 def Pad(x: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    return _pad(x, pads, filled((), value, x.dtype), mode, range(x.rank))
+    return pad(x, pads, filled((), value, x.dtype), mode, range(x.rank))
 
 
 @converter("Pad", since=11)
@@ -469,7 +391,7 @@ def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: 
         return Pad_11(x, _pads_of_all(x, pads, axes), constant_value, mode=mode)
     chosen = range(x.rank) if axes is None else axes_of(ints(axes, "axes"), x.rank)
     value = None if constant_value is None else reshape(constant_value, ())
-    return _pad(x, sizes(pads, "pads", signed=True), value, mode, chosen)
+    return pad(x, sizes(pads, "pads", signed=True), value, mode, chosen)
 
 
 def _pads_of_all(x: Tensor, pads: Tensor, axes: Tensor) -> Tensor:
@@ -500,7 +422,7 @@ def CenterCropPad(x: Tensor, shape: Tensor, *, axes: Sequence[int] | None = None
         else:
             before.append(maximum(missing, 0) // 2 - maximum(-missing, 0) // 2)
         after.append(missing - before[-1])
-    found = _pad(x, [*before, *after], None, "constant", chosen)
+    found = pad(x, [*before, *after], None, "constant", chosen)
     return assume(found, [wanted[chosen.index(a)] if a in chosen else d for a, d in enumerate(found.shape)])
 
 

@@ -2,12 +2,13 @@
 
 from onnx import TensorProto
 
+from relayc.frontend.common.activations import exp_below_zero, gelu, hard_sigmoid, mish, shrink, softplus, softsign, swish
 from relayc.frontend.converter import Tensor, constant, emit, scalar
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.onnx.text import converted
-from relayc.frontend.steps import binary, cast, cast_as, divide, in_float32, like, multiply
+from relayc.frontend.steps import binary, cast, cast_as, divide, like, multiply
 
 _SAME_AS_RELAY = {
     "Abs": "abs",
@@ -123,62 +124,42 @@ def Clip_11(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) ->
 
 @converter()
 def Elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return _exp_below_zero(x, alpha, 1.0)
+    return exp_below_zero(x, alpha, 1.0)
 
 
 @converter("Selu")
 def Selu_1(x: Tensor, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Tensor:
-    return _exp_below_zero(x, alpha, gamma)
+    return exp_below_zero(x, alpha, gamma)
 
 
 @converter(since=6)
 def Selu(x: Tensor, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875) -> Tensor:
-    return _exp_below_zero(x, alpha, gamma)
+    return exp_below_zero(x, alpha, gamma)
 
 
 @converter(since=12)
 def Celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return _exp_below_zero(x, alpha, 1.0, divide(x, alpha))
-
-
-def _exp_below_zero(x: Tensor, alpha: float, gamma: float, exponent: Tensor | None = None) -> Tensor:
-    """gamma * x where x is positive, else gamma * alpha * (exp(exponent) - 1)."""
-    # The exponent is cut off at 0, so that the branch not taken does not overflow.
-    negative = binary("subtract", emit("exp", binary("minimum", exponent or x, 0.0)), 1.0)
-    found = emit("where", binary("greater", x, 0.0), x, multiply(negative, alpha))
-    return found if gamma == 1.0 else multiply(found, gamma)
+    return exp_below_zero(x, alpha, 1.0, divide(x, alpha))
 
 
 @converter()
 def HardSigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return emit("clip", binary("add", multiply(x, alpha), beta), a_min=0.0, a_max=1.0)
+    return hard_sigmoid(x, alpha, beta)
 
 
 @converter(since=14)
 def HardSwish(x: Tensor) -> Tensor:
-    return multiply(x, HardSigmoid(x, alpha=1 / 6, beta=0.5))
+    return multiply(x, hard_sigmoid(x, 1 / 6))
 
 
-@converter()
-def Softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), written as max(x, 0) + log(1 + exp(-|x|)) so that large x does not overflow."""
-    small = emit("log", binary("add", emit("exp", emit("negative", emit("abs", x))), 1.0))
-    return emit("add", binary("maximum", x, 0.0), small)
-
-
-@converter()
-def Softsign(x: Tensor) -> Tensor:
-    return divide(x, binary("add", emit("abs", x), 1.0))
-
-
-@converter(since=18)
-def Mish(x: Tensor) -> Tensor:
-    return multiply(x, emit("tanh", Softplus(x)))
+converter("Softplus")(softplus)
+converter("Softsign")(softsign)
+converter("Mish", since=18)(mish)
 
 
 @converter(since=24)
 def Swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return multiply(x, emit("sigmoid", x if alpha == 1.0 else multiply(x, alpha)))
+    return swish(x, alpha)
 
 
 @converter(since=10)
@@ -188,21 +169,9 @@ def ThresholdedRelu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 @converter(since=9)
 def Shrink(x: Tensor, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
-    below = emit("where", binary("less", x, -lambd), binary("add", x, bias), like(0, x))
-    return emit("where", binary("greater", x, lambd), binary("subtract", x, bias), below)
+    return shrink(x, lambd, bias)
 
 
 @converter(since=20)
 def Gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
-    if approximate == "none":
-        half = multiply(x, 0.5)
-        return multiply(half, binary("add", emit("erf", multiply(x, 0.5**0.5)), 1.0))
-    if approximate != "tanh":
-        raise OnnxError(f"attribute approximate: expected none or tanh, found {approximate!r}")
-    return in_float32(x, _gelu_tanh)
-
-
-def _gelu_tanh(x: Tensor) -> Tensor:
-    cube = multiply(multiply(x, x), x)
-    inner = multiply(emit("add", x, multiply(cube, 0.044715)), (2 / 3.141592653589793) ** 0.5)
-    return multiply(multiply(x, 0.5), binary("add", emit("tanh", inner), 1.0))
+    return gelu(x, approximate)

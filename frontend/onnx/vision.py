@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from relayc.dialects.relay.vision import MOST_SAMPLES
+from relayc.frontend.common.positions import first_rows
 from relayc.frontend.converter import Tensor, assume, constant, emit, simpler
 from relayc.frontend.onnx.converters import converter, current
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.indexing import first_rows
 from relayc.frontend.onnx.loops import scalar_of
 from relayc.frontend.sizes import size
 from relayc.frontend.steps import add, binary, cast, filled, multiply, reshape, strided_slice

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.contrib.heads import (
@@ -19,7 +20,6 @@ from relayc.frontend.onnx.contrib.heads import (
 )
 from relayc.frontend.onnx.contrib.quantize import integer_product
 from relayc.frontend.onnx.converters import current
-from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import add, cast, last_part, reshape, strided_slice
 from relayc.symbolic import Size

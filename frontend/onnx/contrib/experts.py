@@ -4,10 +4,10 @@ from math import prod
 
 import numpy as np
 
+from relayc.frontend.common.activations import gelu
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.onnx.unary import Gelu
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import add, cast, last_part, multiply, neighbours, reshape
 
@@ -92,7 +92,7 @@ def _activated(x: Tensor, name: str) -> Tensor:
     if name == "relu":
         return emit("nn.relu", x)
     if name == "gelu":
-        return Gelu(x, approximate="tanh")
+        return gelu(x, approximate="tanh")
     if name == "silu":
         return multiply(x, emit("sigmoid", x))
     raise OnnxError(f"attribute activation_type: expected relu, gelu, silu, swiglu or identity, found {name!r}")

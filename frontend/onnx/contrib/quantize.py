@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 from typing_extensions import Unpack
 
+from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.onnx import activation, pool, quantize
 from relayc.frontend.onnx.contrib.conv import channels_last, channels_second
 from relayc.frontend.onnx.contrib.domain import check_ranks, microsoft
 from relayc.frontend.onnx.conv import ConvAttributes
-from relayc.frontend.onnx.dense import matmul
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import add, cast, multiply, reshape, transpose
 

@@ -1,20 +1,20 @@
-"""Rules of ONNX that convolutions, poolings and resizings share: spatial axes and padding."""
+"""What convolutions, poolings and resizings share: spatial axes and padding, with the names that ONNX has for the attributes."""
 
 from collections.abc import Sequence
 
 from relayc.frontend.converter import Tensor, emit
-from relayc.frontend.onnx.errors import OnnxError
+from relayc.frontend.errors import ModelError
 from relayc.frontend.steps import filled
-from relayc.symbolic import Dim, Size, ceil_div, maximum
+from relayc.symbolic import FAR, Dim, Size, ceil_div, maximum
 
 SPATIAL_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def spatial_rank(x: Tensor, what: str = "X") -> int:
-    """Number of spatial axes of data in ONNX's order N, C, D1, ... Raises OnnxError where Relay has no operator for it."""
+    """Number of spatial axes of data in ONNX's order N, C, D1, ... Raises ModelError where Relay has no operator for it."""
     n = x.rank - 2
     if n not in SPATIAL_LAYOUTS:
-        raise OnnxError(f"input {what}: expected one to three spatial axes, found shape {list(x.shape)}")
+        raise ModelError(f"input {what}: expected one to three spatial axes, found shape {list(x.shape)}")
     return n
 
 
@@ -37,17 +37,17 @@ def window_padding(
 
 
 def explicit_padding(pads: Sequence[int] | None, n: int) -> tuple[int, ...]:
-    """The attribute pads of a window over `n` axes, all begins then all ends; 0 where there is none. Raises OnnxError."""
+    """The attribute pads of a window over `n` axes, all begins then all ends; 0 where there is none. Raises ModelError."""
     found = tuple(pads) if pads is not None else (0,) * (2 * n)
     if len(found) != 2 * n:
-        raise OnnxError(f"attribute pads: expected {2 * n} values, found {list(found)}")
+        raise ModelError(f"attribute pads: expected {2 * n} values, found {list(found)}")
     return found
 
 
 def split_padding(auto_pad: str, total: Sequence[Size]) -> tuple[Size, ...]:
     """Total padding per axis as begins and ends: SAME_UPPER has the odd one at the end, SAME_LOWER at the beginning."""
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise OnnxError(f"attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {auto_pad!r}")
+        raise ModelError(f"attribute auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found {auto_pad!r}")
     less, more = tuple(t // 2 for t in total), tuple(t - t // 2 for t in total)
     return (*less, *more) if auto_pad == "SAME_UPPER" else (*more, *less)
 
@@ -60,3 +60,13 @@ def padded(x: Tensor, padding: tuple[Size, ...], value: float = 0) -> tuple[Tens
     n = len(padding) // 2
     width = (0, 0, 0, 0, *(p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair))
     return emit("nn.pad", x, filled((), value, x.dtype), pad_width=width), (0,) * len(padding)
+
+
+def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:
+    """An attribute with one entry per spatial axis. Raises ModelError for another number of them."""
+    found = (default,) * n if values is None else tuple(values)
+    if len(found) != n:
+        raise ModelError(f"attribute {what}: expected {n} value(s), found {list(found)}")
+    if max(found, default=0) > FAR:
+        raise ModelError(f"attribute {what}: expected values of at most {FAR}, found {list(found)}")
+    return found

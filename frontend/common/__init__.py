@@ -1,0 +1,1 @@
+"""What converters of several formats share: functions of tensors under construction, which know no format."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from relayc.frontend import import_model, register_frontend, remove_frontend
     from relayc.frontend.errors import ModelError
     from relayc.frontend.onnx import OnnxError, from_onnx
+    from relayc.frontend.pytorch import from_pytorch
     from relayc.frontend.relay import Program
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.context.backend import Backend, register_backend
@@ -56,6 +57,7 @@ __all__ = [
     "compile_kernel",
     "diff",
     "from_onnx",
+    "from_pytorch",
     "function_pass",
     "fusion_rule",
     "get_global_func",
@@ -83,6 +85,7 @@ _HOMES = {
     "relayc.frontend": ("import_model", "register_frontend", "remove_frontend"),
     "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
+    "relayc.frontend.pytorch": ("from_pytorch",),
     "relayc.frontend.relay": ("Program",),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.context.backend": ("Backend", "register_backend"),

@@ -130,6 +130,8 @@ RANGES = _attribute("relay.symbols")
 """Of a module: least, largest and typical value of each symbol, `{seq = array<i64: 1, 512, 128>}` (dialects.relay.ranges)."""
 STRINGS = _attribute("relay.strings")
 """Of a module: its table of strings (dialects.relay.module)."""
+SIGNATURE = _text("relay.signature")
+"""Of a module: how `main` is called with nested arguments (the text of a runtime.signature.Signature)."""
 
 # ---- arguments and results ---------------------------------------------------------------------------------------------------------
 

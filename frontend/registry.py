@@ -68,6 +68,7 @@ FRONTENDS: list[Frontend] = [
         files="relayc.frontend.onnx.model:external_files",
     ),
     Frontend("relay", "relayc.frontend.relay:from_relay", (".relay", ".mlir"), ("relayc.IRModule", "relayc.Program", "relayc.RelayModule")),
+    Frontend("pytorch", "relayc.frontend.pytorch:import_program", (".pt2",), ("torch.ExportedProgram",)),
 ]
 """The frontends; of several that take a model the last one does."""
 

@@ -379,6 +379,7 @@ class Artifact:
       code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
       strings: those that the program's own numbers stand for, the empty one first (see runtime.host).
       parameters: what is where in the parameter blob.
+      signature: how `main` is called with nested arguments, the text of a runtime.signature.Signature; empty for a program without one.
     """
 
     functions: Mapping[str, int]
@@ -397,6 +398,7 @@ class Artifact:
     code: ObjectCode | None = None
     strings: tuple[str, ...] = ("",)
     parameters: tuple[ParameterInfo, ...] = ()
+    signature: str = ""
 
 
 _UINT8 = np.dtype(np.uint8)

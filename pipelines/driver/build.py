@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from relayc.dialects.discardable import SIGNATURE
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
@@ -67,6 +68,7 @@ def build(
     """
     times = StageTimes()
     mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
+    signature = SIGNATURE.get(mod.module.operation, "")
     if first == "relay" and written_in_te(mod):
         # What a person wrote in the te stage (relayc.te) has only the later ones before it.
         mod, first = te_program(mod), "tir"
@@ -141,4 +143,5 @@ def build(
         code=made.code,
         strings=mod.strings,
         parameters=program.parameters,
+        signature=signature,
     )

@@ -138,6 +138,7 @@ def compile(
     if num_threads is not None or not isinstance(target, Target):
         target = Target(target, num_threads=num_threads)
     options = {"target": target, "shapes": shapes, "opt_level": opt_level, "keep_ir": keep_ir, "cache": cache, "precision": precision}
+    state = dict(getattr(model, "params", {}))  # of the inputs that it names, should the module have any as its state
     source = _Source(model, {**options, "num_threads": num_threads, "dims": dims, "schedules": schedules})
     observed = dump_ir is not None or keep_ir or stop_after is not None
     slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims, entries, schedules)
@@ -145,7 +146,7 @@ def compile(
         start = time.perf_counter()
         artifact = slot.load()
         if artifact is not None:
-            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads, source)
+            return _module(dataclasses.replace(artifact, stats={"cache": time.perf_counter() - start}), target, num_threads, source, state)
     from relayc.dialects.mlir import live_contexts
     from relayc.pipelines.driver.build import build
     from relayc.pipelines.driver.release_memory import paused_collection, release_memory
@@ -171,12 +172,14 @@ def compile(
     if slot is not None:
         built = slot.keep(built)
     release_memory(contexts)
-    return _module(built, target, num_threads, source)
+    return _module(built, target, num_threads, source, state)
 
 
-def _module(artifact: Artifact, target: Target, num_threads: int | None, source: "_Source") -> Module:
+def _module(artifact: Artifact, target: Target, num_threads: int | None, source: "_Source", state: Mapping[str, Any]) -> Module:
     module = Module(artifact, find_backend(target.kind).quick_peak)
     module.num_threads = num_threads
+    if module.signature is not None and module.signature.state:
+        module.state.update({name: state[name] for name in module.signature.state if name in state})
     module.recompile = source.compile_again
     module.describe_schedule = source.schedule
 

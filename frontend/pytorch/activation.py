@@ -1,0 +1,117 @@
+"""Activations, which are kept whole: relayc knows them as patterns, or has kernels for them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from relayc.frontend.common.activations import exp_below_zero, gelu, hard_sigmoid, mish, shrink, softplus, swish
+from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.operands import operand, where
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.steps import add, binary, cast, divide, filled, in_float32, like, multiply, reshape, strided_slice, subtract
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": swish,
+    "mish": mish,
+    "hardsigmoid": lambda x: hard_sigmoid(x, 1 / 6),
+    "hardswish": lambda x: multiply(x, hard_sigmoid(x, 1 / 6)),
+    "relu6": lambda x: emit("clip", x, a_min=0.0, a_max=6.0),
+    "log_sigmoid": lambda x: emit("negative", softplus(emit("negative", x))),
+    "selu": lambda x: exp_below_zero(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946),
+    "tanhshrink": lambda x: subtract(x, emit("tanh", x)),
+}
+
+
+def _register(name: str, function: Callable[[Tensor], Tensor]) -> None:
+    aten(name, keep=True)(lambda self: in_float32(self, function) if self.is_float else function(self))
+
+
+for _name, _function in _FUNCTIONS.items():
+    _register(_name, _function)
+
+
+@aten("gelu", keep=True)
+def gelu_(self: Tensor, approximate: str) -> Tensor:
+    return gelu(self, approximate)
+
+
+@aten("leaky_relu", keep=True)
+def leaky_relu(self: Tensor, negative_slope: float) -> Tensor:
+    return emit("nn.leaky_relu", self, alpha=float(negative_slope))
+
+
+@aten("prelu", "_prelu_kernel", keep=True)
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    if weight.type.num_elements == 1:
+        weight = reshape(weight, ())
+    elif weight.rank == 1 and self.rank > 1:
+        weight = reshape(weight, (weight.shape[0], *(1,) * (self.rank - 2)))
+    return where(binary("less", self, 0.0), emit("multiply", self, weight), self)
+
+
+@aten("elu", "celu", keep=True)
+def elu(self: Tensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Tensor:
+    if node().operator == "aten.celu":
+        return exp_below_zero(self, float(alpha), 1.0, divide(self, float(alpha)))
+    return exp_below_zero(self, float(alpha), float(scale), multiply(self, float(input_scale)) if input_scale != 1 else None)
+
+
+@aten("softplus", keep=True)
+def softplus_(self: Tensor, beta: Any, threshold: Any) -> Tensor:
+    scaled = multiply(self, float(beta))
+    return where(binary("greater", scaled, float(threshold)), self, divide(softplus(scaled), float(beta)))
+
+
+@aten("threshold")
+def threshold(self: Tensor, threshold: Any, value: Any) -> Tensor:
+    return where(emit("greater", self, operand(threshold)), self, operand(value))
+
+
+@aten("hardshrink")
+def hardshrink(self: Tensor, lambd: Any) -> Tensor:
+    inside = binary("less_equal", emit("abs", self), float(lambd))
+    return where(inside, like(0, self), self)
+
+
+@aten("softshrink")
+def softshrink(self: Tensor, lambd: Any) -> Tensor:
+    found = shrink(self, float(lambd), float(lambd))
+    return where(emit("isnan", self), self, found)
+
+
+@aten("glu", keep=True)
+def glu(self: Tensor, dim: int) -> Tensor:
+    axis = axis_of(dim, self.rank)
+    half = self.shape[axis] // 2
+    a, b = (strided_slice(self, (i * half,), ((i + 1) * half,), (1,), (axis,)) for i in (0, 1))
+    return emit("multiply", a, emit("sigmoid", b))
+
+
+# ---- softmax ----------------------------------------------------------------------------------------------------------------------------
+
+
+@aten("_softmax", "softmax", "special_softmax", "_log_softmax", "log_softmax", "special_log_softmax", "_safe_softmax", keep=True)
+def softmax(self: Tensor, dim: int) -> Tensor:
+    relay_name = "nn.log_softmax" if "log_" in node().operator else "nn.softmax"
+    x = cast(self, node().dtype)
+    if x.rank == 0:
+        return subtract(x, x) if "log_" in node().operator else add(subtract(x, x), 1.0)
+    found = emit(relay_name, x, axis=axis_of(dim, x.rank))
+    return where(emit("isnan", found), like(0, found), found) if node().operator == "aten._safe_softmax" else found
+
+
+# ---- dropout ----------------------------------------------------------------------------------------------------------------------------
+
+
+@aten("dropout", "alpha_dropout", "feature_dropout", "native_dropout", keep=True)
+def dropout(input: Tensor, p: float = 0.5, train: bool | None = True) -> Any:
+    if train and p != 0:
+        raise ModelError("expected a model in inference, found dropout in training: call model.eval() before the export")
+    return (input, filled(input.shape, True, "bool")) if node().operator == "aten.native_dropout" else input
+
+
+@aten("rrelu", "rrelu_with_noise")
+def rrelu(self: Tensor, lower: float, upper: float, training: bool = False) -> Tensor:
+    if training:
+        raise ModelError("expected a model in inference, found rrelu in training: call model.eval() before the export")
+    return where(binary("less", self, 0.0), multiply(self, (float(lower) + float(upper)) / 2), self)

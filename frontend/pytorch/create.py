@@ -1,0 +1,67 @@
+"""Tensors made of numbers and sizes."""
+
+from typing import Any
+
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.pytorch.operands import operand
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import positions
+from relayc.frontend.steps import broadcast_to, cast, filled, reshape
+from relayc.symbolic import Dim
+
+_FILLED = {0: ("zeros", "empty", "empty_strided", "empty_permuted", "new_empty_strided"), 1: ("ones",)}
+
+
+@aten("full", "full_like", "new_full")
+def full(fill_value: Any) -> Tensor:
+    if isinstance(fill_value, (bool, int, float)):
+        return filled(node().sizes, fill_value, node().dtype)
+    return broadcast_to(operand(fill_value), node().sizes)
+
+
+def _register(value: int, names: tuple[str, ...]) -> None:
+    every = [form for name in names for form in (name, f"{name}_like", f"new_{name}")]
+    aten(*every)(lambda: filled(node().sizes, value, node().dtype))
+
+
+for _value, _names in _FILLED.items():
+    _register(_value, _names)
+
+
+@aten("scalar_tensor")
+def scalar_tensor(s: Any) -> Tensor:
+    return operand(s)
+
+
+@aten("arange")
+def arange(start: Any = 0, step: Any = 1) -> Tensor:
+    dtype = node().dtype
+    whole = all(isinstance(v, (int, Dim)) for v in (start, step))
+    computed = "int64" if whole else "float64" if dtype in ("float32", "float64") else "float32"
+    x = positions(node().sizes[0])
+    x = cast(x, computed)
+    x = x if step == 1 else emit("multiply", x, operand(step, computed))
+    return cast(x if isinstance(start, int) and start == 0 else emit("add", x, operand(start, computed)), dtype)
+
+
+@aten("prims.iota")
+def iota(start: Any, step: Any) -> Tensor:
+    return arange(start, step)
+
+
+@aten("linspace")
+def linspace(start: Any, end: Any, steps: Any) -> Tensor:
+    dtype = node().dtype
+    first, last = operand(start, "float64"), operand(end, "float64")
+    at = cast(positions(node().sizes[0]), "float64")
+    if steps == 1:
+        return cast(reshape(first, (1,)), dtype)
+    share = emit("divide", at, operand(steps - 1, "float64"))
+    return cast(emit("add", first, emit("multiply", share, emit("subtract", last, first))), dtype)
+
+
+@aten("eye")
+def eye() -> Tensor:
+    rows, columns = node().sizes
+    i, j = reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns))
+    return cast(emit("equal", i, j), node().dtype)

@@ -1,0 +1,364 @@
+"""Elementwise operators: tables of those that Relay has, and the few that are made of others."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.pytorch.operands import operand, promoted, where
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.steps import add, binary, broadcast_to, cast, divide, in_float32, like, multiply, subtract
+
+_UNARY = {
+    **{
+        name: name
+        for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "exp")
+    },
+    **{name: name for name in ("floor", "log", "log10", "log2", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh")},
+    **{"neg": "negative", "relu": "nn.relu", "sgn": "sign", "trunc": "trunc", "fix": "trunc", "positive": "", "special_expit": "sigmoid"},
+}
+_SAME = (
+    *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "_to_copy", "to", "type_as", "view_copy", "real", "conj"),
+    *("resolve_conj", "resolve_neg", "conj_physical", "_conj", "_conj_physical", "_neg_view", "requires_grad", "detach_copy"),
+)
+"""What gives the elements as they are, in the dtype of the result."""
+_BINARY = {
+    **{"mul": "multiply", "maximum": "maximum", "minimum": "minimum", "remainder": "floor_mod", "fmod": "mod", "atan2": ""},
+    **{f"bitwise_{name}": f"bitwise_{name}" for name in ("and", "or", "xor")},
+    **{f"__{name}__": f"bitwise_{name}" for name in ("and", "or", "xor")},
+    **{"bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "__lshift__": "left_shift", "__rshift__": "right_shift"},
+    **{"max.other": "maximum", "min.other": "minimum", "floor_divide": "floor_divide"},
+}
+_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_LOGICAL = ("logical_and", "logical_or", "logical_xor")
+
+
+def _as_bool(x: Any) -> Tensor:
+    """Whether elements are other than 0."""
+    if isinstance(x, Tensor):
+        return x if x.dtype == "bool" else binary("not_equal", x, 0)
+    return operand(x, "bool")
+
+
+def to_dtype(x: Tensor, dtype: str) -> Tensor:
+    """x in another element type, as torch converts it: of bool it is whether an element is other than 0."""
+    return _as_bool(x) if dtype == "bool" and x.dtype != "bool" else cast(x, dtype)
+
+
+def _register_unary(name: str, relay_name: str) -> None:
+    @aten(name)
+    def convert(self: Tensor) -> Tensor:
+        x = cast(self, node().dtype)
+        if not relay_name or (not x.is_float and relay_name in ("ceil", "floor", "round", "trunc")):
+            return x
+        if x.dtype == "bool":
+            return emit("logical_not", x) if relay_name == "bitwise_not" else x
+        return emit(relay_name, x)
+
+
+def _register_binary(name: str, relay_name: str) -> None:
+    @aten(name)
+    def convert(self: Any, other: Any) -> Tensor:
+        a, b = operand(self), operand(other)
+        if a.dtype == "bool":
+            relay = {"multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}.get(relay_name, relay_name)
+            return emit(relay.replace("bitwise", "logical"), a, b)
+        return emit(relay_name, a, b)
+
+
+def _register_comparison(name: str, relay_name: str) -> None:
+    @aten(name)
+    def convert(self: Any, other: Any) -> Tensor:
+        dtype = promoted(self, other)
+        dtype = "int8" if dtype == "bool" else dtype
+        return emit(relay_name, operand(self, dtype), operand(other, dtype))
+
+
+def _register_logical(name: str) -> None:
+    aten(name)(lambda self, other: emit(name, _as_bool(self), _as_bool(other)))
+
+
+for _name, _relay_name in _UNARY.items():
+    _register_unary(_name, _relay_name)
+for _name, _relay_name in _BINARY.items():
+    if _relay_name:
+        _register_binary(_name, _relay_name)
+for _name, _relay_name in _COMPARISONS.items():
+    _register_comparison(_name, _relay_name)
+for _name in _LOGICAL:
+    _register_logical(_name)
+
+
+@aten(*_SAME)
+def same(self: Tensor) -> Tensor:
+    return to_dtype(self, node().dtype)
+
+
+aten("prims.convert_element_type")(lambda a: to_dtype(a, node().dtype))
+aten("logical_not")(lambda self: emit("logical_not", _as_bool(self)))
+for _name in ("isinf", "isnan", "isfinite"):
+    aten(_name)(lambda self, _name=_name: emit(_name, self if self.is_float else cast(self, "float32")))
+
+
+@aten("round.decimals")
+def round_decimals(self: Tensor, decimals: int = 0) -> Tensor:
+    if not self.is_float or decimals == 0:
+        return emit("round", self) if self.is_float else self
+    scale = 10.0 ** abs(decimals)
+    return divide(emit("round", multiply(self, scale)), scale) if decimals > 0 else multiply(emit("round", divide(self, scale)), scale)
+
+
+# ---- sums, quotients, powers ------------------------------------------------------------------------------------------------------------
+
+
+def _scaled(x: Tensor, alpha: Any) -> Tensor:
+    return x if alpha == 1 else emit("multiply", x, operand(alpha, x.dtype))
+
+
+@aten("add")
+def add_(self: Any, other: Any, alpha: Any = 1) -> Tensor:
+    a, b = operand(self), _scaled(operand(other), alpha)
+    return emit("logical_or" if a.dtype == "bool" else "add", a, b)
+
+
+@aten("sub", "subtract")
+def sub(self: Any, other: Any, alpha: Any = 1) -> Tensor:
+    return emit("subtract", operand(self), _scaled(operand(other), alpha))
+
+
+@aten("rsub")
+def rsub(self: Any, other: Any, alpha: Any = 1) -> Tensor:
+    return emit("subtract", operand(other), _scaled(operand(self), alpha))
+
+
+@aten("div", "true_divide")
+def div(self: Any, other: Any, rounding_mode: str | None = None) -> Tensor:
+    a, b = operand(self), operand(other)
+    if rounding_mode == "floor":
+        return emit("floor_divide", a, b)
+    found = emit("divide", a, b)
+    return emit("trunc", found) if rounding_mode == "trunc" and a.is_float else found
+
+
+@aten("pow", "float_power")
+def power(self: Any, exponent: Any) -> Tensor:
+    x = operand(self)
+    known = {1: lambda: x, 2: lambda: multiply(x, x), 0.5: lambda: emit("sqrt", x), -1: lambda: divide(like(1, x), x)}
+    if isinstance(exponent, (int, float)) and exponent in known and (x.is_float or exponent in (1, 2)):
+        return known[exponent]()
+    return emit("power", x, operand(exponent))
+
+
+@aten("reciprocal")
+def reciprocal(self: Tensor) -> Tensor:
+    x = cast(self, node().dtype)
+    return divide(like(1, x), x)
+
+
+@aten("square")
+def square(self: Tensor) -> Tensor:
+    return multiply(self, self)
+
+
+@aten("addcmul")
+def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    return add(operand(self), _scaled(emit("multiply", operand(tensor1), operand(tensor2)), value))
+
+
+@aten("addcdiv")
+def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    return add(operand(self), _scaled(emit("divide", operand(tensor1), operand(tensor2)), value))
+
+
+@aten("lerp")
+def lerp(self: Tensor, end: Tensor, weight: Any) -> Tensor:
+    return add(self, emit("multiply", operand(weight), subtract(end, self)))
+
+
+# ---- choices ----------------------------------------------------------------------------------------------------------------------------
+
+
+@aten("where")
+def where_(condition: Tensor, self: Any, other: Any) -> Tensor:
+    return where(_as_bool(condition), operand(self), operand(other))
+
+
+@aten("masked_fill")
+def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    return where(_as_bool(mask), operand(value), broadcast_to(self, node().sizes))
+
+
+@aten("clamp", "clip", "clamp_min", "clamp_max", "hardtanh", keep=True)
+def clamp(self: Tensor, min: Any = None, max: Any = None, min_val: Any = None, max_val: Any = None) -> Tensor:
+    x = cast(self, node().dtype)
+    low, high = min if min_val is None else min_val, max if max_val is None else max_val
+    if all(b is None or (isinstance(b, (int, float)) and abs(b) < 1 << 53) for b in (low, high)) and x.is_float:
+        if low is not None and high is not None and low > high:
+            return broadcast_to(constant(high, x.dtype), x.shape)
+        return emit("clip", x, a_min=None if low is None else float(low), a_max=None if high is None else float(high))
+    x = x if low is None else emit("maximum", x, operand(low))
+    return x if high is None else emit("minimum", x, operand(high))
+
+
+@aten("fmax", "fmin")
+def fmax(self: Tensor, other: Tensor) -> Tensor:
+    a, b = operand(self), operand(other)
+    found = emit("maximum" if node().operator == "aten.fmax" else "minimum", a, b)
+    if not a.is_float:
+        return found
+    return where(emit("isnan", a), b, where(emit("isnan", b), a, found))
+
+
+@aten("nan_to_num")
+def nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
+    if not self.is_float:
+        return self
+    import torch
+
+    largest = torch.finfo(getattr(torch, self.dtype))
+    low, high = largest.min if neginf is None else neginf, largest.max if posinf is None else posinf
+    found = where(emit("isnan", self), operand(nan or 0.0), self)
+    found = where(binary("equal", self, math.inf), operand(high), found)
+    return where(binary("equal", self, -math.inf), operand(low), found)
+
+
+@aten("copysign")
+def copysign(self: Tensor, other: Any) -> Tensor:
+    size, sign = emit("abs", operand(self)), operand(other)
+    return where(signbit(sign), emit("negative", size), size)
+
+
+@aten("signbit")
+def signbit(self: Tensor) -> Tensor:
+    if not self.is_float:
+        return binary("less", self, 0) if self.dtype != "bool" else broadcast_to(constant(False), self.shape)
+    bits = emit("reinterpret", self, dtype={"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}[self.dtype])
+    return binary("less", bits, 0)
+
+
+# ---- functions made of others -----------------------------------------------------------------------------------------------------------
+
+
+def _computed(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    """A converter of a function of floats, whose integers are converted first."""
+
+    def convert(self: Tensor) -> Tensor:
+        return in_float32(cast(self, node().dtype), function)
+
+    return convert
+
+
+def _expm1(x: Tensor) -> Tensor:
+    """2 exp(x / 2) sinh(x / 2), which does not cancel near 0."""
+    half = multiply(x, 0.5)
+    small = multiply(multiply(emit("exp", half), emit("sinh", half)), 2.0)
+    return where(binary("less", emit("abs", x), 1.0), small, subtract(emit("exp", x), 1.0))
+
+
+def _log1p(x: Tensor) -> Tensor:
+    """log(1 + x) with what 1 + x rounds off made good."""
+    whole = add(x, 1.0)
+    corrected = divide(multiply(emit("log", whole), x), subtract(whole, 1.0))
+    found = where(binary("equal", whole, 1.0), x, corrected)
+    return where(binary("less", x, 1e6), found, emit("log", whole))
+
+
+def _sinc(x: Tensor) -> Tensor:
+    at = multiply(x, math.pi)
+    return where(binary("equal", x, 0.0), like(1, x), divide(emit("sin", at), at))
+
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "expm1": _expm1,
+    "log1p": _log1p,
+    "sinc": _sinc,
+    "exp2": lambda x: emit("power", like(2, x), x),
+    "erfc": lambda x: subtract(like(1, x), emit("erf", x)),
+    "frac": lambda x: subtract(x, emit("trunc", x)),
+    "deg2rad": lambda x: multiply(x, math.pi / 180),
+    "rad2deg": lambda x: multiply(x, 180 / math.pi),
+}
+for _name, _function in _FUNCTIONS.items():
+    aten(_name, f"special_{_name}")(_computed(_function))
+
+
+@aten("atan2", "arctan2")
+def atan2(self: Any, other: Any) -> Tensor:
+    y, x = operand(self), operand(other)
+    shape = node().sizes
+    y, x = broadcast_to(y, shape), broadcast_to(x, shape)
+    turn = copysign_of(math.pi, y)
+    found = emit("atan", divide(y, x))
+    found = where(signbit(x), add(found, turn), found)
+    at_zero = where(signbit(x), turn, copysign_of(0.0, y))
+    found = where(binary("equal", x, 0.0), where(binary("equal", y, 0.0), at_zero, copysign_of(math.pi / 2, y)), found)
+    both = emit("logical_and", emit("isinf", x), emit("isinf", y))
+    return where(both, where(signbit(x), copysign_of(0.75 * math.pi, y), copysign_of(0.25 * math.pi, y)), found)
+
+
+def copysign_of(value: float, sign: Tensor) -> Tensor:
+    """A number with the sign of each element."""
+    return where(signbit(sign), like(-value, sign), like(value, sign))
+
+
+@aten("hypot")
+def hypot(self: Tensor, other: Tensor) -> Tensor:
+    a, b = operand(self), operand(other)
+    large, small = emit("maximum", emit("abs", a), emit("abs", b)), emit("minimum", emit("abs", a), emit("abs", b))
+    ratio = divide(small, where(binary("equal", large, 0.0), like(1, large), large))
+    return multiply(large, emit("sqrt", add(multiply(ratio, ratio), 1.0)))
+
+
+@aten("logit", "special_logit")
+def logit(self: Tensor, eps: float | None = None) -> Tensor:
+    x = cast(self, node().dtype)
+    x = x if eps is None else emit("clip", x, a_min=float(eps), a_max=1.0 - float(eps))
+    return emit("log", divide(x, subtract(like(1, x), x)))
+
+
+@aten("xlogy", "special_xlogy", "special_xlog1py")
+def xlogy(self: Any, other: Any) -> Tensor:
+    x, y = operand(self), operand(other)
+    shape = node().sizes
+    logarithm = _log1p(y) if node().operator == "aten.special_xlog1py" else emit("log", y)
+    found = where(emit("isnan", y), y, emit("multiply", x, logarithm))
+    is_number = emit("logical_not", emit("isnan", broadcast_to(y, shape)))
+    return where(emit("logical_and", binary("equal", x, 0.0), is_number), like(0, x), found)
+
+
+@aten("logaddexp", "logaddexp2")
+def logaddexp(self: Tensor, other: Tensor) -> Tensor:
+    base = math.log(2) if node().operator == "aten.logaddexp2" else 1.0
+
+    def compute(a: Tensor, b: Tensor) -> Tensor:
+        large, apart = emit("maximum", a, b), emit("abs", subtract(a, b))
+        found = add(large, divide(_log1p(emit("exp", multiply(apart, -base))), base))
+        return where(emit("equal", a, b), add(large, math.log(2) / base), found)
+
+    return cast(compute(operand(self), operand(other)), node().dtype)
+
+
+@aten("heaviside")
+def heaviside(self: Tensor, values: Tensor) -> Tensor:
+    found = where(binary("greater", self, 0), like(1, self), like(0, self))
+    return where(binary("equal", self, 0), values, found)
+
+
+@aten("ldexp")
+def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    return emit("multiply", operand(self), emit("power", constant(2, node().dtype), operand(other)))
+
+
+@aten("isposinf", "isneginf")
+def is_infinite_of_sign(self: Tensor) -> Tensor:
+    if not self.is_float:
+        return broadcast_to(constant(False), self.shape)
+    return binary("equal", self, math.inf if node().operator == "aten.isposinf" else -math.inf)
+
+
+@aten("isclose")
+def isclose(self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    a, b = (cast(x, x.dtype if x.is_float else "float64") for x in (self, other))
+    near = emit("less_equal", emit("abs", subtract(a, b)), add(multiply(emit("abs", b), rtol), atol))
+    found = emit("logical_or", emit("equal", a, b), emit("logical_and", near, emit("isfinite", subtract(a, b))))
+    return emit("logical_or", found, emit("logical_and", emit("isnan", a), emit("isnan", b))) if equal_nan else found

@@ -1,0 +1,210 @@
+"""FX graphs of torch's operators as operators of the relay dialect.
+
+Sizes and dtypes come from the graph's fake tensors: a node whose value is a number of sizes *is* its expression, and nothing of shapes is
+converted. Every result is compared with what torch says of it; where sizes are other expressions, that they are equal is checked when the
+program runs. A size that only data says (of `nonzero`, of `item`) is a symbol, which the converter's result defines.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from relayc.frontend.converter import Tensor, assume, at_node
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch import control
+from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
+from relayc.frontend.pytorch.values import DTYPES, Symbols, dtype_name, is_expression, weight
+
+_IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten._functional_assert", "aten._functional_sym_constrain", "aten._linalg_check")
+"""Operators without results: what they state of sizes is in the ranges of symbols, or checked by what relies on it."""
+
+
+class UnsupportedOperators(ModelError):
+    """Operators of a model without a converter, all of them.
+
+    Attributes:
+      operators: for each, the lines of the model's source that call it.
+    """
+
+    def __init__(self, operators: Mapping[str, Sequence[str]]) -> None:
+        self.operators = {name: tuple(lines) for name, lines in operators.items()}
+        listed = "\n".join(f"  {name}" + "".join(f"\n    {line}" for line in lines) for name, lines in self.operators.items())
+        super().__init__(f"expected operators with a converter, found\n{listed}\ngive converters={{NAME: function}} for them", located=True)
+
+
+def user_line(found: Any) -> str:
+    """The line of the model's source that a node comes from; empty where the graph does not say."""
+    text = found.meta.get("stack_trace") or ""
+    own = Path(torch.__file__).parent
+    lines = text.splitlines()
+    places = [(i, line.strip()) for i, line in enumerate(lines) if line.strip().startswith('File "')]
+    outside = [(i, line) for i, line in places if not line.split('"')[1].startswith(str(own))]
+    for i, line in reversed(outside or places):
+        path, number = line.split('"')[1], line.partition(", line ")[2].partition(",")[0]
+        code = lines[i + 1].strip() if i + 1 < len(lines) else ""
+        return f"{path}:{number}: {code}"
+    return ""
+
+
+def graphs_of(module: Any) -> Iterator[Any]:
+    """The graph of a module, and those of the branches and bodies in it."""
+    yield module.graph
+    for name, part in module.named_children():
+        if isinstance(part, torch.fx.GraphModule) and any(n.op == "get_attr" and n.target == name for n in module.graph.nodes):
+            yield from graphs_of(part)
+
+
+def check_operators(module: Any, own: Mapping[str, Converter]) -> None:
+    """Raises UnsupportedOperators where the graphs of a module have any."""
+    missing: dict[str, dict[str, None]] = {}
+    for graph in graphs_of(module):
+        for found in graph.nodes:
+            what = _lacking(found, own)
+            if what is not None:
+                line = user_line(found)
+                missing.setdefault(what, {}).update({line: None} if line else {})
+    if missing:
+        raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
+
+
+def _lacking(found: Any, own: Mapping[str, Converter]) -> str | None:
+    """What relayc lacks for a node, in words."""
+    if found.op != "call_function" or _is_ignored(found):
+        return None
+    if isinstance(found.target, torch._ops.HigherOrderOperator):
+        return None if control.find(found.target) else f"{found.target}"
+    if not isinstance(found.target, torch._ops.OpOverload) or is_expression(found.meta.get("val")):
+        return None
+    name = plain_name(found.target)
+    if find(found.target, own) is None:
+        return name
+    fakes = found.meta.get("val")
+    wrong = {f.dtype for f in (fakes if isinstance(fakes, (tuple, list)) else [fakes]) if isinstance(f, torch.Tensor)} - set(DTYPES)
+    return f"{name} of dtype {str(min(wrong, key=str)).removeprefix('torch.')}" if wrong else None
+
+
+def _is_ignored(found: Any) -> bool:
+    name = str(found.target)
+    return name.startswith(_IGNORED) or (not found.users and not _has_effects(found))
+
+
+def _has_effects(found: Any) -> bool:
+    return bool(found.meta.get("unbacked_bindings"))
+
+
+@dataclass
+class Graphs:
+    """The conversion of the graphs of a program, into the module that the ambient builder builds.
+
+    Attributes:
+      symbols: what stands for the symbols of the graphs.
+      converters: the caller's own.
+      progress: called before each node of the outermost graph.
+    """
+
+    symbols: Symbols
+    converters: Mapping[str, Converter] = field(default_factory=dict)
+    progress: Callable[[], None] = lambda: None
+
+    def run(self, module: Any, inputs: Sequence[Any], is_outermost: bool = False) -> tuple[Any, ...]:
+        """What a graph gives for values of its placeholders: Tensors, sizes, numbers and None."""
+        env: dict[Any, Any] = {}
+        given = iter(inputs)
+
+        def value_of(arg: Any) -> Any:
+            if isinstance(arg, torch.fx.Node):
+                return env[arg]
+            if isinstance(arg, (list, tuple)):
+                return tuple(map(value_of, arg))
+            return self._number(arg) if is_expression(arg) else arg
+
+        for found in module.graph.nodes:
+            if is_outermost:
+                self.progress()
+            if found.op == "placeholder":
+                env[found] = next(given)
+            elif found.op == "get_attr":
+                attribute = _attribute(module, found.target)
+                env[found] = weight(found.name, attribute) if isinstance(attribute, torch.Tensor) else attribute
+            elif found.op == "output":
+                outputs = value_of(found.args[0])
+                return outputs if isinstance(outputs, tuple) else (outputs,)
+            elif not _is_ignored(found):
+                line = user_line(found)
+                with at_node(f"node {found.name!r} ({found.target})" + (f", {line}" if line else ""), found.name):
+                    env[found] = self._converted(found, value_of)
+        raise AssertionError("a graph without an output")
+
+    def _number(self, given: Any) -> Any:
+        """A number of sizes: a size where it is a whole one, else its expression."""
+        return self.symbols.size(given) if isinstance(given, torch.SymInt) else given
+
+    def _converted(self, found: Any, value_of: Callable[[Any], Any]) -> Any:
+        fake = found.meta.get("val")
+        if isinstance(found.target, torch._ops.HigherOrderOperator):
+            convert = control.find(found.target)
+            assert convert is not None
+            return convert(self, *map(value_of, found.args), **{k: value_of(v) for k, v in found.kwargs.items()})
+        if not found.meta.get("unbacked_bindings") and (is_expression(fake) or isinstance(fake, (int, float))):
+            return self._number(fake)
+        if not isinstance(found.target, torch._ops.OpOverload):
+            return found.target(*map(value_of, found.args), **{k: value_of(v) for k, v in found.kwargs.items()})
+        result = self._operator(found, value_of, fake)
+        self._bind(found, result)
+        if is_expression(fake):
+            return self._number(fake)
+        return self._as_torch_says(result, fake)
+
+    def _operator(self, found: Any, value_of: Callable[[Any], Any], fake: Any) -> Any:
+        function = find(found.target, self.converters)
+        assert function is not None
+        schema = found.target._schema.arguments
+        args = {a.name: given for a, given in zip(schema, map(value_of, found.args), strict=False)}
+        args |= {name: value_of(given) for name, given in found.kwargs.items()}
+        defaults = {a.name: value_of(a.default_value) for a in schema if a.has_default_value()}
+        fakes = fake if isinstance(fake, (tuple, list)) else [fake]
+        # What defines a size has none before it is converted.
+        is_open = bool(found.meta.get("unbacked_bindings"))
+        shapes = tuple(self.symbols.shape(f) if isinstance(f, torch.Tensor) and not is_open else None for f in fakes)
+        dtypes = tuple(dtype_name(f.dtype) if isinstance(f, torch.Tensor) else None for f in fakes)
+        many = isinstance(fake, (tuple, list))
+        used = {user.args[1] for user in found.users if getattr(user.target, "__name__", "") == "getitem"} if many else {0}
+        name = plain_name(found.target).rpartition(".")[0]
+        about = shapes if many else shapes[0], dtypes if many else dtypes[0]
+        with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor)):
+            return call(function, args, defaults)
+
+    def _bind(self, found: Any, result: Any) -> None:
+        """The symbols that a node defines stand for what its result says."""
+        for name, path in (found.meta.get("unbacked_bindings") or {}).items():
+            value = result
+            for key in path:
+                if hasattr(key, "idx"):
+                    value = value[key.idx]
+                elif hasattr(key, "divisor"):
+                    value = value // key.divisor
+                elif getattr(key, "name", "") == "size":
+                    value = value.shape
+            self.symbols[str(name)] = value
+
+    def _as_torch_says(self, result: Any, fake: Any) -> Any:
+        """A result of the dtype and the sizes that torch says. Raises ModelError where it has others."""
+        if isinstance(fake, (tuple, list)):
+            return tuple(self._as_torch_says(r, f) for r, f in zip(result, fake, strict=True))
+        if not isinstance(fake, torch.Tensor) or result is None:
+            return result
+        if not isinstance(result, Tensor):
+            raise ModelError(f"expected a converter that gives a Tensor, found {type(result).__name__}")
+        dtype, shape = dtype_name(fake.dtype), self.symbols.shape(fake)
+        if result.dtype != dtype:
+            raise ModelError(f"expected {dtype}{list(shape)}, as torch says, found {result.type}")
+        return assume(result, shape)
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module

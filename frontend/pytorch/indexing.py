@@ -1,0 +1,247 @@
+"""Reading and writing at computed positions.
+
+Negative indices count from the end, as in Relay; one out of range is an error of the call.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from relayc.frontend.common.positions import nonzero, positions_where
+from relayc.frontend.converter import Tensor, axis_of, constant, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.elementwise import to_dtype
+from relayc.frontend.pytorch.operands import along, flat, operand, where
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import sizes
+from relayc.frontend.steps import broadcast_shape, broadcast_to, cast, filled, reshape, strided_slice, transpose
+from relayc.symbolic import Size
+
+
+@aten("embedding", keep=True)
+def embedding(weight: Tensor, indices: Tensor) -> Tensor:
+    return emit("take", weight, indices, axis=0, mode="raise")
+
+
+@aten("index_select", keep=True)
+def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
+    if self.rank == 0:
+        return self
+    return emit("take", self, reshape(index, (prod(index.shape),)), axis=axis_of(dim, self.rank), mode="raise")
+
+
+@aten("take", keep=True)
+def take(self: Tensor, index: Tensor) -> Tensor:
+    return emit("take", flat(self), index, axis=0, mode="raise")
+
+
+@aten("gather")
+def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
+    if self.rank == 0 or index.rank == 0:
+        return broadcast_to(reshape(self, (1,)) if index.rank else self, index.shape)
+    if 0 in index.shape:
+        return filled(index.shape, 0, self.dtype)
+    return emit("gather", self, cast(index, "int64"), axis=axis_of(dim, self.rank))
+
+
+@aten("nonzero")
+def nonzero_(self: Tensor) -> Tensor:
+    if self.rank == 0:
+        raise ModelError(f"expected a tensor with dimensions, found {self.type}")
+    return transpose(nonzero(self), (1, 0))
+
+
+@aten("masked_select")
+def masked_select(self: Tensor, mask: Tensor) -> Tensor:
+    shape = broadcast_shape(self.shape, mask.shape)
+    holds = flat(broadcast_to(mask, shape))
+    return emit("take", flat(broadcast_to(self, shape)), positions_where(holds), axis=0, mode="clip")
+
+
+@aten("_local_scalar_dense", "item")
+def item(self: Tensor) -> Any:
+    """A size of the program; a float as a tensor."""
+    x = reshape(self, ())
+    if x.is_float:
+        return x
+    (found,) = sizes(cast(x, "int64"), "item", signed=True)
+    return found
+
+
+# ---- x[i, j, ...] -----------------------------------------------------------------------------------------------------------------------
+
+
+def _expanded(x: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Indices, one for each axis of x, where a mask is the positions at which it holds, one for each of its axes."""
+    found: list[Tensor | None] = []
+    for index in indices:
+        if index is None or index.dtype not in ("bool", "uint8"):
+            found.append(index)
+            continue
+        rows = nonzero(to_dtype(index, "bool"))
+        count = rows.shape[1]
+        found += [reshape(strided_slice(rows, (i,), (i + 1,), (1,), (0,)), (count,)) for i in range(index.rank)]
+    return found + [None] * (x.rank - len(found))
+
+
+def _order(x: Tensor, indices: Sequence[Tensor | None]) -> tuple[list[int], list[int], int]:
+    """The axes that are indexed, all axes with these first, and where among the others the dimensions of the indices come."""
+    axes = [i for i, t in enumerate(indices) if t is not None]
+    together = axes == list(range(axes[0], axes[-1] + 1))
+    return axes, axes + [i for i in range(x.rank) if i not in axes], axes[0] if together else 0
+
+
+def _columns(indices: Sequence[Tensor | None]) -> Tensor:
+    given = [cast(t, "int64") for t in indices if t is not None]
+    block = broadcast_shape(*(t.shape for t in given))
+    return emit("stack", *(broadcast_to(t, block) for t in given), axis=0)
+
+
+@aten("index", "_unsafe_index", keep=True)
+def index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    every = _expanded(self, indices)
+    axes, order, lead = _order(self, every)
+    if len(axes) == 1:
+        (at,) = (t for t in every if t is not None)
+        return emit("take", self, cast(at, "int64"), axis=axes[0], mode="raise")
+    columns = _columns(every)
+    found = emit("gather_nd", transpose(self, order), columns)
+    block = columns.rank - 1
+    return transpose(found, [*range(block, block + lead), *range(block), *range(block + lead, found.rank)])
+
+
+@aten("index_put", "_unsafe_index_put", "_index_put_impl", keep=True)
+def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    if not accumulate and values.type.num_elements == 1 and len(indices) == 1 and indices[0] is not None and indices[0].dtype == "bool":
+        mask = indices[0]
+        return where(reshape(mask, (*mask.shape, *(1,) * (self.rank - mask.rank))), reshape(cast(values, self.dtype), ()), self)
+    every = _expanded(self, indices)
+    axes, order, lead = _order(self, every)
+    columns = _columns(every)
+    block = columns.shape[1:]
+    rest = [self.shape[a] for a in order[len(axes) :]]
+    values = broadcast_to(cast(values, self.dtype), (*rest[:lead], *block, *rest[lead:]))
+    n = len(block)
+    updates = transpose(values, [*range(lead, lead + n), *range(lead), *range(lead + n, values.rank)])
+    found = _scattered(transpose(self, order), columns, updates, "add" if accumulate else "update")
+    return transpose(found, [order.index(a) for a in range(self.rank)])
+
+
+def _scattered(x: Tensor, columns: Tensor, updates: Tensor, mode: str) -> Tensor:
+    if x.dtype == "bool":
+        return cast(emit("scatter_nd", cast(x, "uint8"), columns, cast(updates, "uint8"), mode=mode), "bool")
+    return emit("scatter_nd", x, columns, updates, mode=mode)
+
+
+@aten("index_copy", "index_add", "index_fill", keep=True)
+def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor | None = None, value: Any = None, alpha: Any = 1) -> Tensor:
+    if self.rank == 0:
+        self, shape = reshape(self, (1,)), ()
+    else:
+        shape = self.shape
+    axis = axis_of(dim, self.rank)
+    at = reshape(index, (prod(index.shape),))
+    wanted = (*self.shape[:axis], at.shape[0], *self.shape[axis + 1 :])
+    if source is None:
+        source = broadcast_to(operand(value, self.dtype), wanted)
+    source = reshape(source, wanted)
+    source = source if alpha == 1 else emit("multiply", source, operand(alpha, self.dtype))
+    found = index_put(self, [None] * axis + [at], source, node().operator == "aten.index_add")
+    return reshape(found, shape)
+
+
+@aten("put")
+def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
+    return reshape(index_put(flat(self), [flat(index)], flat(source), accumulate), self.shape)
+
+
+# ---- scatter ----------------------------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min", "mean": "mean"}
+
+
+def _updated(self: Tensor, dim: int, index: Tensor, src: Any, reduction: str) -> Tensor:
+    shape = self.shape
+    if self.rank == 0:
+        self, index = reshape(self, (1,)), reshape(index, (1,))
+        src = reshape(src, (1,)) if isinstance(src, Tensor) else src
+    if 0 in index.shape:
+        return reshape(self, shape)
+    axis = axis_of(dim, self.rank)
+    if isinstance(src, Tensor):
+        src = strided_slice(src, (0,) * src.rank, index.shape, (1,) * src.rank, range(src.rank)) if src.shape != index.shape else src
+    else:
+        src = broadcast_to(operand(src, self.dtype), index.shape)
+    as_number = self.dtype == "bool"
+    data, updates = (cast(t, "uint8") if as_number else t for t in (self, src))
+    found = emit("scatter_elements", data, cast(index, "int64"), updates, axis=axis, reduction=reduction)
+    return reshape(cast(found, self.dtype), shape)
+
+
+@aten("scatter", "scatter_add")
+def scatter(self: Tensor, dim: int, index: Tensor, src: Any = None, value: Any = None, reduce: str | None = None) -> Tensor:
+    how = "add" if node().operator == "aten.scatter_add" else "update" if reduce is None else _REDUCTIONS[reduce]
+    return _updated(self, dim, index, value if src is None else src, how)
+
+
+@aten("scatter_reduce")
+def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True) -> Tensor:
+    if not include_self:
+        # What is written to begins as what changes nothing.
+        first: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0, "amax": _bound(self.dtype, False), "amin": _bound(self.dtype, True)}
+        self = _updated(self, dim, index, first[reduce], "update")
+    if reduce != "mean":
+        return _updated(self, dim, index, src, _REDUCTIONS[reduce])
+    total = _updated(self, dim, index, src, "add")
+    count = filled(self.shape, int(include_self), self.dtype)
+    count = _updated(count, dim, index, 1, "add")
+    count = emit("maximum", count, constant(1, count.dtype))
+    return emit("divide" if self.is_float else "floor_divide", total, count)
+
+
+def _bound(dtype: str, high: bool) -> Any:
+    import torch
+
+    kind = getattr(torch, dtype)
+    if kind.is_floating_point:
+        return float("inf") if high else float("-inf")
+    return bool(high) if dtype == "bool" else torch.iinfo(kind).max if high else torch.iinfo(kind).min
+
+
+@aten("one_hot", keep=True)
+def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
+    depth: Size = num_classes
+    if num_classes == -1:
+        raise ModelError("num_classes: expected a number known at import, found -1")
+    return emit("one_hot", self, constant(1, "int64"), constant(0, "int64"), depth=depth, axis=-1, dtype="int64")
+
+
+@aten("isin")
+def isin(elements: Any, test_elements: Any, invert: bool = False, **_: Any) -> Tensor:
+    x, tests = (t if isinstance(t, Tensor) else operand(t, "int64") for t in (elements, test_elements))
+    values = flat(tests)
+    found = emit(
+        "any", emit("equal", reshape(x, (*x.shape, 1)), reshape(values, along(values.shape[0], x.rank, x.rank + 1))), axis=(x.rank,)
+    )
+    return emit("logical_not", found) if invert else found
+
+
+@aten("bucketize", "searchsorted")
+def bucketize(
+    self: Any,
+    boundaries: Tensor | None = None,
+    sorted_sequence: Tensor | None = None,
+    out_int32: bool = False,
+    right: bool = False,
+    **rest: Any,
+) -> Tensor:
+    edges = sorted_sequence if boundaries is None else boundaries
+    assert edges is not None
+    values = self if isinstance(self, Tensor) else operand(self, edges.dtype)
+    values = cast(values, edges.dtype)
+    if rest.get("side") == "right":
+        right = True
+    if edges.rank == 1:
+        below = emit("less_equal" if right else "less", edges, reshape(values, (*values.shape, 1)))
+        return cast(emit("sum", cast(below, "int64"), axis=(values.rank,)), node().dtype)
+    return emit("searchsorted", edges, values, right=right, dtype=node().dtype)

@@ -1,0 +1,137 @@
+"""Normalisations, which are kept whole."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.relay.types import DTYPES
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.steps import add, cast, filled, multiply, reshape, subtract
+from relayc.symbolic import Size
+
+
+def _vector(x: Tensor | None, shape: tuple[Size, ...], value: float, dtype: str) -> Tensor:
+    """A scale or bias as a vector: of one value where there is none."""
+    return filled((prod(shape),), value, dtype) if x is None else cast(reshape(x, (prod(shape),)), dtype)
+
+
+@aten("layer_norm", keep=True)
+def layer_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    rows = reshape(input, (*input.shape[: input.rank - len(normalized_shape)], prod(normalized_shape)))
+    gamma, beta = _vector(weight, normalized_shape, 1, input.dtype), _vector(bias, normalized_shape, 0, input.dtype)
+    return reshape(emit("nn.layer_norm", rows, gamma, beta, axis=-1, epsilon=eps), input.shape)
+
+
+@aten("native_layer_norm")
+def native_layer_norm(
+    input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Any, ...]:
+    found = layer_norm(input, normalized_shape, weight, bias, eps)
+    if not (node().used(1) or node().used(2)):
+        return found, None, None
+    axes = tuple(range(input.rank - len(normalized_shape), input.rank))
+    mean, variance = _statistics(cast(input, node().dtype[1]), axes)
+    return found, mean, emit("rsqrt", add(variance, eps))
+
+
+def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    mean = emit("mean", x, axis=axes, keepdims=True)
+    return mean, emit("variance", x, mean, axis=axes, keepdims=True)
+
+
+@aten("rms_norm", "_fused_rms_norm", keep=True)
+def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor | None, eps: float | None = None) -> Any:
+    rows = reshape(input, (*input.shape[: input.rank - len(normalized_shape)], prod(normalized_shape)))
+    epsilon = float(np.finfo(DTYPES[input.dtype]).eps) if eps is None and input.dtype != "bfloat16" else 2**-7 if eps is None else eps
+    gamma = _vector(weight, normalized_shape, 1, input.dtype)
+    found = reshape(emit("nn.rms_norm", rows, gamma, axis=-1, epsilon=epsilon), input.shape)
+    return (found, None) if isinstance(node().dtype, tuple) else found
+
+
+@aten("group_norm", "native_group_norm", keep=True)
+def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, num_groups: int = 1, group: int = 0) -> Any:
+    many = isinstance(node().dtype, tuple)
+    if many and (node().used(1) or node().used(2)):
+        raise ModelError("expected a normalisation whose statistics are not used, found a use")
+    channels = (input.shape[1],)
+    gamma, beta = _vector(weight, channels, 1, input.dtype), _vector(bias, channels, 0, input.dtype)
+    found = emit("nn.group_norm", input, gamma, beta, num_groups=group or num_groups, axis=1, epsilon=eps)
+    return (found, None, None) if many else found
+
+
+@aten("instance_norm", keep=True)
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    eps: float,
+) -> Tensor:
+    if not use_input_stats:
+        return _by_channel(input, weight, bias, running_mean, running_var, eps)
+    channels = (input.shape[1],)
+    gamma, beta = _vector(weight, channels, 1, input.dtype), _vector(bias, channels, 0, input.dtype)
+    return emit("nn.instance_norm", input, gamma, beta, axis=1, epsilon=eps)
+
+
+def _by_channel(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, variance: Tensor | None, eps: float
+) -> Tensor:
+    if mean is None or variance is None:
+        raise ModelError("expected running statistics in inference, found none")
+    channels, wide = (input.shape[1],), mean.dtype
+    gamma, beta = _vector(weight, channels, 1, wide), _vector(bias, channels, 0, wide)
+    x = cast(input if input.rank > 1 else reshape(input, (*input.shape, 1)), wide)
+    found = emit("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=eps)[0]
+    return cast(reshape(found, input.shape), input.dtype)
+
+
+@aten("_native_batch_norm_legit_no_training", "cudnn_batch_norm", "_batch_norm_no_update")
+def batch_norm_in_inference(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, eps: float
+) -> tuple[Any, ...]:
+    found = _by_channel(input, weight, bias, running_mean, running_var, eps)
+    return (found, *(filled((0,), 0, dtype) for dtype in node().dtype[1:]))
+
+
+@aten("_native_batch_norm_legit", "_native_batch_norm_legit_functional", "native_batch_norm", "_batch_norm_with_update_functional")
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    momentum: float = 0.1,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    training: bool = True,
+) -> tuple[Any, ...]:
+    """In training by the statistics of the batch: result, mean, 1 / deviation, and the new running statistics where torch wants them."""
+    if not training:
+        found = batch_norm_in_inference(input, weight, bias, running_mean, running_var, eps)  # type: ignore[arg-type] # checked there
+        return (*found, running_mean, running_var)[: len(node().dtype)]
+    axes = tuple(a for a in range(input.rank) if a != 1)
+    channels = (input.shape[1],)
+    mean, variance = (reshape(t, channels) for t in _statistics(input, axes))
+    found = _by_channel(input, weight, bias, mean, variance, eps)
+    results = [found, mean, emit("rsqrt", add(variance, eps))]
+    count: Size = prod(input.shape[a] for a in axes)
+    if running_mean is not None and running_var is not None:
+        factor = _unbiased(count, variance.dtype)
+        new = (mean, emit("multiply", variance, factor))
+        results += [
+            add(multiply(old, 1 - momentum), multiply(t, momentum)) for old, t in zip((running_mean, running_var), new, strict=True)
+        ]
+    return tuple(results[: len(node().dtype)])
+
+
+def _unbiased(count: Size, dtype: str) -> Tensor:
+    """count / (count - 1)."""
+    from relayc.frontend.sizes import size_tensor
+
+    whole = cast(size_tensor(count), dtype)
+    return emit("divide", whole, subtract(whole, 1.0))

@@ -1,0 +1,118 @@
+"""Poolings."""
+
+from math import prod
+from typing import Any
+
+from relayc.frontend.common.windows import SPATIAL_LAYOUTS
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.convolution import each
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import size_tensor
+from relayc.frontend.steps import cast, filled, multiply, reshape
+from relayc.symbolic import Size
+
+
+def _batched(x: Tensor, n: int) -> Tensor:
+    """x with a batch, which torch allows to leave out."""
+    return reshape(x, (1, *x.shape)) if x.rank == n + 1 else x
+
+
+def _axes() -> int:
+    """The number of spatial axes that the operator's name says."""
+    digits = [c for c in node().operator if c.isdigit()]
+    return int(digits[0])
+
+
+def _window(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> dict[str, Any]:
+    kernel = each(kernel_size, n)
+    return {
+        "pool_size": kernel,
+        "strides": each(stride, n) if stride not in ((), None) else kernel,
+        "padding": each(padding, n) * 2,
+        "dilation": each(dilation, n),
+        "ceil_mode": ceil_mode,
+        "layout": SPATIAL_LAYOUTS[n],
+    }
+
+
+@aten("max_pool1d", "max_pool2d", "max_pool3d", keep=True)
+def max_pool(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
+    n = _axes()
+    found = emit(f"nn.max_pool{n}d", _batched(self, n), **_window(n, kernel_size, stride, padding, dilation, ceil_mode))
+    return reshape(found, node().sizes)
+
+
+@aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", keep=True)
+def max_pool_with_indices(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Any, ...]:
+    n = _axes()
+    x, window = _batched(self, n), _window(n, kernel_size, stride, padding, dilation, ceil_mode)
+    found = emit(f"nn.max_pool{n}d", x, **window)
+    indices = None
+    if node().used(1):
+        # They count in the whole tensor; torch's count in a channel.
+        places = emit("nn.max_pool_indices", x, found, **window)
+        indices = reshape(emit("floor_mod", places, cast(size_tensor(prod(x.shape[2:])), places.dtype)), node().shape[1])
+    return reshape(found, node().shape[0]), indices
+
+
+@aten("avg_pool1d", "avg_pool2d", "avg_pool3d", keep=True)
+def avg_pool(
+    self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor_override: Any = None
+) -> Tensor:
+    n = _axes()
+    x, window = _batched(self, n), _window(n, kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override is not None:
+        if ceil_mode:
+            raise ModelError("ceil_mode: expected none beside divisor_override, found it")
+        found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=True)
+        found = multiply(found, prod(window["pool_size"]) / divisor_override)
+    else:
+        found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=count_include_pad)
+    return reshape(found, node().sizes)
+
+
+# ---- adaptive poolings ------------------------------------------------------------------------------------------------------------------
+
+_NAMES = [f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)]
+
+
+@aten(*_NAMES, "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", keep=True)
+def adaptive_pool(self: Tensor, output_size: Any) -> Any:
+    n, is_max = _axes(), "max" in node().operator
+    x = _batched(self, n)
+    wanted = node().shape[0] if is_max else node().sizes
+    size = each(output_size, n)
+    if any(not isinstance(d, int) for d in x.shape[2:]) and any(o != 1 for o in size):
+        if all(o == d for o, d in zip(wanted[-n:], x.shape[2:], strict=True)):
+            return x
+        raise ModelError(f"expected images of a size known at import, or a result of one pixel, found {self.type}")
+    if all(o == 1 for o in size) and not is_max:
+        return reshape(emit("mean", x, axis=tuple(range(2, x.rank)), keepdims=True), wanted)
+    found = emit(f"nn.adaptive_{'max' if is_max else 'avg'}_pool{n}d", x, output_size=wanted[-n:], layout=SPATIAL_LAYOUTS[n])
+    if not is_max:
+        return reshape(found, wanted)
+    indices = _adaptive_indices(x, wanted[-n:], node().shape[1]) if node().used(1) else None
+    return reshape(found, wanted), indices
+
+
+def _adaptive_indices(x: Tensor, size: tuple[Size, ...], shape: tuple[Size, ...]) -> Tensor:
+    """Where in a channel the largest element of each window is, where all windows are alike."""
+    n, extents = len(size), x.shape[2:]
+    if any(not isinstance(d, int) or not isinstance(o, int) or d % o for d, o in zip(extents, size, strict=True)):
+        raise ModelError(f"output_size: expected sizes that divide those of {x.type} beside indices, found {list(size)}")
+    kernel = tuple(d // o for d, o in zip(extents, size, strict=True))
+    window = _window(n, kernel, kernel, 0, 1, False)
+    places = emit("nn.max_pool_indices", x, emit(f"nn.max_pool{n}d", x, **window), **window)
+    return reshape(emit("floor_mod", places, cast(size_tensor(prod(extents)), places.dtype)), shape)
+
+
+@aten("max_unpool2d", "max_unpool3d")
+def max_unpool(self: Tensor, indices: Tensor, output_size: tuple[Size, ...]) -> Tensor:
+    n = len(output_size)
+    x, at = _batched(self, n), _batched(indices, n)
+    rows, count = prod(x.shape[:2]), prod(output_size)
+    room = filled((rows, count), 0, x.dtype)
+    shape = (rows, prod(x.shape[2:]))
+    found = emit("scatter_elements", room, reshape(at, shape), reshape(x, shape), axis=1, reduction="update")
+    return reshape(found, node().sizes)

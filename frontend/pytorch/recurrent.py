@@ -1,0 +1,113 @@
+"""Recurrent networks: LSTM, GRU and RNN as loops over time steps."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relayc.frontend.common.recurrent import Step, dense, gru_step, joined, lstm_step, over_steps, rnn_step
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.steps import add, last_part, reshape, strided_slice, transpose
+
+Cell = Callable[[Tensor, Tensor | None], Step]
+"""A step, of the weights and the bias of the products with the hidden state."""
+
+
+def _reordered(x: Tensor, order: Sequence[int]) -> Tensor:
+    """Rows of gates in another order."""
+    size = x.shape[0] // len(order)
+    return emit("concatenate", *(strided_slice(x, (i * size,), ((i + 1) * size,), (1,), (0,)) for i in order), axis=0)
+
+
+def _layer(
+    x: Tensor, parameters: Sequence[Tensor], states: list[Tensor], cell: Cell, order: Sequence[int], apart: bool, back: bool
+) -> tuple[Sequence[Tensor], Tensor]:
+    """The states after a direction of a layer over [steps, batch, width], and its outputs.
+
+    `apart` says whether the product with the state has a bias of its own in its last gate.
+    """
+    w, r, *biases = (_reordered(p, order) if len(order) > 1 else p for p in parameters)
+    steps, batch, width = x.shape
+    rows = w.shape[0]
+    product, own = dense(reshape(x, (steps * batch, width)), w), None
+    if biases:
+        of_input, of_state = biases
+        if apart:
+            together = rows // len(order) * (len(order) - 1)
+            own = last_part(of_state, together, rows)
+            sums = add(last_part(of_input, 0, together), last_part(of_state, 0, together))
+            bias = emit("concatenate", sums, last_part(of_input, together, rows), axis=0)
+        else:
+            bias = add(of_input, of_state)
+        product = emit("nn.bias_add", product, bias, axis=1)
+    final, outputs = over_steps(cell(r, own), [reshape(product, (steps, batch, rows))], None, states, back)
+    return final, outputs[0]
+
+
+def _network(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    cell: Cell,
+    order: Sequence[int],
+    apart: bool = False,
+) -> tuple[Tensor, ...]:
+    directions, each = 1 + bidirectional, 2 + 2 * has_biases
+    if train and dropout and num_layers > 1:
+        raise ModelError("expected a model in inference, found dropout in training: call model.eval() before the export")
+    if len(params) != directions * each * num_layers:
+        raise ModelError("expected a network without projections, found one with them (proj_size)")
+    x = transpose(input, (1, 0, 2)) if batch_first else input
+    finals: list[Sequence[Tensor]] = []
+    for layer in range(num_layers):
+        outputs = []
+        for back in (False, True)[:directions]:
+            at = layer * directions + back
+            first = [reshape(strided_slice(h, (at,), (at + 1,), (1,), (0,)), h.shape[1:]) for h in hx]
+            final, found = _layer(x, params[at * each : (at + 1) * each], first, cell, order, apart, back)
+            outputs.append(found)
+            finals.append(final)
+        x = outputs[0] if directions == 1 else emit("concatenate", *outputs, axis=2)
+    states = [joined(list(parts), 0) for parts in zip(*finals, strict=True)]
+    return (transpose(x, (1, 0, 2)) if batch_first else x, *states)
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    found: Tensor = emit("sigmoid", x)
+    return found
+
+
+def _tanh(x: Tensor) -> Tensor:
+    found: Tensor = emit("tanh", x)
+    return found
+
+
+def _relu(x: Tensor) -> Tensor:
+    found: Tensor = emit("nn.relu", x)
+    return found
+
+
+@aten("lstm.input", keep=True)
+def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], **common: Any) -> tuple[Tensor, ...]:
+    """Torch's gates are input, forget, cell and output."""
+    return _network(input, hx, params, cell=lambda r, _: lstm_step(r, [_sigmoid, _tanh, _tanh]), order=(0, 3, 1, 2), **common)
+
+
+@aten("gru.input", keep=True)
+def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], **common: Any) -> tuple[Tensor, ...]:
+    """Torch's gates are reset, update and new; the reset gate is multiplied with the product."""
+    return _network(
+        input, [hx], params, cell=lambda r, own: gru_step(r, own, [_sigmoid, _tanh], True), order=(1, 0, 2), apart=True, **common
+    )
+
+
+@aten("rnn_tanh.input", "rnn_relu.input", keep=True)
+def rnn(input: Tensor, hx: Tensor, params: Sequence[Tensor], **common: Any) -> tuple[Tensor, ...]:
+    f = _relu if "relu" in node().operator else _tanh
+    return _network(input, [hx], params, cell=lambda r, _: rnn_step(r, f), order=(0,), **common)

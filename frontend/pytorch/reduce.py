@@ -1,0 +1,142 @@
+"""Reductions, and what is found along an axis."""
+
+from math import inf, prod
+from typing import Any
+
+from relayc.frontend.common.reductions import Reduction, extremum, log_sum_exp, relay_reduction
+from relayc.frontend.converter import Tensor, axis_of, emit
+from relayc.frontend.pytorch.elementwise import to_dtype
+from relayc.frontend.pytorch.operands import axes_list, flat
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import size_tensor
+from relayc.frontend.steps import binary, cast, divide, filled, like, multiply, reshape, subtract
+from relayc.symbolic import Size
+
+_REDUCTIONS: dict[str, Reduction] = {
+    "sum": relay_reduction("sum"),
+    "mean": relay_reduction("mean"),
+    "prod": relay_reduction("prod"),
+    "amax": extremum("max", "any"),
+    "amin": extremum("min", "all"),
+    "any": relay_reduction("any"),
+    "all": relay_reduction("all"),
+}
+
+
+def _register(name: str, reduction: Reduction) -> None:
+    @aten(name, keep=name in ("sum", "mean", "prod"))
+    def convert(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        of_bool = name in ("any", "all")
+        x = to_dtype(self, "bool" if of_bool else node().dtype)
+        axes = axes_list(dim, x.rank)
+        return cast(reduction(x, axes, keepdim) if axes else x, node().dtype)
+
+
+for _name, _reduction in _REDUCTIONS.items():
+    _register(_name, _reduction)
+
+
+@aten("logsumexp", keep=True)
+def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    x = cast(self, node().dtype)
+    axes = axes_list(dim, x.rank)
+    return log_sum_exp(x, axes, keepdim) if axes else x
+
+
+@aten("var", "std", "var_mean", "std_mean", keep=True)
+def var(self: Tensor, dim: Any = None, unbiased: bool = True, correction: Any = None, keepdim: bool = False) -> Any:
+    name = node().operator
+    axes = axes_list(dim, self.rank)
+    less = int(unbiased) if correction is None else correction
+    wide = cast(self, "float32") if self.dtype in ("float16", "bfloat16") else self
+    mean = emit("mean", wide, axis=axes, keepdims=True) if axes else wide
+    found = _variance(wide, mean, axes, less, keepdim)
+    found = cast(emit("sqrt", found) if "std" in name else found, self.dtype)
+    if not name.endswith("_mean"):
+        return found
+    return found, cast(reshape(mean, node().shape[1]), self.dtype)
+
+
+def _variance(x: Tensor, mean: Tensor, axes: tuple[int, ...], less: Any, keepdim: bool) -> Tensor:
+    if less in (0, 1) and axes:
+        count = prod(x.shape[a] for a in axes)
+        if less == 0 or not isinstance(count, int) or count > 1:
+            return emit("variance", x, mean, axis=axes, keepdims=keepdim, unbiased=less == 1)
+    apart = subtract(x, mean)
+    total = emit("sum", multiply(apart, apart), axis=axes, keepdims=keepdim) if axes else multiply(apart, apart)
+    count_: Size = prod(x.shape[a] for a in axes)
+    return divide(total, binary("maximum", subtract(cast(size_tensor(count_), x.dtype), float(less)), 0.0))
+
+
+@aten("linalg_vector_norm", keep=True)
+def linalg_vector_norm(self: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+    axes = axes_list(dim, self.rank)
+    size = emit("abs", cast(self, node().dtype))
+    if not axes:
+        return cast(binary("not_equal", size, 0.0), size.dtype) if ord == 0 else size
+    if ord in (inf, -inf):
+        return emit("max" if ord > 0 else "min", size, axis=axes, keepdims=keepdim)
+    if ord == 0:
+        return emit("sum", cast(binary("not_equal", size, 0.0), size.dtype), axis=axes, keepdims=keepdim)
+    powers = size if ord == 1 else multiply(size, size) if ord == 2 else emit("power", size, like(float(ord), size))
+    total = emit("sum", powers, axis=axes, keepdims=keepdim)
+    return total if ord == 1 else emit("sqrt", total) if ord == 2 else emit("power", total, like(1 / float(ord), total))
+
+
+@aten("argmax", "argmin", keep=True)
+def argmax(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    x = flat(self) if dim is None else self
+    if x.rank == 0:
+        return filled((), 0, "int64")
+    relay_name = node().operator.removeprefix("aten.")
+    found = emit(relay_name, x, axis=(axis_of(dim or 0, x.rank),), keepdims=keepdim and dim is not None)
+    return reshape(cast(found, "int64"), node().sizes)
+
+
+@aten("max", "min", keep=True)
+def max_(self: Tensor) -> Tensor:
+    name = node().operator.removeprefix("aten.")
+    return _REDUCTIONS["a" + name](self, axes_list(None, self.rank), False) if self.rank else self
+
+
+@aten("max.dim", "min.dim", keep=True)
+def max_dim(self: Tensor, dim: int, keepdim: bool) -> tuple[Any, ...]:
+    if self.rank == 0:
+        return self, filled((), 0, "int64")
+    name, axes = node().operator.removeprefix("aten."), (axis_of(dim, self.rank),)
+    data = cast(self, "uint8") if self.dtype == "bool" else self
+    indices = cast(emit(f"arg{name}", data, axis=axes, keepdims=keepdim), "int64") if node().used(1) else None
+    return _REDUCTIONS["a" + name](self, axes, keepdim), indices
+
+
+@aten("aminmax")
+def aminmax(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, Tensor]:
+    axes = axes_list(dim, self.rank)
+    if not axes:
+        return self, self
+    low, high = (_REDUCTIONS[name](self, axes, keepdim or dim is None) for name in ("amin", "amax"))
+    return reshape(low, node().shape[0]), reshape(high, node().shape[1])
+
+
+@aten("cumsum", "cumprod")
+def cumsum(self: Tensor, dim: int) -> Tensor:
+    x = cast(self, node().dtype)
+    return x if x.rank == 0 else emit(node().operator.removeprefix("aten."), x, axis=axis_of(dim, x.rank))
+
+
+@aten("count_nonzero")
+def count_nonzero(self: Tensor, dim: Any = None) -> Tensor:
+    axes = axes_list(dim, self.rank)
+    found = cast(to_dtype(self, "bool"), "int64")
+    return emit("sum", found, axis=axes) if axes else found
+
+
+@aten("logcumsumexp")
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    """By the largest element of all: exact where a row is not far apart."""
+    if self.rank == 0:
+        return self
+    axis = axis_of(dim, self.rank)
+    top = emit("max", self, axis=(axis,), keepdims=True)
+    total = emit("cumsum", emit("exp", subtract(self, top)), axis=axis)
+    return emit("add", emit("log", total), top)

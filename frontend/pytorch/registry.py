@@ -1,0 +1,109 @@
+"""The table of converters of torch's operators, and what a converter may ask about its node.
+
+A converter is one plain function for one operator, all overloads of it; its parameters are those of the operator's schema that it needs,
+in any order: tensors as Tensors, sizes of the graph as sizes, lists as tuples. Where the node leaves an argument out, the converter gets
+the schema's default. What is the same in several operators under other names is one function with both names, each with a default.
+
+    @aten("leaky_relu", keep=True)
+    def leaky_relu(self, negative_slope):
+        return emit("nn.leaky_relu", self, alpha=negative_slope)
+
+`keep` takes the operator out of torch's decompositions, because relayc has a kernel or a pattern for the whole of it. Shapes and dtypes of
+results are torch's (`node()`): a converter infers neither, and what it gives is compared with them.
+"""
+
+import contextvars
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from relayc.symbolic import Size
+
+Converter = Callable[..., Any]
+
+CONVERTERS: dict[str, Converter] = {}
+"""By the name of an operator ("aten.add"), or of one overload of it ("aten.add.Scalar")."""
+KEPT: set[str] = set()
+"""The operators that torch's decompositions leave alone."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """The node being converted.
+
+    Attributes:
+      operator: with its namespace, without its overload: "aten.add".
+      shape, dtype: of its result; None where that is no tensor, tuples of such where there are several.
+      used: whether anything uses result number i.
+      number: a number of sizes that is no size, as a scalar of a dtype.
+    """
+
+    operator: str
+    shape: Any
+    dtype: Any
+    used: Callable[[int], bool]
+    number: Callable[[Any, str], Any]
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The shape of the only result."""
+        found: tuple[Size, ...] = self.shape
+        return found
+
+
+_NODE: contextvars.ContextVar[Node] = contextvars.ContextVar("torch_node")
+
+
+def node() -> Node:
+    """The node being converted."""
+    return _NODE.get()
+
+
+@contextmanager
+def converting(found: Node) -> Iterator[None]:
+    """`found` is the node that `node` gives."""
+    token = _NODE.set(found)
+    try:
+        yield
+    finally:
+        _NODE.reset(token)
+
+
+def aten(*names: str, keep: bool = False) -> Callable[[Converter], Converter]:
+    """Registers a function as the converter of operators of the namespace aten, or of others where a name has a namespace."""
+
+    def register(function: Converter) -> Converter:
+        for name in names:
+            full = name if name.split(".")[0] in ("prims", "torchvision") else f"aten.{name}"
+            CONVERTERS[full] = function
+            if keep:
+                KEPT.add(full)
+        return function
+
+    return register
+
+
+def plain_name(operator: Any) -> str:
+    """The name of an operator, however it is given: torch.ops.my.scale, torch.ops.my.scale.default, "my::scale" or "my.scale"."""
+    return str(operator).replace("::", ".")
+
+
+def find(operator: Any, own: Mapping[str, Converter]) -> Converter | None:
+    """The converter of an overload: the caller's own before those of the package, one of the overload before one of all overloads."""
+    name = plain_name(operator)
+    for table in (own, CONVERTERS):
+        found = table.get(name) or table.get(name.rpartition(".")[0])
+        if found is not None:
+            return found
+    return None
+
+
+def call(function: Converter, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    """Calls a converter with those of the arguments that it has parameters for."""
+    parameters = inspect.signature(function).parameters.values()
+    every = {**defaults, **given}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return function(**every)
+    return function(**{p.name: every[p.name] for p in parameters if p.name in every})

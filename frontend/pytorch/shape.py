@@ -1,0 +1,311 @@
+"""Shape and data movement. Shapes are torch's, so that many operators are one."""
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from relayc.frontend.common.padding import pad
+from relayc.frontend.converter import Tensor, axis_of, constant, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.operands import along, operand, where
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import positions, size_tensor
+from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract, transpose
+from relayc.symbolic import Size
+
+
+@aten("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "reshape_as", "ravel")
+def view(self: Tensor) -> Tensor:
+    if node().dtype != self.dtype:
+        return emit("reinterpret", self, dtype=node().dtype)
+    return reshape(self, node().sizes)
+
+
+aten("atleast_1d", "atleast_2d", "atleast_3d")(view)
+
+
+@aten("expand", "expand_as", "broadcast_to", "expand_copy")
+def expand(self: Tensor) -> Tensor:
+    return broadcast_to(self, node().sizes)
+
+
+@aten("t", "transpose", "permute", "swapaxes", "permute_copy", "transpose_copy", "t_copy", "numpy_T", "mT", "adjoint")
+def permute(self: Tensor, dims: Any = None, dim0: int | None = None, dim1: int | None = None) -> Tensor:
+    axes = list(range(self.rank)) if dims is None else [axis_of(d, self.rank) for d in dims]
+    if dim0 is not None and dim1 is not None and self.rank:
+        axes[dim0], axes[dim1] = axes[dim1], axes[dim0]
+    elif dims is None:
+        axes.reverse()
+    return transpose(self, axes)
+
+
+@aten("movedim", "moveaxis")
+def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    pairs = zip(*((v,) if isinstance(v, int) else v for v in (source, destination)), strict=True)
+    to = {b % self.rank: a % self.rank for a, b in pairs}
+    rest = iter([a for a in range(self.rank) if a not in to.values()])
+    return transpose(self, [to[i] if i in to else next(rest) for i in range(self.rank)])
+
+
+@aten("cat", "concat", "concatenate")
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    parts = [cast(t, node().dtype) for t in tensors if t.shape != (0,)]
+    if not parts:
+        return cast(tensors[0], node().dtype)
+    axis = axis_of(dim, parts[0].rank)
+    kept = [t for t in parts if t.shape[axis] != 0] or parts[:1]
+    return kept[0] if len(kept) == 1 else emit("concatenate", *kept, axis=axis)
+
+
+@aten("stack")
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    return emit("stack", *(cast(t, node().dtype) for t in tensors), axis=axis_of(dim, tensors[0].rank + 1))
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------------------------------
+
+
+@aten("slice", "slice_copy")
+def slice_(self: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
+    axis = axis_of(dim, self.rank)
+    last = self.shape[axis] if end is None or (isinstance(end, int) and end >= 1 << 62) else end
+    return strided_slice(self, (start or 0,), (last,), (step,), (axis,))
+
+
+@aten("select", "select_copy")
+def select(self: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(dim, self.rank)
+    if isinstance(index, int):
+        at = self.shape[axis] + index if index < 0 else index
+        return reshape(strided_slice(self, (at,), (at + 1,), (1,), (axis,)), node().sizes)
+    return emit("take", self, size_tensor(index), axis=axis, mode="raise")
+
+
+@aten("narrow")
+def narrow(self: Tensor, dim: int, start: Any, length: Size) -> Tensor:
+    axis = axis_of(dim, self.rank)
+    return strided_slice(self, (start,), (start + length,), (1,), (axis,))
+
+
+@aten("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_split", "unsafe_chunk", "split_copy", "split_with_sizes_copy")
+def split(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    axis = axis_of(dim, self.rank)
+    shapes = node().shape
+    sizes: list[Size] = [shape[axis] if len(shape) == self.rank else 1 for shape in shapes]
+    ends: list[Size] = reduce(lambda ends, size: [*ends, ends[-1] + size], sizes, [0])
+    if len(shapes) > 1 and all(isinstance(e, int) and s != 0 for e, s in zip(ends[1:], sizes, strict=True)):
+        parts = emit("split", self, indices_or_sections=ends[1:-1], axis=axis)
+    else:
+        parts = [strided_slice(self, (b,), (e,), (1,), (axis,)) for b, e in pairwise(ends)]
+    return tuple(reshape(part, shape) for part, shape in zip(parts, shapes, strict=True))
+
+
+@aten("diagonal", "diagonal_copy")
+def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    first, second = axis_of(dim1, self.rank), axis_of(dim2, self.rank)
+    rest = [a for a in range(self.rank) if a not in (first, second)]
+    rows, columns = self.shape[first], self.shape[second]
+    count = node().sizes[-1]
+    flat = reshape(transpose(self, [*rest, first, second]), (*(self.shape[a] for a in rest), rows * columns))
+    begin = offset if offset >= 0 else -offset * columns
+    if count == 0:
+        return filled(node().sizes, 0, self.dtype)
+    at = emit("add", emit("multiply", positions(count), size_tensor(columns + 1)), size_tensor(begin))
+    return emit("take", flat, at, axis=len(rest), mode="clip")
+
+
+@aten("unfold", "unfold_copy")
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows along an axis, whose elements become a new last one."""
+    if self.rank == 0:
+        return reshape(self, node().sizes)
+    axis = axis_of(dimension, self.rank)
+    count = node().sizes[axis]
+    begins = reshape(binary("multiply", positions(count), step), (count, 1))
+    at = emit("add", begins, reshape(positions(size), (1, size)))
+    found = emit("take", self, at, axis=axis, mode="clip")
+    return transpose(found, [a for a in range(found.rank) if a != axis + 1] + [axis + 1])
+
+
+@aten("as_strided", "as_strided_copy")
+def as_strided(self: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any = 0) -> Tensor:
+    """Elements at computed places of a contiguous tensor."""
+    rank = len(size)
+    terms = [
+        reshape(emit("multiply", positions(d), size_tensor(s)), along(d, i, rank))
+        for i, (d, s) in enumerate(zip(size, stride, strict=True))
+    ]
+    at = reduce(lambda a, b: emit("add", a, b), terms, size_tensor(storage_offset or 0))
+    return emit("take", reshape(self, (prod(self.shape),)), broadcast_to(at, tuple(size)), axis=0, mode="clip")
+
+
+# ---- repetition, order ------------------------------------------------------------------------------------------------------------------
+
+
+@aten("repeat", "tile")
+def repeat(self: Tensor, repeats: Any = (), dims: Any = ()) -> Tensor:
+    reps = tuple(repeats or dims)
+    rank = max(self.rank, len(reps))
+    x = reshape(self, ((1,) * (rank - self.rank) + tuple(self.shape)))
+    reps = (1,) * (rank - len(reps)) + reps
+    return x if all(r == 1 for r in reps) else emit("tile", x, reps=reps)
+
+
+@aten("repeat_interleave.self_int", keep=True)
+def repeat_interleave(self: Tensor, repeats: Size, dim: int | None) -> Tensor:
+    x = reshape(self, (prod(self.shape),)) if dim is None else self
+    axis = axis_of(dim or 0, x.rank)
+    wide = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
+    return reshape(broadcast_to(reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])), wide), node().sizes)
+
+
+@aten("flip", "fliplr", "flipud")
+def flip(self: Tensor, dims: Sequence[int] = ()) -> Tensor:
+    dims = {"aten.fliplr": (1,), "aten.flipud": (0,)}.get(node().operator, tuple(dims))
+    for d in dims if self.rank else ():
+        self = emit("reverse", self, axis=axis_of(d, self.rank))
+    return self
+
+
+@aten("roll", keep=True)
+def roll(self: Tensor, shifts: Sequence[Size], dims: Sequence[int] = ()) -> Tensor:
+    if not dims:
+        rolled = _rolled(reshape(self, (prod(self.shape),)), shifts[0], 0)
+        return reshape(rolled, self.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        self = _rolled(self, shift, axis_of(dim, self.rank))
+    return self
+
+
+def _rolled(x: Tensor, shift: Size, axis: int) -> Tensor:
+    size = x.shape[axis]
+    if not isinstance(size, int) or not isinstance(shift, int):
+        at = emit("floor_mod", emit("subtract", positions(size), size_tensor(shift)), size_tensor(size))
+        return emit("take", x, at, axis=axis, mode="clip")
+    at_ = -shift % size if size else 0
+    if at_ == 0:
+        return x
+    parts = (strided_slice(x, (a,), (b,), (1,), (axis,)) for a, b in ((at_, size), (0, at_)))
+    return emit("concatenate", *parts, axis=axis)
+
+
+@aten("rot90", keep=True)
+def rot90(self: Tensor, k: int, dims: Sequence[int]) -> Tensor:
+    a, b = (axis_of(d, self.rank) for d in dims)
+    axes = list(range(self.rank))
+    axes[a], axes[b] = b, a
+    if k % 4 == 2:
+        return emit("reverse", emit("reverse", self, axis=a), axis=b)
+    if k % 4 == 0:
+        return self
+    return transpose(emit("reverse", self, axis=b), axes) if k % 4 == 1 else emit("reverse", transpose(self, axes), axis=b)
+
+
+# ---- padding, blocks --------------------------------------------------------------------------------------------------------------------
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_NAMED = {
+    **{f"reflection_pad{n}d": "reflect" for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": "replicate" for n in (1, 2, 3)},
+}
+
+
+@aten("constant_pad_nd", "pad", *_NAMED, keep=True)
+def pad_(self: Tensor, padding: Any = None, value: Any = None, mode: str = "constant", **rest: Any) -> Tensor:
+    widths = rest.get("pad", padding)
+    mode = _NAMED.get(node().operator.removeprefix("aten."), mode)
+    if mode not in _MODES:
+        raise ModelError(f"mode: expected {', '.join(_MODES)}, found {mode!r}")
+    pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
+    axes = [self.rank - 1 - i for i in range(len(pairs))]
+    value = operand(value or 0, self.dtype)
+    return pad(self, [p for p, _ in pairs] + [p for _, p in pairs], value, _MODES[mode], axes)
+
+
+@aten("pixel_shuffle", keep=True)
+def pixel_shuffle(self: Tensor, upscale_factor: int) -> Tensor:
+    x = reshape(self, (prod(self.shape[:-3]), *self.shape[-3:]))
+    return reshape(emit("nn.depth_to_space", x, block_size=upscale_factor, mode="CRD"), node().sizes)
+
+
+@aten("pixel_unshuffle", keep=True)
+def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Tensor:
+    *_, c, h, w = self.shape
+    b = downscale_factor
+    blocks = reshape(self, (prod(self.shape[:-3]), c, h // b, b, w // b, b))
+    return reshape(transpose(blocks, (0, 1, 3, 5, 2, 4)), node().sizes)
+
+
+@aten("channel_shuffle", "native_channel_shuffle", keep=True)
+def channel_shuffle(self: Tensor, groups: int) -> Tensor:
+    batch, channels, *rest = self.shape
+    parts = reshape(self, (batch, groups, channels // groups, *rest))
+    return reshape(transpose(parts, (0, 2, 1, *range(3, parts.rank))), self.shape)
+
+
+@aten("tril", "triu")
+def tril(self: Tensor, diagonal: Size = 0) -> Tensor:
+    return emit("trilu", self, cast(size_tensor(diagonal), "int64"), upper=node().operator == "aten.triu")
+
+
+# ---- parts that are written -------------------------------------------------------------------------------------------------------------
+
+
+@aten("slice_scatter")
+def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
+    axis = axis_of(dim, self.rank)
+    size, count = self.shape[axis], src.shape[axis]
+    begin = start or 0
+    if isinstance(begin, int) and begin < 0:
+        begin = size + begin
+    if step == 1:
+        stop = begin + count
+        parts = [] if begin == 0 else [strided_slice(self, (0,), (begin,), (1,), (axis,))]
+        parts += [src] + ([] if stop == size else [strided_slice(self, (stop,), (size,), (1,), (axis,))])
+        return parts[0] if len(parts) == 1 else emit("concatenate", *parts, axis=axis)
+    if count == 0:
+        return self
+    offset = emit("subtract", positions(size), size_tensor(begin))
+    which = binary("floor_divide", offset, step)
+    inside = emit("logical_and", binary("equal", binary("floor_mod", offset, step), 0), binary("greater_equal", offset, 0))
+    inside = emit("logical_and", inside, emit("less", which, size_tensor(count)))
+    taken = emit("take", src, emit("maximum", emit("minimum", which, size_tensor(count - 1)), constant(0, "int64")), axis=axis, mode="clip")
+    return where(reshape(inside, along(size, axis, self.rank)), taken, self)
+
+
+@aten("select_scatter")
+def select_scatter(self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(dim, self.rank)
+    at = self.shape[axis] + index if isinstance(index, int) and index < 0 else index
+    here = emit("equal", positions(self.shape[axis]), size_tensor(at))
+    row = reshape(src, (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
+    return where(reshape(here, along(self.shape[axis], axis, self.rank)), row, self)
+
+
+@aten("diagonal_scatter")
+def diagonal_scatter(self: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    first, second = axis_of(dim1, self.rank), axis_of(dim2, self.rank)
+    rest = [a for a in range(self.rank) if a not in (first, second)]
+    order = [*rest, first, second]
+    rows, columns = self.shape[first], self.shape[second]
+    i, j = reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns))
+    here = emit("equal", emit("subtract", j, i), constant(offset, "int64"))
+    at = subtract(i if offset >= 0 else j, constant(0, "int64"))
+    at = emit("minimum", broadcast_to(at, (rows, columns)), size_tensor(src.shape[-1] - 1))
+    taken = emit("take", src, at, axis=len(rest), mode="clip")
+    found = where(here, taken, transpose(self, order))
+    return transpose(found, [order.index(a) for a in range(self.rank)])
+
+
+@aten("copy")
+def copy(self: Tensor, src: Tensor) -> Tensor:
+    from relayc.frontend.pytorch.elementwise import to_dtype
+
+    return broadcast_to(to_dtype(src, self.dtype), self.shape)
+
+
+@aten("fill")
+def fill(self: Tensor, value: Any) -> Tensor:
+    return broadcast_to(operand(value, self.dtype), self.shape)

@@ -1,0 +1,59 @@
+"""Operators of other packages and of quantised models."""
+
+from math import prod
+from typing import Any
+
+from relayc.frontend.common.padding import pad
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.pytorch.operands import operand
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.sizes import positions
+from relayc.frontend.steps import binary, cast, reshape, transpose
+
+
+@aten("col2im", keep=True)
+def col2im(self: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
+    x = reshape(self, (1, *self.shape)) if self.rank == 2 else self
+    batch, elements, _ = x.shape
+    blocks = [
+        (o + 2 * p - d * (k - 1) - 1) // s + 1 for o, k, d, p, s in zip(output_size, kernel_size, dilation, padding, stride, strict=True)
+    ]
+    shape = (batch, elements // prod(kernel_size), *kernel_size, *blocks)
+    found = emit("nn.col2im", reshape(x, shape), image_shape=output_size, strides=stride, dilation=dilation, padding=(*padding, *padding))
+    return reshape(found, node().sizes)
+
+
+@aten("im2col", keep=True)
+def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
+    """Windows of an image, one in each column: a gather along each axis."""
+    x = reshape(self, (1, *self.shape)) if self.rank == 3 else self
+    x = pad(x, [*padding, *padding], None, "constant", (2, 3))
+    for i, (k, d, s) in enumerate(zip(kernel_size, dilation, stride, strict=True)):
+        axis = 2 + 2 * i
+        count = (x.shape[axis] - d * (k - 1) - 1) // s + 1
+        at = emit("add", reshape(binary("multiply", positions(k), d), (k, 1)), reshape(binary("multiply", positions(count), s), (1, count)))
+        x = emit("take", x, at, axis=axis, mode="clip")
+    batch, channels, kh, rows, kw, columns = x.shape
+    found = reshape(transpose(x, (0, 1, 2, 4, 3, 5)), (batch, channels * kh * kw, rows * columns))
+    return reshape(found, node().sizes)
+
+
+@aten("trace")
+def trace(self: Tensor) -> Tensor:
+    rows, columns = self.shape
+    here = emit("equal", reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns)))
+    return emit("sum", emit("multiply", cast(self, node().dtype), cast(here, node().dtype)), axis=(0, 1))
+
+
+@aten("linalg_det", "_linalg_det")
+def det(A: Tensor) -> Any:
+    found = emit("det", A)
+    return (found, None, None) if isinstance(node().dtype, tuple) else found
+
+
+@aten("fake_quantize_per_tensor_affine", keep=True)
+def fake_quantize(self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
+    s, z = operand(scale, "float32"), operand(zero_point, "float32")
+    whole = emit("add", emit("round", emit("divide", cast(self, "float32"), s)), z)
+    bounded = emit("clip", whole, a_min=float(quant_min), a_max=float(quant_max))
+    return cast(emit("multiply", emit("subtract", bounded, z), s), self.dtype)

@@ -4,9 +4,11 @@ A model that came in with a signature (relayc.from_pytorch) is called as it was 
 dictionaries of tensors, and gives what it gave there. Tensors of torch go in and come out without a copy; torch is not imported for that.
 
 A structure is plain data: a number is that leaf, None is None, and ["tuple", [...]], ["list", [...]] and ["dict", [[key, ...], ...]] hold
-others. What other structures are only torch knows: ["torch", text] is torch's own text of one.
+others; ["named", [class, [...]]] is a tuple of a class, a plain one where its class is not there. Of other structures ["torch", [text,
+first leaf]] has torch's own text.
 """
 
+import importlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +113,9 @@ def _leaves(structure: Structure, value: Any, what: str) -> Iterator[Any]:
         if value is not None:
             raise TypeError(f"{what}: expected None, as the model was exported with, found {type(value).__name__}")
     elif structure[0] == "torch":
-        yield from _torch_leaves(structure[1], value, what)
+        yield from _torch_leaves(structure[1][0], value, what)
+    elif structure[0] == "named":
+        yield from _leaves(["tuple", structure[1][1]], value, what)
     else:
         kind, parts = structure
         class_ = dict if kind == "dict" else _CONTAINERS[kind]
@@ -145,6 +149,10 @@ def _built(structure: Structure, values: Sequence[Any]) -> Any:
     if structure is None:
         return None
     kind, parts = structure
+    if kind == "named":
+        built = [_built(part, values) for part in parts[1]]
+        class_ = _class_of(parts[0])
+        return tuple(built) if class_ is None else class_(*built) if hasattr(class_, "_fields") else class_(built)
     if kind == "torch":
         from torch.utils import _pytree
 
@@ -154,6 +162,18 @@ def _built(structure: Structure, values: Sequence[Any]) -> Any:
     if kind == "dict":
         return {key: _built(part, values) for key, part in parts}
     return _CONTAINERS[kind](_built(part, values) for part in parts)
+
+
+def _class_of(name: str) -> Any:
+    """The class of a name "module:class", None where it is not there."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found
 
 
 def _number(i: int, outputs: Sequence[Any]) -> Any:

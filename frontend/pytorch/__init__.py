@@ -97,10 +97,10 @@ def from_pytorch(
             raise TypeError(f"args: expected a tuple of example arguments, found {type(args).__name__}")
         with torch.no_grad():
             model = torch.export.export(model, args, dict(kwargs or {}), dynamic_shapes=names.as_dims(dynamic_shapes))
+    elif not isinstance(model, torch.export.ExportedProgram):
+        raise TypeError(f"model: expected a torch.nn.Module or a torch.export.ExportedProgram, found {type(model).__name__}")
     elif args or kwargs:
         raise TypeError("args, kwargs: expected none for a program that is exported already, found some")
-    if not isinstance(model, torch.export.ExportedProgram):
-        raise TypeError(f"model: expected a torch.nn.Module or a torch.export.ExportedProgram, found {type(model).__name__}")
     return Import(model, dynamic_shapes, weights, own, progress).run()
 
 

@@ -46,6 +46,11 @@ def addmm(self: Tensor, mat1: Any = None, mat2: Any = None, mat: Any = None, vec
     return _scaled_sum(self, matmul(mat1, mat2) if mat is None else matmul(mat, vec), beta, alpha)
 
 
+@aten("addbmm", keep=True)
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return _scaled_sum(self, emit("sum", matmul(batch1, batch2), axis=(0,)), beta, alpha)
+
+
 @aten("baddbmm", keep=True)
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     return _scaled_sum(self, matmul(batch1, batch2), beta, alpha)

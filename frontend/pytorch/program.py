@@ -14,7 +14,7 @@ from relayc.dialects.functions import refresh_signature, value_names
 from relayc.dialects.mlir import func, ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
-from relayc.frontend.converter import ModelBuilder, Tensor
+from relayc.frontend.converter import ModelBuilder, Tensor, constant
 from relayc.frontend.dimensions import free_name, input_shapes
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch import names
@@ -186,7 +186,7 @@ class Import:
             else:
                 outputs.append(("constant", value))
         if not made:
-            raise ModelError("expected a model that computes a tensor, found none among its results")
+            made.append(("nothing", constant(0, "int64")))  # a program has a result
         signature = {
             "names": self.positional,
             "arguments": self._structure(),
@@ -217,7 +217,7 @@ class Import:
         with module.context, ir.Location.name("initial_state"), ir.InsertionPoint(module.module.body):
             function = func.FuncOp("initial_state", ([], []))
             with ir.InsertionPoint(function.add_entry_block()):
-                values = [module.constant(np.ascontiguousarray(array_of(t)), f"initial_{name}") for name, t in state.items()]
+                values = [module.constant(np.asarray(array_of(t), order="C"), f"initial_{name}") for name, t in state.items()]
                 func.ReturnOp(values)
             refresh_signature(function)
             function.attributes["arg_attrs"] = value_names([], {})
@@ -247,4 +247,7 @@ def _structure(spec: Any, first: int) -> Any:
         return ["dict", [[key, part] for key, part in zip(spec.context, parts, strict=True)]]
     if kind in ("tuple", "list"):
         return [kind, parts]
+    class_ = spec.context if isinstance(spec.context, type) else spec.type
+    if issubclass(class_, tuple):  # a named tuple, or one of torch's
+        return ["named", [f"{class_.__module__}:{class_.__qualname__}", _children(spec, first)]]
     return ["torch", [_pytree.treespec_dumps(spec), first]]

@@ -1,0 +1,395 @@
+"""PyTorch models by torch.export, compared with eager: architectures, dynamic sizes, control flow, state, signatures, refusals."""
+
+import copy
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402 # there is torch
+from pytorch_models import Decoder, Inverted, UNet, ViT, agrees, resnet, same, statistics  # noqa: E402
+from torch import nn  # noqa: E402
+
+import relayc  # noqa: E402
+from relayc.frontend.pytorch import UnsupportedOperators  # noqa: E402
+from relayc.frontend.steps import multiply  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def model_of(function):
+    """A model that is a function."""
+    return type("Model", (nn.Module,), {"forward": staticmethod(function)})()
+
+
+# ---- architectures ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_resnet_at_every_batch():
+    images = (torch.randn(2, 3, 32, 32),)
+    agrees(resnet(), images, dynamic_shapes=({0: "batch"},), more=[(torch.randn(1, 3, 32, 32),), (torch.randn(5, 3, 32, 32),)])
+
+
+def test_mobilenet_block():
+    agrees(statistics(Inverted(8)), (torch.randn(1, 8, 9, 9),))
+
+
+def test_unet():
+    agrees(UNet(), (torch.randn(1, 3, 16, 16),))
+
+
+def test_vision_transformer_at_every_batch():
+    agrees(ViT(), (torch.randn(2, 3, 16, 16),), dynamic_shapes=({0: "batch"},), more=[(torch.randn(1, 3, 16, 16),)])
+
+
+def test_decoder_with_a_cache_is_one_program_for_all_sizes():
+    model = Decoder()
+    batch, seq, past = torch.export.Dim("batch"), torch.export.Dim("seq"), torch.export.Dim("past", min=0)
+
+    def given(b, s, p):
+        return torch.randint(0, 50, (b, s)), [(torch.randn(b, 4, p, 8), torch.randn(b, 4, p, 8)) for _ in model.blocks]
+
+    dims = ({0: batch, 1: seq}, [({0: batch, 2: past}, {0: batch, 2: past})] * 2)
+    module = agrees(model, given(2, 3, 5), dynamic_shapes=dims, more=[given(1, 1, 9), given(3, 7, 2)])
+    assert [str(spec) for spec in module.inputs][:2] == ["int64[batch, seq]", "float32[batch, 4, past, 8]"]
+    ops = [op for kernel in module.kernels for op in kernel.ops]
+    assert any("attention" in op for op in ops)
+
+
+def test_recurrent_networks_are_loops():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(4, 6, 2, batch_first=True, bidirectional=True)
+            self.gru, self.rnn = nn.GRU(4, 3, bidirectional=True), nn.RNN(4, 5, nonlinearity="relu", bias=False)
+
+        def forward(self, x):
+            return self.lstm(x), self.gru(x), self.rnn(x)
+
+    module = agrees(Recurrent(), (torch.randn(3, 5, 4),))
+    assert len(module.kernels) < 60  # not one for each step
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("bfloat16", 2e-2), ("float16", 2e-3), ("float64", 1e-12)])
+def test_other_dtypes(dtype, tolerance):
+    dtype = getattr(torch, dtype)
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4)).to(dtype)
+    agrees(model, (torch.randn(3, 8).to(dtype),), tolerance=tolerance)
+
+
+def test_whole_numbers():
+    a, b = torch.tensor([[7, -7, 0], [5, 2, -128]], dtype=torch.int8), torch.tensor([2, 3, -4], dtype=torch.int8)
+    agrees(model_of(lambda a, b: (a + b, a // b, a % b, a / b, a * 2.5, a > b, (a & b) | 1, a.sum(0), a.to(torch.bool))), (a, b))
+
+
+# ---- sizes that data says ---------------------------------------------------------------------------------------------------------------
+
+
+def test_sizes_of_data():
+    def function(x):
+        return torch.nonzero(x > 0), x[x > 0.3], (x[x > 0.3] * 2).sum(), x.shape[0]
+
+    rows = [(torch.randn(6, 4),), (-torch.rand(2, 4),)]
+    module = agrees(model_of(function), (torch.randn(3, 4),), dynamic_shapes=({0: "n"},), more=rows)
+    assert str(module.inputs[0]) == "float32[n, 4]"
+
+
+def test_a_size_that_is_an_element():
+    def function(x, n):
+        k = n.item()
+        torch._check(k >= 0)
+        torch._check(k <= x.shape[0])
+        return x[:k] * k, k
+
+    x = torch.randn(6, 3)
+    module = agrees(model_of(function), (x, torch.tensor(2)), more=[(x, torch.tensor(5)), (x, torch.tensor(0))])
+    with pytest.raises(ValueError):
+        module(x, torch.tensor(-1))
+
+
+# ---- control flow -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_branches():
+    def function(x):
+        by_data = torch.cond(x.sum() > 0, lambda x: (x * 2, x + 1), lambda x: (x - 1, x * 3), (x,))
+        return by_data, torch.cond(x.shape[0] > 4, lambda x: x.cos(), lambda x: x.sin(), (x,))
+
+    x = torch.rand(6, 3) + 0.1
+    agrees(model_of(function), (x,), dynamic_shapes=({0: "n"},), more=[(-x,), (x[:3].clone(),)])
+
+
+def test_a_loop_with_weights():
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step = nn.Linear(3, 3)
+
+        def forward(self, x, n):
+            from torch._higher_order_ops.while_loop import while_loop
+
+            return while_loop(lambda i, x: i < n, lambda i, x: (i + 1, self.step(x).tanh()), (torch.tensor(0), x))
+
+    x = torch.randn(2, 3)
+    agrees(Loop(), (x, torch.tensor(3)), more=[(x, torch.tensor(0)), (x, torch.tensor(7))])
+
+
+def test_a_scan_over_any_number_of_rows():
+    def function(xs, state):
+        from torch._higher_order_ops.scan import scan
+
+        return scan(lambda s, x: (s * 0.5 + x, (s + x).tanh()), state, xs, dim=0)
+
+    agrees(
+        model_of(function), (torch.randn(6, 3), torch.randn(3)), dynamic_shapes=({0: "t"}, None), more=[(torch.randn(9, 3), torch.randn(3))]
+    )
+
+
+# ---- state and weights ------------------------------------------------------------------------------------------------------------------
+
+
+class Counter(nn.Module):
+    """Writes a buffer and its argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.arange(3.0))
+
+    def forward(self, x):
+        self.total.add_(x.sum(0))
+        x.mul_(2)
+        return x + self.total
+
+
+def test_what_a_model_writes_is_written(tmp_path):
+    model = Counter()
+    module = relayc.compile(relayc.from_pytorch(model, (torch.randn(2, 3),)))
+    for _ in range(3):
+        x = torch.randn(2, 3)
+        y = x.clone()
+        same(module(x), model(y))
+        same(x, y)
+        same(torch.from_numpy(module.state["total"]), model.total)
+    # A library has the state as it was at first.
+    module.export_library(tmp_path / "model.so")
+    loaded = relayc.load_module(tmp_path / "model.so")
+    x = torch.randn(2, 3)
+    same(loaded(x.clone()), Counter()(x))
+
+
+def test_weights_that_are_inputs_follow_the_model():
+    model = nn.Linear(4, 3)
+    module = relayc.compile(relayc.from_pytorch(model, (torch.randn(2, 4),), weights="input"))
+    x = torch.randn(2, 4)
+    same(module(x), model(x).detach())
+    with torch.no_grad():
+        model.weight.mul_(3)
+    same(module(x), model(x).detach())
+    module.state["bias"] = torch.zeros(3)
+    same(module(x), model(x).detach() - model.bias.detach())
+    del module.state["bias"]
+    with pytest.raises(ValueError, match="found none for bias"):
+        module(x)
+
+
+# ---- how a module is called -------------------------------------------------------------------------------------------------------------
+
+
+def test_nested_arguments_by_name_and_in_order():
+    class Model(nn.Module):
+        def forward(self, x, pair, *, scale, options):
+            return {"y": x * scale + pair[0], "parts": [options["a"] - pair[1], None]}, 3
+
+    x, pair, scale = torch.randn(2, 3), (torch.randn(3), torch.randn(3)), torch.tensor(2.0)
+    named = {"scale": scale, "options": {"a": torch.ones(3), "b": 5}}
+    module = agrees(Model(), (x, pair), named)
+    by_name = module(options=named["options"], scale=scale, pair=pair, x=x)
+    same(by_name[0]["y"], x * scale + pair[0])
+    for wrong, message in (
+        (lambda: module(x, pair, scale=scale), "options missing"),
+        (lambda: module(x, list(pair), **named), "pair: expected a tuple of 2, found a list of 2"),
+        (lambda: module(x, pair, scale=scale, options={"a": pair[0]}), "options: expected a dict of 2"),
+        (lambda: module(x, pair, scale=scale, option=named), "found 'option', did you mean 'options'|found 'option'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            wrong()
+    with pytest.raises(ValueError, match="expected 5, as the model was exported with, found 6"):
+        module(x, pair, scale=scale, options={"a": pair[0], "b": 6})
+
+
+def test_torch_tensors_are_not_copied():
+    module = relayc.compile(relayc.from_pytorch(model_of(lambda x: (x, x.flip(0))), (torch.randn(3),)))
+    x = torch.randn(3)
+    same_object, flipped = module(x)
+    assert same_object is x
+    assert flipped.dtype == torch.float32
+    given = module.signature.inputs
+    assert given == (0,) and relayc.runtime.tensor.from_torch(x).ctypes.data == x.data_ptr()
+    array = np.arange(3, dtype=np.float32)
+    assert isinstance(module(array)[1], np.ndarray)
+    np.testing.assert_array_equal(module(array)[1], array[::-1])
+    # Strided and of a graph of gradients.
+    strided = torch.randn(6, requires_grad=True)[::2]
+    same(module(strided)[1], strided.detach().flip(0))
+
+
+def test_wrong_tensors_are_refused():
+    module = relayc.compile(relayc.from_pytorch(nn.Linear(4, 3), (torch.randn(2, 4),)))
+    with pytest.raises(ValueError, match=r"argument 0 'input': expected float32\[2, 4\], found float32\[2, 5\]"):
+        module(torch.randn(2, 5))
+    with pytest.raises(TypeError, match="found float64"):
+        module(torch.randn(2, 4, dtype=torch.float64))
+
+
+# ---- files, sizes, names ----------------------------------------------------------------------------------------------------------------
+
+
+def test_exported_programs_and_their_files(tmp_path):
+    model, x = nn.Linear(4, 3), torch.randn(5, 4)
+    program = torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("rows", max=64)},))
+    torch.export.save(program, tmp_path / "model.pt2")
+    for source in (program, tmp_path / "model.pt2", str(tmp_path / "model.pt2")):
+        module = relayc.compile(source)
+        assert str(module.inputs[0]) == "float32[input_0, 4]" and module.ranges == {"input_0": (0, 64)}
+        same(module(x), model(x).detach())
+    # From the cache, where it is on.
+    same(relayc.compile(tmp_path / "model.pt2", cache=True)(x[:2]), model(x[:2]).detach())
+    named = relayc.compile(program, shapes={"input": ["n", 4]}, dims={"n": (1, 8)})
+    assert str(named.inputs[0]) == "float32[n, 4]" and named.ranges == {"n": (1, 8)}
+    assert relayc.compile(program, dims={"input_0": 7}).inputs[0].shape == (7, 4)
+    with pytest.raises(relayc.ModelError, match="expected a size of 0 to 64, as it was exported, found 65"):
+        relayc.compile(program, dims={"input_0": 65})
+    (tmp_path / "no.pt2").write_bytes(b"no program")
+    with pytest.raises(relayc.ModelError, match="expected an ExportedProgram"):
+        relayc.compile(tmp_path / "no.pt2")
+
+
+def test_sizes_take_part_in_numbers():
+    def function(x):
+        return x * (x.shape[0] ** -0.5) + x.shape[0] / 3, F.interpolate(x[None, None], scale_factor=(2.0, 1.5), mode="nearest")
+
+    agrees(model_of(function), (torch.randn(4, 6),), dynamic_shapes=({0: "n"},), more=[(torch.randn(9, 6),)])
+
+
+# ---- refusals and converters ------------------------------------------------------------------------------------------------------------
+
+
+def test_all_missing_operators_are_listed_with_their_lines():
+    class Model(nn.Module):
+        def forward(self, x):
+            a = torch.special.bessel_j0(x)
+            return torch.linalg.svd(x)[1], a, torch.special.bessel_j0(x + 1)
+
+    with pytest.raises(UnsupportedOperators) as caught:
+        relayc.from_pytorch(Model(), (torch.randn(3, 3),))
+    assert set(caught.value.operators) == {"aten._linalg_svd.default", "aten.special_bessel_j0.default"}
+    lines = caught.value.operators["aten.special_bessel_j0.default"]
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "a = torch.special.bessel_j0(x)",
+        "return torch.linalg.svd(x)[1], a, torch.special.bessel_j0(x + 1)",
+    ]
+    assert all("test_pytorch.py:" in line and line in str(caught.value) for line in lines)
+
+
+def test_converters_of_the_caller():
+    @torch.library.custom_op("relayc_test::twice", mutates_args=())
+    def twice(x: torch.Tensor, factor: float = 1.0) -> torch.Tensor:
+        return x * factor * 2
+
+    twice.register_fake(lambda x, factor=1.0: torch.empty_like(x))
+    own = {"relayc_test::twice": lambda x, factor: multiply(x, 2 * factor)}
+    x = torch.randn(3)
+    agrees(model_of(lambda x: twice(x, 1.5) + twice(x)), (x,), converters=own)
+    # Before the package's own.
+    wrong = {torch.ops.aten.relu: lambda self: multiply(self, 5.0)}
+    module = relayc.compile(relayc.from_pytorch(nn.ReLU(), (x,), converters=wrong))
+    same(module(x), x * 5)
+    with pytest.raises(relayc.ModelError, match=r"expected float32.*as torch says, found"):
+        relayc.from_pytorch(nn.ReLU(), (x,), converters={"aten::relu": lambda self: relayc.frontend.steps.cast(self, "int32")})
+
+
+def test_training_is_refused():
+    with pytest.raises(relayc.ModelError, match=r"call model.eval\(\) before the export"):
+        relayc.from_pytorch(nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).train(), (torch.randn(2, 3),))
+
+
+def test_arguments_of_from_pytorch():
+    with pytest.raises(TypeError, match=r"model: expected a torch\.nn\.Module"):
+        relayc.from_pytorch(lambda x: x, (torch.randn(3),))
+    with pytest.raises(TypeError, match="args: expected a tuple"):
+        relayc.from_pytorch(nn.ReLU(), torch.randn(3))
+    with pytest.raises(ValueError, match="weights: expected"):
+        relayc.from_pytorch(nn.ReLU(), (torch.randn(3),), weights="none")
+
+
+# ---- operators --------------------------------------------------------------------------------------------------------------------------
+
+_X = torch.randn(2, 3, 4)
+_INDEX = torch.tensor([[0, -1], [1, 0]])
+OPERATORS = {
+    "advanced indexing": lambda x: (x[_INDEX % 2, :, _INDEX], x[:, _INDEX.abs()], x[..., None, 1:3], x[-1]),
+    "written parts": lambda x: _written(x.clone()),
+    "scatter": lambda x: (
+        x.scatter(2, torch.tensor([[[3, 1]]]), 7.0),
+        x.scatter_add(1, torch.zeros(2, 3, 4, dtype=torch.int64), x),
+        x.index_add(1, torch.tensor([2, 0]), x[:, :2], alpha=2),
+        x.scatter_reduce(0, torch.zeros(2, 3, 4, dtype=torch.int64), x, "amax", include_self=False),
+    ),
+    "order": lambda x: (x.sort(1, descending=True), x.topk(2), x.median(1), x.cummax(2), x.argsort(0), x.kthvalue(2, dim=2)),
+    "statistics": lambda x: (x.var(1, correction=2), x.std((0, 2)), torch.var_mean(x, 2), x.logsumexp(1), x.norm(3, 1), x.prod(2)),
+    "padding": lambda x: [F.pad(x, (1, 2, 2, 1), mode=mode) for mode in ("constant", "reflect", "replicate", "circular")],
+    "pooling": lambda x: (
+        F.max_pool1d(x, 2, 1, 1, ceil_mode=True, return_indices=True),
+        F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+        F.adaptive_avg_pool2d(x, (2, 3)),
+        F.adaptive_max_pool1d(x, 2, return_indices=True),
+    ),
+    "resampling": lambda x: [
+        F.interpolate(x[None], size=(5, 7), mode=mode, align_corners=corners)
+        for mode, corners in (("nearest", None), ("nearest-exact", None), ("bilinear", True), ("bicubic", False))
+    ],
+    "shapes": lambda x: (
+        x.roll(1, 1),
+        x.flip(0, 2),
+        x.unfold(2, 2, 1),
+        x.diagonal(1, 1, 2),
+        x.repeat(2, 1, 1),
+        x.rot90(1, (1, 2)),
+        x.tril(),
+    ),
+    "functions": lambda x: (torch.atan2(x, -x.flip(0)), x.log1p(), x.expm1(), torch.hypot(x, x - 1), x.sinc(), torch.nan_to_num(x.log())),
+    "einsum": lambda x: (torch.einsum("abc,dbc->ad", x, x), torch.einsum("bii->bi", x[:, :, :3]), x[0] @ x.transpose(1, 2)),
+    "creation": lambda x: (torch.arange(1, 9, 2), torch.linspace(0, 1, 5), torch.full_like(x, 3), torch.eye(3, 4), torch.ones(2) * 2),
+    "attention": lambda x: (
+        F.scaled_dot_product_attention(x, x, x, is_causal=True),
+        F.scaled_dot_product_attention(x[None], x[None], x[None], attn_mask=torch.tensor([[True, False, True]]), scale=0.3),
+    ),
+}
+
+
+def _written(x):
+    x[:, 1] = 5
+    x[0, :, ::2] += 1
+    x[x > 1] = -1
+    x[1, torch.tensor([2, 0])] = torch.arange(4.0)
+    return x
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators(name):
+    agrees(model_of(OPERATORS[name]), (_X,), tolerance=2e-6)
+
+
+def test_batch_norm_in_training_writes_its_statistics():
+    model = nn.BatchNorm1d(3).train()
+    x = torch.randn(5, 3) * 2 + 1
+    module = relayc.compile(relayc.from_pytorch(copy.deepcopy(model), (x,)))
+    same(module(x), model(x).detach())
+    same(torch.from_numpy(module.state["running_var"]), model.running_var)
+    assert int(module.state["num_batches_tracked"]) == 1

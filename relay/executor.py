@@ -9,10 +9,11 @@ from relayc.frontend.relay.ast import Any as AnySize
 from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, Var, as_expr, bind, const
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import NeedsControl
+from relayc.pipelines.control.program import is_native
+from relayc.pipelines.control.steps import ControlProgram, reachable
 from relayc.relay.build import Params, as_module, compiled
-from relayc.relay.control import ControlProgram, reachable, taken
-from relayc.relay.kernel import on_structures, tensor
-from relayc.relay.native import NativeProgram, is_native
+from relayc.relay.kernel import kernel_compiler, on_structures, taken, tensor
+from relayc.relay.native import native_function
 from relayc.runtime.control import Machine, NoClause
 from relayc.runtime.device import Device
 
@@ -167,8 +168,8 @@ def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..
 
 
 def _controlled(typed: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
-    program = ControlProgram(typed, target)
-    if not interprets and is_native(typed):
-        return NativeProgram(program)
+    program = ControlProgram(typed, ["main"], kernel_compiler(target))
+    if not interprets and is_native(typed["main"]):
+        return native_function(program)
     machine, types = Machine(program.functions), [param.type_annotation for param in typed["main"].params]
     return lambda *args: machine.run(0, [taken(value, type_) for value, type_ in zip(args, types, strict=True)])

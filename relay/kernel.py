@@ -1,20 +1,43 @@
 """Compiled functions on values in the structure of the Relay language's types: arrays, and lists for tuples."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.relay.ast import Function, NDArray, RelayModule, TensorType, TupleType, Type, ndarray
+from relayc.frontend.relay.ast import Constant, Function, NDArray, RelayModule, TensorType, TupleType, Type, ndarray
+from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.inference import infer_module
+from relayc.pipelines.control.steps import KernelKey
 from relayc.relay.build import compiled
+from relayc.runtime.native_info import ValueType
+from relayc.runtime.values import ConstructorValue, RefValue
+
+_KEPT_BYTES = 4096
+"""Of constants: kernels with larger ones go with their programs."""
 
 
 def compiled_function(module: RelayModule, target: Any) -> Callable[..., Any]:
     """The function main of a module, compiled. Raises as `relayc.compile`, and when it is called TypeError and ValueError."""
     typed = infer_module(module)
     return on_structures(compiled(typed, target)["main"], typed["main"])
+
+
+@functools.lru_cache(maxsize=1024)
+def _kernel(key: KernelKey, target: str | None) -> Callable[..., Any]:
+    return compiled_function(key.module, target)
+
+
+def kernel_compiler(target: Any) -> Callable[[KernelKey], Callable[..., Any]]:
+    """What compiles kernels of control for a target, each once for all programs that have it."""
+
+    def compile_(key: KernelKey) -> Callable[..., Any]:
+        large = any(isinstance(node, Constant) and node.data.nbytes > _KEPT_BYTES for node in post_order(key.module["main"]))
+        return compiled_function(key.module, target) if large else _kernel(key, target)
+
+    return compile_
 
 
 def on_structures(function: Callable[..., Any], typed: Function) -> Callable[..., Any]:
@@ -46,3 +69,18 @@ def _structured(type_: Type | None, flat: list[Any]) -> Any:
     if isinstance(type_, TupleType):
         return [_structured(field, flat) for field in type_.fields]
     return ndarray(flat.pop(0))
+
+
+def taken(value: Any, type_: Type | None) -> Any:
+    """An argument as a machine takes it: numbers and arrays are arrays, of the element type where the type says one."""
+    if isinstance(type_, TensorType):
+        return tensor(value, type_.dtype)
+    if isinstance(value, (list, tuple)):
+        fields = type_.fields if isinstance(type_, TupleType) else [None] * len(value)
+        return [taken(part, field) for part, field in zip(value, fields, strict=True)]
+    return value if isinstance(value, (ConstructorValue, RefValue)) else tensor(value, None)
+
+
+def argument(value: Any, type_: ValueType) -> np.ndarray:
+    """An argument of a tensor type as a native function takes it."""
+    return tensor(value, type_.name).view(np.ndarray)

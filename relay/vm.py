@@ -12,8 +12,8 @@ from relayc.frontend.relay.ast import Constant, Expr, Function, NDArray, RelayMo
 from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.text import parse_module
+from relayc.pipelines.control.steps import reachable
 from relayc.relay.build import Params, as_module
-from relayc.relay.control import reachable
 from relayc.relay.executor import python_function
 from relayc.relay.kernel import tensor
 from relayc.relay.transform import FoldConstant

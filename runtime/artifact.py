@@ -17,6 +17,7 @@ from typing import Literal
 import ml_dtypes
 import numpy as np
 
+from relayc.runtime.native_info import NativeInfo
 from relayc.symbolic import Size, evaluate, is_symbolic
 
 PACKED_PREFIX = "__tvm_ffi_"
@@ -46,8 +47,9 @@ _NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in (*DLPACK_CODE
 
 
 def is_object_dtype(name: str) -> bool:
-    """Whether a dtype name is that of an object of the host: "seq(float32)", "optional(float32)", "map(string, float32)"."""
-    return name.startswith(("seq(", "optional(", "map("))
+    """Whether a dtype name is that of an object of the host: "seq(float32)", "optional(float32)", "map(string, float32)"; or of a value of
+    the Relay language: "value(List[int32])"."""
+    return name.startswith(("seq(", "optional(", "map(", "value("))
 
 
 def is_host_dtype(name: str) -> bool:
@@ -380,6 +382,8 @@ class Artifact:
       strings: those that the program's own numbers stand for, the empty one first (see runtime.host).
       parameters: what is where in the parameter blob.
       signature: how `main` is called with nested arguments, the text of a runtime.signature.Signature; empty for a program without one.
+      native: of a program with data types, references or functions as values, what runtime.native must know; `functions` has the functions
+        of NativeInfo, and others under names that begin with NATIVE.
     """
 
     functions: Mapping[str, int]
@@ -399,6 +403,7 @@ class Artifact:
     strings: tuple[str, ...] = ("",)
     parameters: tuple[ParameterInfo, ...] = ()
     signature: str = ""
+    native: NativeInfo | None = None
 
 
 _UINT8 = np.dtype(np.uint8)

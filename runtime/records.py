@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from relayc.runtime.artifact import Artifact, BufferRef, EqualSizes, KernelInfo, Node, ParameterInfo, ProgramInfo, TensorSpec
+from relayc.runtime.native_info import native_info
 from relayc.symbolic import Dim, Size, parse
 
-_FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters", "signature")
+_FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "precision", "strings", "parameters", "signature", "native")
 
 
 def program_record(artifact: Artifact) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def program_fields(program: Mapping[str, Any]) -> dict[str, Any]:
         "strings": tuple(program["strings"]),
         "parameters": tuple(ParameterInfo(_specs([row["spec"]])[0], row["offset"]) for row in program["parameters"]),
         "signature": program.get("signature", ""),
+        "native": native_info(program["native"]),
     }
 
 

@@ -35,16 +35,29 @@ class ConstructorValue:
 
 
 class RefValue:
-    """A reference.
+    """A reference. One that a native program was given, or gave, is the program's: both see what either writes.
 
     Attributes:
       value: what it refers to.
+      shared: what reads and writes the value in a native program (runtime.native); None for a reference of Python alone.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("_value", "shared")
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: Any, shared: Any = None) -> None:
+        self._value, self.shared = value, shared
+
+    @property
+    def value(self) -> Any:
+        """What it refers to."""
+        return self._value if self.shared is None else self.shared.read()
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        if self.shared is None:
+            self._value = value
+        else:
+            self.shared.write(value)
 
     def __repr__(self) -> str:
         return "ref"

@@ -27,7 +27,10 @@ llvm.func internal @heap_release(%w: i64) attributes {passthrough = ["alwaysinli
   %skip = llvm.or %bit, %none : i1
   llvm.cond_br %skip, ^end, ^drop
 ^drop:
-  ${drop}
+  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %drop_at = llvm.getelementptr %links[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %drop = llvm.load %drop_at : !llvm.ptr -> !llvm.ptr
+  llvm.call %drop(%w) : !llvm.ptr, (i64) -> ()
   llvm.br ^end
 ^end:
   llvm.return
@@ -38,8 +41,10 @@ llvm.func internal @heap_new(%tag: i32, %count: i32, %info: i64) -> !llvm.ptr at
   %bytes = llvm.mlir.constant(${cell_bytes} : i64) : i64
   %eight = llvm.mlir.constant(8 : i64) : i64
   %refs = llvm.mlir.constant(4294967297 : i64) : i64
-  %type = llvm.mlir.constant(${type_index} : i64) : i64
-  ${deleter}
+  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %type = llvm.load %links : !llvm.ptr -> i64
+  %deleter_at = llvm.getelementptr %links[16] : (!llvm.ptr) -> !llvm.ptr, i8
+  %deleter = llvm.load %deleter_at : !llvm.ptr -> !llvm.ptr
   %n = llvm.zext %count : i32 to i64
   %m = llvm.mul %n, %eight : i64
   %size = llvm.add %m, %bytes : i64
@@ -160,7 +165,8 @@ llvm.func internal @heap_to_any(%w: i64, %any: !llvm.ptr) {
   %none = llvm.mlir.constant(0 : i32) : i32
   %tag = llvm.call @heap_tag(%w) : (i64) -> i32
   %cell = llvm.call @heap_new(%tag, %none, %high) : (i32, i32, i64) -> !llvm.ptr
-  %cell_kind = llvm.mlir.constant(${type_index} : i64) : i64
+  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %cell_kind = llvm.load %links : !llvm.ptr -> i64
   llvm.store %cell_kind, %any : i64, !llvm.ptr
   llvm.store %cell, %at : !llvm.ptr, !llvm.ptr
   llvm.return
@@ -172,7 +178,8 @@ llvm.func internal @heap_end(%cell: !llvm.ptr) {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
   %one32 = llvm.mlir.constant(1 : i32) : i32
-  %cell_type = llvm.mlir.constant(${type_index} : i32) : i32
+  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %cell_type = llvm.load %links : !llvm.ptr -> i32
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.br ^cell(%cell, %null : !llvm.ptr, !llvm.ptr)
 ^cell(%p: !llvm.ptr, %rest: !llvm.ptr):
@@ -226,7 +233,8 @@ llvm.func internal @heap_end(%cell: !llvm.ptr) {
 llvm.func internal @heap_drop(%w: i64) {
   %one = llvm.mlir.constant(1 : i64) : i64
   %one32 = llvm.mlir.constant(1 : i32) : i32
-  %cell_type = llvm.mlir.constant(${type_index} : i32) : i32
+  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %cell_type = llvm.load %links : !llvm.ptr -> i32
   %p = llvm.inttoptr %w : i64 to !llvm.ptr
   %p8 = llvm.getelementptr %p[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %type = llvm.load %p8 : !llvm.ptr -> i32
@@ -252,7 +260,7 @@ llvm.func internal @heap_deleter(%p: !llvm.ptr, %flags: i32) {
   llvm.return
 }
 
-// Packed functions. make(info, tag, fields...), and of a cell: tag, count, info, field(cell, i).
+// Packed functions. make(info, tag, fields...), and of a cell: tag, count, info, field(cell, i), set(cell, value) of the first field.
 llvm.func internal @heap_make_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
@@ -293,6 +301,21 @@ llvm.func internal @heap_field_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32
   %i = llvm.load %a1 : !llvm.ptr -> i64
   %w = llvm.call @heap_field(%cell, %i) : (i64, i64) -> i64
   llvm.call @heap_to_any(%w, %result) : (i64, !llvm.ptr) -> ()
+  llvm.return %zero : i32
+}
+
+
+llvm.func internal @heap_set_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %a0 = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8
+  %cell = llvm.load %a0 : !llvm.ptr -> !llvm.ptr
+  %any = llvm.getelementptr %args[16] : (!llvm.ptr) -> !llvm.ptr, i8
+  %w = llvm.call @heap_from_any(%any) : (!llvm.ptr) -> i64
+  llvm.call @heap_retain(%w) : (i64) -> ()
+  %place = llvm.getelementptr %cell[${cell_bytes}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %old = llvm.load %place : !llvm.ptr -> i64
+  llvm.store %w, %place : i64, !llvm.ptr
+  llvm.call @heap_release(%old) : (i64) -> ()
   llvm.return %zero : i32
 }
 

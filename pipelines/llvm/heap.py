@@ -12,7 +12,6 @@ as long as memory. Nothing refers to cells weakly.
 """
 
 from relayc.pipelines.emission.mlir_text import mlir_texts
-from relayc.pipelines.llvm.tables import address_table
 
 IMMEDIATES = {"int32": 1, "float32": 2, "bool": 3, "constructor": 4}
 """Kinds of values that are words themselves."""
@@ -23,38 +22,23 @@ TUPLE, REFERENCE, CLOSURE = -1, -2, -3
 CELL_BYTES = 40
 """Bytes of a cell without its fields."""
 
-ENTRIES = ("make", "tag", "count", "info", "field")
-"""Packed functions on cells, in the order of their addresses; then come the addresses of `heap_drop` and `heap_deleter`."""
+FIRST_LINK = 3
+"""Of the words of `@links`, the first that is the program's own: before it are the number of the type of cells among the objects of tvm-ffi,
+and the addresses of the functions `heap_drop` and `heap_deleter` of the heap that all programs of the process share."""
 
 _MLIR = mlir_texts(__file__)
-_DECLARATIONS = _MLIR["declarations"].substitute()
 
 
-def _inline(type_index: int, drop: str, deleter: str) -> str:
-    return _MLIR["inline"].substitute(type_index=type_index, cell_bytes=CELL_BYTES, drop=drop, deleter=deleter)
-
-
-def heap_module(type_index: int, symbol: str) -> str:
-    """The module of the functions on cells, and the function `symbol` that gives their addresses (see ENTRIES).
+def heap_text(links: int) -> str:
+    """The functions on cells, and room for what a program is linked to: the array `@links`, which whoever loads the program fills.
 
     Args:
-      type_index: that of cells among the objects of tvm-ffi.
+      links: how many words of `@links` are the program's own.
     """
     readers = []
     for name, offset, type_ in (("tag", 24, "i32"), ("count", 28, "i32"), ("info", 32, "i64")):
         widened, value = ("%wide = llvm.sext %found : i32 to i64", "wide") if type_ == "i32" else ("", "found")
         readers.append(_MLIR["reader"].substitute(name=name, offset=offset, type=type_, widened=widened, value=value))
-    code = _MLIR["code"].substitute(type_index=type_index, cell_bytes=CELL_BYTES, readers="".join(readers))
-    inline = _inline(type_index, "llvm.call @heap_drop(%w) : (i64) -> ()", "%deleter = llvm.mlir.addressof @heap_deleter : !llvm.ptr")
-    names = [*(f"heap_{name}_entry" for name in ENTRIES), "heap_drop", "heap_deleter"]
-    return "\n".join([_DECLARATIONS, inline, code, address_table(symbol, names)])
-
-
-def heap_functions(type_index: int, drop: int, deleter: int) -> str:
-    """The functions on cells that each program has its own copies of; the others are at addresses."""
-    called = f"""%a = llvm.mlir.constant({drop} : i64) : i64
-  %f = llvm.inttoptr %a : i64 to !llvm.ptr
-  llvm.call %f(%w) : !llvm.ptr, (i64) -> ()"""
-    address = f"""%d = llvm.mlir.constant({deleter} : i64) : i64
-  %deleter = llvm.inttoptr %d : i64 to !llvm.ptr"""
-    return _DECLARATIONS + _inline(type_index, called, address)
+    parts = [_MLIR[name].substitute(cell_bytes=CELL_BYTES, readers="".join(readers)) for name in ("declarations", "inline", "code")]
+    room = f"llvm.mlir.global internal @links(dense<0> : tensor<{FIRST_LINK + links}xi64>) : !llvm.array<{FIRST_LINK + links} x i64>"
+    return "\n".join([room, *parts])

@@ -195,13 +195,13 @@ def test_lists_without_a_type_of_elements(prelude):
 
 
 def test_kernels_are_compiled_once():
-    from relayc.relay import control
+    from relayc.relay import kernel
 
     source = "def @main(%n: int32) { @map(fn (%x: int32) { %x * 17 + %n }, Cons(%n, Cons(1, Nil))) }"
     prelude_of(source, 2)
-    before = control._kernel.cache_info().misses
+    before = kernel._kernel.cache_info().misses
     assert [int(v) for v in elements(prelude_of(source.replace("%x", "%y"), 3))] == [54, 20]
-    assert control._kernel.cache_info().misses == before
+    assert kernel._kernel.cache_info().misses == before
 
 
 @KINDS

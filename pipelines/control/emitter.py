@@ -5,26 +5,28 @@ function by itself at its end are jumps. Computations on scalars of the kinds th
 called through Python.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.discardable import OPTIMIZE
-from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, IMMEDIATES, REFERENCE, TUPLE
-from relayc.relay.control import Kernel
-from relayc.relay.native.scalars import Lines, emit_scalars, immediate, is_scalar, signed
+from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, REFERENCE, TUPLE
+from relayc.pipelines.control.scalars import Lines, emit_scalars, immediate, is_scalar
+from relayc.pipelines.control.steps import Kernel
 from relayc.runtime import control as c
-from relayc.runtime.heap import constructors
+
+if TYPE_CHECKING:
+    from relayc.pipelines.control.program import Links
 
 
 class FunctionText(Lines):
     """One function while its text is made.
 
     Args:
-      handle: gives the address of a kernel or a tensor.
+      links: what the program is to be linked to.
     """
 
-    def __init__(self, functions: Sequence[c.Function], number: int, handle: Callable[[Any], int]) -> None:
-        self._functions, self._number, self._function, self._handle = functions, number, functions[number], handle
+    def __init__(self, functions: Sequence[c.Function], number: int, links: "Links") -> None:
+        self._functions, self._number, self._function, self._links = functions, number, functions[number], links
         super().__init__()
         self._live = _live_after(self._function)
         self._own = range(self._function.params, self._function.captured + 1)  # captures, and the closure itself
@@ -34,7 +36,7 @@ class FunctionText(Lines):
         """The function."""
         function = self._function
         params = "".join(f", %a{i}: i64" for i in range(function.params))
-        head = f"llvm.func internal @f{self._number}(%self: i64, %depth: i64{params}) -> i64 attributes {{{OPTIMIZE}}} {{"
+        head = f"llvm.func internal @f{self._number}(%self: i64, %limit: i64{params}) -> i64 attributes {{{OPTIMIZE}}} {{"
         prologue = [
             "%one32 = llvm.mlir.constant(1 : i32) : i32",
             "%zero = llvm.mlir.constant(0 : i64) : i64",
@@ -49,8 +51,7 @@ class FunctionText(Lines):
             value = self._field("%self", place)
             self._put(register, value)
         self._put(self._own[-1], "%self")
-        self.line("%below = llvm.sub %depth, %one : i64")
-        deep = self.made('llvm.icmp "slt" %depth, %zero : i64')
+        deep = self.made(f'llvm.icmp "ult" {self.made("llvm.ptrtoint %anys : !llvm.ptr to i64")}, %limit : i64')
         self.line(f"llvm.cond_br {deep}, ^deep, ^s0")
         for at, step in enumerate(function.steps):
             self.line(f"^s{at}:")
@@ -84,6 +85,13 @@ class FunctionText(Lines):
                 self._put(register, "%zero")
             words.append(word)
         return words
+
+    def _linked(self, place: int, type_: str = "i64") -> str:
+        """A word of the program's links."""
+        links = self.made("llvm.mlir.addressof @links : !llvm.ptr")
+        return self.made(
+            f"llvm.load {self.made(f'llvm.getelementptr {links}[{8 * place}] : (!llvm.ptr) -> !llvm.ptr, i8')} : !llvm.ptr -> {type_}"
+        )
 
     def _field(self, word: str, place: int) -> str:
         return self.made(f"llvm.call @heap_field({word}, {self.number(place)}) : (i64, i64) -> i64")
@@ -123,7 +131,7 @@ class FunctionText(Lines):
         ends = False
         if isinstance(step, c.Constant):
             word = immediate(step.value)
-            value = self.number(self._handle(step.value) if word is None else word)
+            value = self._linked(self._links.constant(step.value)) if word is None else self.number(word)
             if word is None:
                 self.line(f"llvm.call @heap_retain({value}) : (i64) -> ()")
             self._put(step.to, value)
@@ -175,10 +183,8 @@ class FunctionText(Lines):
     def _value_of(self, at: int, step: c.Make) -> str:
         if step.constructor is None:
             return self._cell(TUPLE, self.number(0), self._owned(at, step.args))
-        number, tag = constructors.number(step.constructor), step.constructor.tag
-        if not step.args:
-            return self.number(signed(number << 32 | tag << 8 | IMMEDIATES["constructor"] << 1 | 1))
-        return self._cell(tag, self.number(number), self._owned(at, step.args))
+        linked = self._linked(self._links.constructor(step.constructor))
+        return self._cell(step.constructor.tag, linked, self._owned(at, step.args)) if step.args else linked
 
     def _write(self, at: int, step: c.Write) -> None:
         (word,) = self._owned(at, [step.value])
@@ -210,7 +216,7 @@ class FunctionText(Lines):
             callee = f"@f{self._number if isinstance(step, c.Apply) else step.function}"
         types = ", ".join(["i64"] * (len(words) + 2))
         separator = " : !llvm.ptr," if callee.startswith("%") else " :"
-        found = self.made(f"llvm.call {callee}({', '.join([closure, '%below', *words])}){separator} ({types}) -> i64")
+        found = self.made(f"llvm.call {callee}({', '.join([closure, '%limit', *words])}){separator} ({types}) -> i64")
         if step.to is None:
             self._release_all()
             self.line(f"llvm.return {found} : i64")
@@ -239,7 +245,7 @@ class FunctionText(Lines):
             self.line(f"llvm.call @heap_to_any({self._get(register)}, {place}) : (i64, !llvm.ptr) -> ()")
         result = self.made(f"llvm.getelementptr {args}[{16 * len(step.args)}] : (!llvm.ptr) -> !llvm.ptr, i8")
         self.line(f"llvm.store %zero, {result} : i64, !llvm.ptr")
-        handle = self.made(f"llvm.inttoptr {self.number(self._handle(kernel))} : i64 to !llvm.ptr")
+        handle = self._linked(self._links.kernel(kernel), "!llvm.ptr")
         call = f"llvm.call @TVMFFIFunctionCall({handle}, {args}, {count}, {result})"
         status = self.made(f"{call} : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32")
         right, after = self.made(f'llvm.icmp "eq" {status}, {self.number(0, "i32")} : i32'), f"^c{self.count}"

@@ -18,56 +18,54 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.loops import loop_form, uses
 from relayc.frontend.relay.lowering import is_data, is_first_order
-from relayc.relay.kernel import compiled_function, tensor
 from relayc.runtime import control as c
-from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.trampoline import Call, trampoline
 
 _PLAIN = (e.Call, e.Constant, e.Var, e.GlobalVar, e.Op, e.Tuple, e.TupleGetItem, e.If, e.Let)
 """What functions that are compiled whole are made of."""
 
-_KEPT_BYTES = 4096
-"""Of constants: kernels with larger ones go with their programs."""
 
+class KernelKey:
+    """A kernel as a key: equal where the functions are."""
 
-class _Key:
-    """A kernel as a key: equal where the function and the target are."""
-
-    def __init__(self, module: RelayModule, target: Any) -> None:
-        self.module, self.target = module, target
-        self._hash = hash((structural_hash(module), str(target)))
+    def __init__(self, module: RelayModule) -> None:
+        self.module, self._hash = module, structural_hash(module)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.target == other.target and structural_equal(self.module, other.module)
-
-
-@functools.lru_cache(maxsize=1024)
-def _kernel(key: _Key) -> Callable[..., Any]:
-    return compiled_function(key.module, key.target)
+        return isinstance(other, KernelKey) and structural_equal(self.module, other.module)
 
 
 class Kernel:
-    """A computation on tensors: compiled when it is called first."""
+    """A computation on tensors: main of a module.
 
-    def __init__(self, module: RelayModule, target: Any) -> None:
-        self._module, self._target = module, target
-        self._found: Callable[..., Any] | None = None
+    Args:
+      compile_: gives it as a function on values of Python, when it is called first.
+    """
+
+    def __init__(self, module: RelayModule, compile_: Callable[[KernelKey], Callable[..., Any]] | None = None) -> None:
+        self.module, self._compile = module, compile_
+
+    @functools.cached_property
+    def key(self) -> KernelKey:
+        """The computation as a key."""
+        return KernelKey(self.module)
 
     @functools.cached_property
     def typed(self) -> e.Function:
         """The computation, with types."""
-        found: e.Function = infer_module(self._module)["main"]
+        found: e.Function = infer_module(self.module)["main"]
         return found
 
+    @functools.cached_property
+    def _function(self) -> Callable[..., Any]:
+        assert self._compile is not None
+        return self._compile(self.key)
+
     def __call__(self, *args: Any) -> Any:
-        if self._found is None:
-            large = any(isinstance(node, e.Constant) and node.data.nbytes > _KEPT_BYTES for node in post_order(self._module["main"]))
-            key = _Key(self._module, self._target)
-            self._found = _kernel.__wrapped__(key) if large else _kernel(key)
-        return self._found(*args)
+        return self._function(*args)
 
 
 class Label:
@@ -96,19 +94,24 @@ class ControlProgram:
 
     Args:
       module: with types.
-      target: what kernels are compiled for.
-
-    Attributes:
-      functions: main first.
+      roots: names of the functions that others call, the first ones of `functions`.
+      compile_kernel: as of Kernel.
     """
 
-    def __init__(self, module: RelayModule, target: Any) -> None:
-        self.module, self.target = module, target
+    def __init__(
+        self,
+        module: RelayModule,
+        roots: Sequence[str] = (),
+        compile_kernel: Callable[[KernelKey], Callable[..., Any]] | None = None,
+    ) -> None:
+        self.module, self.compile_kernel = module, compile_kernel
+        self.roots: dict[str, e.Function] = {name: module[name] for name in roots}
         self.functions: list[c.Function] = []
         self._numbers: dict[Any, int] = {}
         self._waiting: list[tuple[int, e.Function, Any, Sequence[e.Var]]] = []
         self._plain: dict[str, RelayModule | None] = {}
-        self.number_of(module["main"], "main")
+        for name, function in self.roots.items():
+            self.number_of(function, name, name)
         while self._waiting:
             number, function, own, captures = self._waiting.pop()
             self.functions[number] = _Body(self, function, own, captures).function(self.functions[number].name)
@@ -382,7 +385,7 @@ class _Body:
             registers.append((yield self._value(node, scope)))
         module = RelayModule(functions, None, None)
         module["main"] = e.Function(list(inputs.values()), bind(root, inputs))  # type: ignore[arg-type] # any node can be a key
-        return self._emit(c.Compute, Kernel(module, self._program.target), tuple(registers))
+        return self._emit(c.Compute, Kernel(module, self._program.compile_kernel), tuple(registers))
 
     def _joins(self, node: e.Expr, scope: Scope) -> bool:
         """Whether an operand is computed in the kernel that uses it."""
@@ -393,13 +396,3 @@ class _Body:
         if isinstance(node, e.TupleGetItem):
             return isinstance(node.tuple_value, e.Call) and self._joins(node.tuple_value, scope)
         return isinstance(node, e.Call) and not self._is_control(node) and self._uses[node] == 1
-
-
-def taken(value: Any, type_: t.Type | None) -> Any:
-    """An argument as a machine takes it: numbers and arrays are arrays, of the element type where the type says one."""
-    if isinstance(type_, t.TensorType):
-        return tensor(value, type_.dtype)
-    if isinstance(value, (list, tuple)):
-        fields = type_.fields if isinstance(type_, t.TupleType) else [None] * len(value)
-        return [taken(part, field) for part, field in zip(value, fields, strict=True)]
-    return value if isinstance(value, (ConstructorValue, RefValue)) else tensor(value, None)

@@ -1,0 +1,246 @@
+"""Programs of control as text of the LLVM dialect: functions on words of the native heap, and what is to know of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.relay.errors import RelayError
+from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast import types as t
+from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.inference import infer_module
+from relayc.frontend.relay.lowering import is_first_order
+from relayc.pipelines.control.emitter import FunctionText
+from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
+from relayc.pipelines.llvm.heap import FIRST_LINK, heap_text
+from relayc.pipelines.llvm.tables import address_table
+from relayc.runtime import control as c
+from relayc.runtime.heap import DELETER, DROP, ENTRIES
+from relayc.runtime.native_info import APPLY, HEAP, LINKS, Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
+
+_SHALLOW_BYTES = 256 << 10
+"""Of stack, what calls take of a thread of which nothing is known."""
+
+
+@dataclass
+class ControlCode:
+    """The control of a program as code that is to be compiled.
+
+    Attributes:
+      text: in the LLVM dialect, without a table of addresses.
+      symbols: of the entries in `text`, by the names that the runtime knows them by.
+      info: what the runtime must know.
+      kernels: by the names that the links of `info` have for them. A constant is a kernel without arguments.
+    """
+
+    text: str
+    symbols: Mapping[str, str]
+    info: NativeInfo
+    kernels: Mapping[str, Kernel]
+
+    def with_table(self, symbol: str) -> str:
+        """The text with the function `symbol`, which gives the addresses of the entries in order."""
+        return f"{self.text}\n{address_table(symbol, list(self.symbols.values()))}"
+
+
+def is_native(function: e.Function) -> bool:
+    """Whether a function can be one for callers: the types of its parameters are known."""
+    return all(_is_known(param.type_annotation) for param in function.params)
+
+
+def _is_known(type_: t.Type | None) -> bool:
+    if isinstance(type_, (t.TupleType, t.TypeCall)):
+        return all(map(_is_known, type_.fields if isinstance(type_, t.TupleType) else type_.args))
+    if isinstance(type_, t.FuncType):
+        return not type_.type_params and all(map(_is_known, (*type_.arg_types, type_.ret_type)))
+    return _is_known(type_.value) if isinstance(type_, t.RefType) else isinstance(type_, t.TensorType)
+
+
+@dataclass
+class _Types:
+    """Types as the runtime has them, and the data types among them.
+
+    Attributes:
+      data: those that were met, by name.
+    """
+
+    module: RelayModule
+    data: dict[str, DataType] = field(default_factory=dict)
+
+    def of(self, type_: t.Type | None) -> ValueType:
+        if isinstance(type_, t.TensorType):
+            return ValueType("tensor", type_.dtype, tuple(int(d) if isinstance(d, int) else None for d in type_.shape))
+        if isinstance(type_, t.TupleType):
+            return ValueType("tuple", parts=tuple(map(self.of, type_.fields)))
+        if isinstance(type_, t.RefType):
+            return ValueType("ref", parts=(self.of(type_.value),))
+        if isinstance(type_, t.FuncType) and not type_.type_params:
+            return ValueType("function", parts=tuple(map(self.of, (*type_.arg_types, type_.ret_type))))
+        if isinstance(type_, t.TypeCall) and isinstance(type_.func, t.GlobalTypeVar):
+            self.define(type_.func)
+            return ValueType("data", type_.func.name_hint, parts=tuple(map(self.of, type_.args)))
+        return ValueType("var" if isinstance(type_, t.TypeVar) else "unknown", getattr(type_, "name_hint", "?"))
+
+    def define(self, var: t.GlobalTypeVar) -> None:
+        """Adds a data type."""
+        if var.name_hint in self.data:
+            return
+        definition: e.TypeData = self.module[var]
+        params = tuple(param.name_hint for param in definition.type_vars)
+        self.data[var.name_hint] = DataType(var.name_hint, params, ())  # its own fields are of it
+        made = [Constructor(each.name_hint, each.tag, tuple(map(self.of, each.inputs))) for each in definition.constructors]
+        self.data[var.name_hint] = DataType(var.name_hint, params, tuple(made))
+
+
+class Links:
+    """What a program is to be linked to, each once."""
+
+    def __init__(self, types: _Types, kernel_name: Callable[[int], str]) -> None:
+        self._types, self._kernel_name = types, kernel_name
+        self._places: dict[Link, int] = {}
+        self._names: dict[KernelKey, str] = {}
+        self.kernels: dict[str, Kernel] = {}
+
+    def constructor(self, constructor: e.Constructor) -> int:
+        """The place in `@links` of a constructor's number; of one without fields, of its value."""
+        self._types.define(constructor.belong_to)
+        kind = "constructor" if constructor.inputs else "empty"
+        return self._place(Link(kind, constructor.belong_to.name_hint, constructor.tag))
+
+    def kernel(self, kernel: Kernel) -> int:
+        """That of a kernel."""
+        typed = kernel.typed
+        types = tuple(map(self._types.of, (*(param.type_annotation for param in typed.params), typed.body.checked_type)))
+        return self._place(Link("kernel", self._name(kernel), types=types))
+
+    def constant(self, value: np.ndarray) -> int:
+        """That of a tensor."""
+        module = RelayModule()
+        module["main"] = e.Function([], e.Constant(value))
+        return self._place(Link("constant", self._name(Kernel(module))))
+
+    def _name(self, kernel: Kernel) -> str:
+        name = self._names.setdefault(kernel.key, self._kernel_name(len(self._names)))
+        self.kernels.setdefault(name, kernel)
+        return name
+
+    def _place(self, link: Link) -> int:
+        return FIRST_LINK + self._places.setdefault(link, len(self._places))
+
+    @property
+    def all(self) -> tuple[Link, ...]:
+        """In the order of their places."""
+        return tuple(self._places)
+
+
+def control_code(program: ControlProgram) -> ControlCode:
+    """The code of a program, whose roots are functions for callers."""
+    types = _Types(program.module)
+    taken = {var.name_hint for var in program.module.functions}
+    links = Links(types, lambda number: _free(f"kernel_{number}", taken))
+    steps = [step for function in program.functions for step in function.steps]
+    texts = [FunctionText(program.functions, i, links).text() for i in range(len(program.functions))]
+    is_deep = any(_nests(step, number) for number, function in enumerate(program.functions) for step in function.steps)
+    infos, entries = [], {}
+    for number, (name, function) in enumerate(program.roots.items()):
+        params = tuple((param.name_hint, types.of(param.type_annotation)) for param in function.params)
+        infos.append(NativeFunctionInfo(name, params, types.of(function.ret_type), is_deep))
+        entries[name] = f"entry_{number}"
+        texts.append(_entry(entries[name], f"@f{number}", len(params)))
+    closed = {step.function for step in steps if isinstance(step, c.Bind)}
+    for count in sorted({program.functions[number].params for number in closed}):
+        entries[f"{APPLY}{count}"] = f"apply_{count}"
+        texts.append(_entry(f"apply_{count}", None, count))
+    entries |= {LINKS: "links"} | {HEAP + name: f"heap_{name}_entry" for name in ENTRIES}
+    entries |= {HEAP + name: f"heap_{name}" for name in (DROP, DELETER)}
+    info = NativeInfo(tuple(infos), tuple(types.data.values()), links.all, bool(closed))
+    return ControlCode("\n".join([heap_text(len(info.links)), *texts]), entries, info, links.kernels)
+
+
+def _nests(step: c.Step, number: int) -> bool:
+    """Whether a step of a function calls another function, or the function itself but not as a loop."""
+    return isinstance(step, c.Apply) or (isinstance(step, c.Call) and (step.to is not None or step.function != number))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    return name if name not in taken else _free(f"{name}_", taken)
+
+
+def compiled_program(module: RelayModule) -> tuple[ControlCode, RelayModule]:
+    """The control of a module, and the module of its kernels and of those of its functions that are on tensors alone.
+
+    Raises RelayError for a module whose main, or all of whose functions, have parameters of types that are not known.
+    """
+    typed = infer_module(module)
+    names = [var.name_hint for var in typed.functions]
+    plain = ControlProgram(typed)
+    roots = [name for name in names if is_native(typed[name]) and not typed[name].type_params and plain.compiles(name) is None]
+    if not roots or ("main" in names and "main" not in roots):
+        name = "main" if "main" in names else names[0] if names else "main"
+        wrong = next((p for p in typed[name].params if not _is_known(p.type_annotation)), None) if names else None
+        found = "a polymorphic function, or none" if wrong is None else f"%{wrong.name_hint}: {wrong.type_annotation}"
+        raise RelayError(f"{name}: expected parameters of known types, found {found}")
+    program = ControlProgram(typed, sorted(roots, key=lambda name: name != "main"))
+    code = control_code(program)
+    kernels = RelayModule()
+    for name in names:
+        needed = program.compiles(name) if is_first_order(typed[name]) else None
+        for var, function in needed.functions.items() if needed is not None else ():
+            kernels[var.name_hint] = function
+    for name, kernel in code.kernels.items():
+        for var, function in kernel.module.functions.items():
+            kernels[name if var.name_hint == "main" else var.name_hint] = function
+    return code, kernels
+
+
+def _entry(name: str, callee: str | None, params: int) -> str:
+    """A packed function: arguments are values of tvm-ffi, as is the result. One without a callee calls the closure that comes first.
+
+    After the arguments may come the bytes of stack that calls may take.
+    """
+    lines = [f"llvm.func internal @{name}(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{"]
+    first = int(callee is None)
+    for i in range(params + first):
+        lines += [
+            f"%p{i} = llvm.getelementptr %args[{16 * i}] : (!llvm.ptr) -> !llvm.ptr, i8",
+            f"%a{i} = llvm.call @heap_from_any(%p{i}) : (!llvm.ptr) -> i64",
+        ]
+        lines += [f"llvm.call @heap_retain(%a{i}) : (i64) -> ()"] * (i >= first)
+    if callee is None:
+        lines.append(
+            """%cell = llvm.inttoptr %a0 : i64 to !llvm.ptr
+%info = llvm.getelementptr %cell[32] : (!llvm.ptr) -> !llvm.ptr, i8
+%callee = llvm.load %info : !llvm.ptr -> !llvm.ptr"""
+        )
+    values = "".join(f", %a{i}" for i in range(first, params + first))
+    types = ", ".join(["i64"] * (params + 2))
+    call = f"@{callee[1:]}(%none, %limit{values}) :" if callee is not None else f"%callee(%a0, %limit{values}) : !llvm.ptr,"
+    lines.append(f"""%none = llvm.mlir.constant(1 : i64) : i64
+%one = llvm.mlir.constant(1 : i32) : i32
+%shallow = llvm.mlir.constant({_SHALLOW_BYTES} : i64) : i64
+%zero = llvm.mlir.constant(0 : i64) : i64
+%right = llvm.mlir.constant(0 : i32) : i32
+%wrong = llvm.mlir.constant(-1 : i32) : i32
+%count = llvm.mlir.constant({params + first} : i32) : i32
+%place = llvm.alloca %one x i64 : (i32) -> !llvm.ptr
+%here = llvm.ptrtoint %place : !llvm.ptr to i64
+%more = llvm.icmp "sgt" %n, %count : i32
+llvm.cond_br %more, ^said, ^call(%shallow : i64)
+^said:
+%last = llvm.getelementptr %args[{16 * (params + first) + 8}] : (!llvm.ptr) -> !llvm.ptr, i8
+%bytes = llvm.load %last : !llvm.ptr -> i64
+llvm.br ^call(%bytes : i64)
+^call(%room: i64):
+%limit = llvm.sub %here, %room : i64
+%found = llvm.call {call} ({types}) -> i64
+%failed = llvm.icmp "eq" %found, %zero : i64
+llvm.cond_br %failed, ^failed, ^done
+^failed:
+llvm.return %wrong : i32
+^done:
+llvm.call @heap_to_any(%found, %result) : (i64, !llvm.ptr) -> ()
+llvm.return %right : i32
+}}""")
+    return "\n".join(lines)

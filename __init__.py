@@ -104,7 +104,7 @@ _HOMES = {
     "relayc.tools.diff": ("diff",),
     "relayc.tools.visualize": ("visualize",),
 }
-_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "serve", "te", "tir", "tools")
+_SUBPACKAGES = ("bench", "dialects", "frontend", "pipelines", "relay", "runtime", "serve", "te", "tir", "tools", "tune")
 
 
 def __getattr__(name: str) -> Any:

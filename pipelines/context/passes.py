@@ -58,6 +58,7 @@ _PASS_MODULES = (
     "relayc.pipelines.driver.lowering",
     "relayc.pipelines.tir.strategy.table",
     "relayc.pipelines.tir.schedule.passes",
+    "relayc.pipelines.history.keys",
 )
 
 

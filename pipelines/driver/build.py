@@ -21,6 +21,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.graph.to_mixed_precision import NARROW
+from relayc.pipelines.history.records import RECORDS, Records, current_records
 from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.program.parameters import Blob
 from relayc.pipelines.program.single import te_program, written_in_te
@@ -60,11 +61,13 @@ def build(
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     specialize: Sequence[Mapping[str, int]] = (),
     schedules: Mapping[str, Any] | None = None,
+    records: Records | None = None,
 ) -> Artifact | IRModule:
     """Compiles a model; the arguments are those of `relayc.compile`.
 
     Args:
       first: the stage to which `model` is lowered first: "tir" for a module in the te stage.
+      records: measured numbers that hold; by default those that are current.
     """
     times = StageTimes()
     mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
@@ -86,6 +89,7 @@ def build(
     if precision not in target.precisions and not (precision in NARROW and outer.get("relay.ToMixedPrecision.force")):
         precision = "f32"
     config = {**outer.config, **target.precisions.get(precision, {}), "target": target, "relay.ToMixedPrecision.precision": precision}
+    config[RECORDS] = current_records(target) if records is None else records
     if schedules:
         config[FUNCTIONS] = {**outer.get(FUNCTIONS), **schedules}
     kept = KeepSchedules()

@@ -18,6 +18,7 @@ from relayc.nearest import nearest
 from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver import compile_cache
+from relayc.pipelines.history.records import current_records
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.library import file_sha256
 from relayc.runtime.module import Module
@@ -141,7 +142,10 @@ def compile(
     state = dict(getattr(model, "params", {}))  # of the inputs that it names, should the module have any as its state
     source = _Source(model, {**options, "num_threads": num_threads, "dims": dims, "schedules": schedules})
     observed = dump_ir is not None or keep_ir or stop_after is not None
-    slot = None if observed else compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims, entries, schedules)
+    records = current_records(target)
+    slot = None
+    if not observed:
+        slot = compile_cache.find_slot(model, target, shapes, opt_level, cache, precision, dims, entries, schedules, records.digest)
     if slot is not None:
         start = time.perf_counter()
         artifact = slot.load()
@@ -166,6 +170,7 @@ def compile(
             dims=dims,
             specialize=entries,
             schedules=schedules or {},
+            records=records,
         )
     if not isinstance(built, Artifact):
         return built

@@ -1,9 +1,9 @@
 """When a compiled program can be taken from the cache: what it was made from, as one key.
 
 A key covers the model, the shapes and sizes of its inputs and those that it is specialized for, the target with its attributes, the
-precision, the settings of the PassContext, the sources of relayc and the versions of the packages that matter. While anything is
-registered from outside (operators, compute rules, frontends, converters, schedules, rewrite and fusion rules, backends, devices), which a
-key cannot tell, nothing is looked up or kept.
+precision, the settings of the PassContext, what tuning recorded for the target, the sources of relayc and the versions of the packages
+that matter. While anything is registered from outside (operators, compute rules, frontends, converters, schedules, rewrite and fusion
+rules, backends, devices), which a key cannot tell, nothing is looked up or kept.
 """
 
 import json
@@ -87,11 +87,15 @@ def find_slot(
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     specialize: Sequence[Mapping[str, int]] = (),
     schedules: Mapping[str, Any] | None = None,
+    records: str = "",
 ) -> Slot | None:
     """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, someone observes, or a
     schedule is no text.
 
     The arguments are those of `relayc.compile`.
+
+    Args:
+      records: digest of the measured numbers that hold (pipelines.history).
     """
     cache = Cache.default() if wanted is not False and device_kind(find_backend(target.kind).device_of(target)).loads_code else None
     if cache is None:
@@ -118,6 +122,7 @@ def find_slot(
         "target": [str(target), target.fingerprint],
         "settings": settings,
         "precision": precision,
+        "records": records,
         "sources": _source_digest(),
         "packages": {name: _version(name) for name in _PACKAGES},
     }

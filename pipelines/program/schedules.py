@@ -7,8 +7,11 @@ from typing import Any
 from relayc.dialects.discardable import UPDATES
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
+from relayc.pipelines.history.keys import kernel_key
+from relayc.pipelines.history.records import NOTHING, RECORDS, Records
 from relayc.pipelines.tir.strategy.choice import Choice, operators_of, schedule_kernel
 from relayc.pipelines.tir.strategy.table import FUNCTIONS, strategies_of, tuning_for
+from relayc.pipelines.tir.strategy.tuning import Tuning
 
 
 class Schedules:
@@ -26,6 +29,7 @@ class Schedules:
 
     def __init__(self, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any], asks_values: bool = False) -> None:
         self.target, self.config, self.asks_values = target, config, asks_values
+        self._records: Records = config.get(RECORDS) or NOTHING
         self._own: dict[str, tuple[str, Any]] = {}
         for pattern, source in config.get(FUNCTIONS, {}).items():
             from relayc.pipelines.tir.schedule.written_strategy import name_of
@@ -59,8 +63,21 @@ class Schedules:
                 raise ScheduleError(f"schedule {own[0]} of kernel @{name}: expected a kernel that gives a tensor, found one where {why}")
             return Choice(None, tuning, [(entry.name, why) for entry in strategies_of(self.target.kind)])
         if own is None:
-            return schedule_kernel(function, self.target, tuning)
+            recorded = self._recorded(name, function)
+            choice = schedule_kernel(function, self.target, recorded or tuning)
+            # A record is no reason to end with plain loops.
+            return schedule_kernel(function, self.target, tuning) if choice.scheduled is None and recorded else choice
         from relayc.pipelines.tir.schedule.written_strategy import schedule_by
 
         tuning.begin(own[0])
         return Choice(schedule_by(own[0], own[1], function, self.target, tuning), tuning)
+
+    def _recorded(self, name: str, function: ir.OpView) -> Tuning | None:
+        """The numbers that were measured to be best for a kernel; None where there are none, or none that the strategies have."""
+        settings = self._records.settings and self._records.settings.get(kernel_key(function, self.target))
+        if not settings:
+            return None
+        try:
+            return tuning_for(name, self.config, self.target.kind, None, self.asks_values, settings)
+        except ValueError:  # where it is the user's, the Tuning without the record has raised it before
+            return None

@@ -15,8 +15,9 @@ from relayc.pipelines.llvm.divisions import check_divisions
 from relayc.pipelines.targets.cpu import jit
 from relayc.pipelines.targets.cpu.export import library
 
-# Tests compile what they test: the on-disk cache is off but for its own tests.
+# Tests compile what they test, as the model of the machine says: the cache and the tuning database are off but for their own tests.
 os.environ["RELAYC_CACHE"] = "0"
+os.environ["RELAYC_TUNING_DB"] = "0"
 
 # What takes long on a busy machine is no fault: speed is measured in bench/. A failure prints what reproduces it.
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)

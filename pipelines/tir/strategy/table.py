@@ -108,10 +108,19 @@ def strategies_of(kind: str) -> Sequence[Entry]:
     return sorted([*STRATEGIES.get(kind, ()), *find_backend(kind).strategies()], key=lambda entry: -entry.plevel)
 
 
-def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu", schedule: str | None = None, asks_values: bool = False) -> Tuning:
+def tuning_for(
+    kernel: str,
+    config: Mapping[str, Any],
+    kind: str = "cpu",
+    schedule: str | None = None,
+    asks_values: bool = False,
+    recorded: Mapping[str, Any] | None = None,
+) -> Tuning:
     """What `config` (of a PassContext) sets for a kernel; of several patterns that match, later ones replace earlier ones.
 
     Args:
+      recorded: what was measured to be best for the kernel. Numbers that `config` sets for all kernels replace those of it; where a pattern
+        of `config` matches the kernel, it does not count.
       schedule: the name of a schedule that the kernel gets by its name, which is not in the table.
       asks_values: whether strategies are to say which values are sensible.
 
@@ -119,10 +128,11 @@ def tuning_for(kernel: str, config: Mapping[str, Any], kind: str = "cpu", schedu
       ValueError: a strategy or parameter that is not in the table, or a value that is not a number within its range.
     """
     table = strategies_of(kind)
-    given = _numbers_for_all(config)
+    named: dict[str, Any] = {}
     for pattern, values in config.get(_KERNELS, {}).items():
         if fnmatchcase(kernel, pattern):
-            given |= values
+            named |= values
+    given = {**({} if named else recorded or {}), **_numbers_for_all(config), **named}
     strategies = [entry.name for entry in table] if schedule is None else [schedule]
     with_knobs = [entry.name for entry in table if entry.has_knobs] + ([] if schedule is None else [schedule])
     known = {f"{entry.name}.{parameter.name}": parameter.most for entry in table for parameter in entry.parameters}

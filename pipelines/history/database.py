@@ -1,0 +1,260 @@
+"""The database of measurements: SQLite, one file, several processes at a time.
+
+Every change is one transaction of a database in WAL mode: a process that dies while it writes leaves what was there before, readers never
+wait, and writers wait for each other. `trials` has every measurement, so that a search goes on where an earlier one ended; `best` has one
+record for each kernel, which applies when a program is compiled. A record of a better ratio replaces one of a worse ratio, so that
+databases can be merged in any order.
+"""
+
+import json
+import platform
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+_WAIT_SECONDS = 60.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS best (key TEXT PRIMARY KEY, target TEXT NOT NULL, record TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS best_by_target ON best (target);
+CREATE TABLE IF NOT EXISTS trials (number INTEGER PRIMARY KEY, key TEXT NOT NULL, trial TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS trials_by_key ON trials (key);
+"""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The best numbers of a kernel.
+
+    Attributes:
+      key: see history.keys; target: its text; kernel, ops: name and operators where the kernel was first seen, for people.
+      strategy, numbers: what to compile it with.
+      seconds, default_seconds: of a call, with these numbers and with those that relayc chooses.
+      ratio: of the second to the first; low, high: the interval that the true ratio is in with a probability of 99 %.
+      trials: how many combinations had been measured.
+      sizes: of its tensors, where it has symbols.
+      machine, time: where and when (seconds since the epoch) it was measured.
+      is_checked: whether a whole model was measured to be no slower with it.
+    """
+
+    key: str
+    target: str
+    kernel: str
+    ops: tuple[str, ...]
+    strategy: str
+    numbers: Mapping[str, Any]
+    seconds: float
+    default_seconds: float
+    ratio: float
+    low: float
+    high: float
+    trials: int
+    sizes: tuple[tuple[int, ...], ...] = ()
+    machine: str = ""
+    time: float = 0.0
+    is_checked: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What to set for the kernel in `schedule.kernels` of a PassContext."""
+        return {"strategy": self.strategy, **{f"{self.strategy}.{name}": value for name, value in self.numbers.items()}}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement.
+
+    Attributes:
+      key: of the kernel; strategy, numbers: what was measured.
+      relative: seconds of a call in those of the default; None where there are none.
+      outcome: "measured", or why it is none: "declined", "wrong", "crashed", "timeout", "failed", and "refused" for numbers that gain in
+        the kernel and not in the whole model.
+      message: what the error said.
+    """
+
+    key: str
+    strategy: str
+    numbers: Mapping[str, Any]
+    relative: float | None
+    outcome: str = "measured"
+    message: str = ""
+    seconds: float = 0.0
+    default_seconds: float = 0.0
+    rounds: int = 0
+    machine: str = ""
+    time: float = field(default_factory=time.time)
+
+
+class Database:
+    """The database in a file, which is made where there is none.
+
+    Raises:
+      ValueError: the file is no tuning database. OSError: it cannot be opened or made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not path.parent.is_dir():
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        with _opened(path) as db:
+            if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+                return
+            _retried(lambda: db.execute("PRAGMA journal_mode = WAL"))
+            db.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {VERSION}")
+            db.execute("COMMIT")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; an error, or the end of the process, takes all of it back."""
+        with _opened(self.path) as db:
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
+
+    def best(self, target: str | None = None) -> list[Record]:
+        """The best records, of one target or of all, those that gain most first."""
+        where, values = ("", ()) if target is None else (" WHERE target = ?", (target,))
+        with _opened(self.path) as db:
+            rows = db.execute(f"SELECT record FROM best{where}", values).fetchall()
+        return sorted((_record(text) for (text,) in rows), key=lambda one: -one.ratio)
+
+    def record(self, key: str) -> Record | None:
+        """The best record of a kernel."""
+        with _opened(self.path) as db:
+            row = db.execute("SELECT record FROM best WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _record(row[0])
+
+    def trials(self, key: str) -> list[Trial]:
+        """What was measured of a kernel, in order."""
+        with _opened(self.path) as db:
+            rows = db.execute("SELECT trial FROM trials WHERE key = ? ORDER BY number", (key,)).fetchall()
+        return [Trial(**_with_tuples(json.loads(text))) for (text,) in rows]
+
+    def add(self, trial: Trial, record: Record | None = None) -> None:
+        """Adds a measurement, and the record that it makes, both or none."""
+        with self._writing() as db:
+            db.execute("INSERT INTO trials (key, trial) VALUES (?, ?)", (trial.key, _text(trial)))
+            if record is not None:
+                _put(db, record)
+
+    def put(self, *records: Record) -> None:
+        """Sets the best records of kernels."""
+        with self._writing() as db:
+            for record in records:
+                _put(db, record)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Removes the best records of kernels; what was measured stays."""
+        with self._writing() as db:
+            db.executemany("DELETE FROM best WHERE key = ?", [(key,) for key in keys])
+
+    def merge(self, records: Iterable[Record]) -> int:
+        """Adds records where there are none, or none of as good a ratio; gives how many."""
+        count = 0
+        with self._writing() as db:
+            for record in records:
+                row = db.execute("SELECT record FROM best WHERE key = ?", (record.key,)).fetchone()
+                if row is None or _record(row[0]).ratio < record.ratio:
+                    _put(db, record)
+                    count += 1
+        return count
+
+
+def read_settings(path: Path, target: str) -> dict[str, dict[str, Any]]:
+    """The settings of the best records for a target, by key. Raises ValueError where the file is no tuning database, sqlite3.Error."""
+    with _opened(path, writes=False) as db:
+        rows = db.execute("SELECT record FROM best WHERE target = ?", (target,)).fetchall()
+    return {found.key: found.settings for (text,) in rows for found in [_record(text)]}
+
+
+def export_records(records: Iterable[Record]) -> str:
+    """Records as lines of JSON."""
+    return "".join(f"{_text(record)}\n" for record in records)
+
+
+def import_records(text: str) -> list[Record]:
+    """The records in lines of JSON. Raises ValueError where a line is none."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                found.append(_record(line))
+            except ValueError as error:
+                raise ValueError(f"line {number}: expected a record of `relayc tune --export`, found another line ({error})") from None
+    return found
+
+
+def this_machine() -> str:
+    """The processor of this machine, in words."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+@contextmanager
+def _opened(path: Path, writes: bool = True) -> Iterator[sqlite3.Connection]:
+    """A connection. Raises ValueError for a file that is no tuning database."""
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'ro'}"
+    try:
+        opened = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
+    except sqlite3.OperationalError as error:
+        raise OSError(f"{path}: {error}") from None
+    with closing(opened) as db:
+        try:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            is_empty = version == 0 and not db.execute("SELECT name FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise OSError(f"{path}: {error}") from None
+            raise ValueError(f"{path}: expected a tuning database, found another file ({error})") from None
+        if version != VERSION and not (writes and is_empty):
+            raise ValueError(
+                f"{path}: expected a tuning database of version {VERSION}, found {f'version {version}' if version else 'none'}"
+            )
+        yield db
+
+
+def _retried(action: Callable[[], Any]) -> None:
+    """An action for which SQLite does not wait until other processes are through with the file."""
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            action()
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _put(db: sqlite3.Connection, record: Record) -> None:
+    db.execute("INSERT OR REPLACE INTO best (key, target, record) VALUES (?, ?, ?)", (record.key, record.target, _text(record)))
+
+
+def _text(one: Record | Trial) -> str:
+    return json.dumps(asdict(one), separators=(",", ":"))
+
+
+def _record(text: str) -> Record:
+    """Raises ValueError for what is none."""
+    try:
+        data = json.loads(text)
+        data["ops"], data["sizes"] = tuple(data["ops"]), tuple(map(tuple, data["sizes"]))
+        return Record(**_with_tuples(data))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"no record: {error}") from None
+
+
+def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of several together are lists in JSON."""
+    numbers = {name: tuple(value) if isinstance(value, list) else value for name, value in data["numbers"].items()}
+    return {**data, "numbers": numbers}

@@ -1,0 +1,57 @@
+"""The key of a kernel: what it computes, for which target, with which schedules."""
+
+import json
+import re
+from collections.abc import Iterable
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.context.passes import config_option
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission.sizes import symbol_names
+from relayc.pipelines.history.records import DATABASE, RECORDS, Records
+from relayc.pipelines.tir.strategy.table import strategies_of
+from relayc.runtime.cache import digest
+from relayc.symbolic import Ranges
+
+SCHEDULES = 1
+"""Version of the schedules of all targets. A change after which earlier measurements say nothing raises it; a strategy or a parameter that
+comes, goes or has another name changes keys by itself."""
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_FROM = rf"(?:relay\.sources = \[(?:{_STRING}(?:, )?)*\]|relay\.name = {_STRING})"
+_LEFT_OUT = re.compile(rf" \{{{_FROM}\}}|{_FROM}, |, {_FROM}|{_FROM}")
+"""What says where a kernel comes from, and no more."""
+_NAME = re.compile(r'@(?:"[^"]*"|[\w.$-]+)')
+
+config_option(
+    DATABASE, str, None, "the tuning database whose records apply; an empty text for none (default: RELAYC_TUNING_DB, docs/tuning.md)"
+)
+config_option(RECORDS, Records, None, "the records of that database for the target; relayc.compile reads them")
+
+
+def kernel_key(function: ir.OpView, target: Target, schedule: str = "") -> str:
+    """The key of a te function. Equal kernels of different models, or with symbols of other names, have equal keys.
+
+    Args:
+      schedule: the name of a schedule that a person wrote; "" for the strategy table.
+
+    What is known of the function's symbols is that of the ambient Ranges.
+    """
+    names = symbol_names(function)
+    ranges = [(r.low, r.high) for r in map(Ranges.current().of, names)]
+    facts = [computation(function, names), ranges, str(target), target.fingerprint, schedule, SCHEDULES, _table(target.kind)]
+    return digest([json.dumps(facts).encode()])
+
+
+def computation(function: ir.OpView, symbols: Iterable[str]) -> str:
+    """What a te function computes, as text without its name, the names of its symbols, and the model's nodes."""
+    text = _LEFT_OUT.sub("", str(function))
+    numbers = {name: f"s{i}" for i, name in enumerate(symbols)}
+    if numbers:
+        words = re.compile(rf"(?<![\w.$-])(?:{'|'.join(map(re.escape, sorted(numbers, key=len, reverse=True)))})(?![\w.$-])")
+        text = re.sub(_STRING, lambda found: words.sub(lambda word: numbers[word[0]], found[0]), text)
+    return _NAME.sub("@kernel", text, count=1)
+
+
+def _table(kind: str) -> list[tuple[str, list[str]]]:
+    return [(entry.name, [parameter.name for parameter in entry.parameters]) for entry in strategies_of(kind)]

@@ -1,0 +1,42 @@
+"""`relayc.tune`: a search for the numbers of schedules that are fastest on this machine.
+
+relayc.tune(model, minutes=10)                    # measures, and records what gains
+relayc.tune.kernel(text, trials=50)               # one function of the te stage, or a schedule with knobs
+with relayc.tune.ApplyHistoryBest("tuning.sqlite"):
+    module = relayc.compile(model)                # by the records of a file; those of the default database always apply
+"""
+
+import os
+from types import TracebackType
+from typing import Any
+
+
+class ApplyHistoryBest:
+    """What is compiled inside `with` gets the numbers that a tuning database records, in place of those of the default database.
+
+    Args:
+      database: its file; None for no records at all.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+    """
+
+    def __init__(self, database: str | os.PathLike[str] | None) -> None:
+        if database is not None and not os.path.isfile(database):
+            raise FileNotFoundError(f"ApplyHistoryBest: expected the file of a tuning database, found none at {os.fspath(database)!r}")
+        self.database = "" if database is None else os.path.abspath(database)
+        self._entered: list[Any] = []
+
+    def __enter__(self) -> "ApplyHistoryBest":
+        from relayc.pipelines.context.passes import PassContext
+        from relayc.pipelines.history.records import DATABASE
+
+        outer = PassContext.current()
+        settings = {**outer.settings, "config": {**outer.config, DATABASE: self.database}}
+        context = PassContext(**settings, instruments=outer.instruments)
+        context.__enter__()
+        self._entered.append(context)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._entered.pop().__exit__(kind, error, traceback)

@@ -6,19 +6,19 @@ from typing import Any
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
-from relayc.frontend.relay.ast.expr import Expr, Function, GlobalVar
 from relayc.frontend.relay import analysis
+from relayc.frontend.relay.ast.expr import Expr, Function, GlobalVar
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, cps, gradient as gradient_of_graphs, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import gradient as gradient_of_graphs
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization
-from relayc.frontend.relay.passes.gradient import gradient
-from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.passes.lazy_gradient_init import lazy_gradient_init
+from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.passes.split_args import split_args
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
@@ -38,8 +38,8 @@ __all__ = [
     "CombineParallelConv2D",
     "CombineParallelDense",
     "DeadCodeElimination",
-    "DefuseOps",
     "Defunctionalization",
+    "DefuseOps",
     "DialectPass",
     "DivToMul",
     "DynamicToStatic",

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.discardable import OPTIMIZE
-from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, REFERENCE, TUPLE
 from relayc.pipelines.control.scalars import Lines, emit_scalars, immediate, is_scalar
 from relayc.pipelines.control.steps import Kernel
+from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, REFERENCE, TUPLE
 from relayc.runtime import control as c
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import post_order
-from relayc.pipelines.llvm.heap import IMMEDIATES
 from relayc.pipelines.control.steps import Kernel
+from relayc.pipelines.llvm.heap import IMMEDIATES
 
 _COMPARED = {"equal": "eq", "not_equal": "ne", "less": "slt", "less_equal": "sle", "greater": "sgt", "greater_equal": "sge"}
 _FLOAT_COMPARED = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}

@@ -12,7 +12,6 @@ from typing import Any
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import bind, free_vars, structural_equal, structural_hash
 from relayc.frontend.relay.ast import expr as e
-from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import children, post_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module

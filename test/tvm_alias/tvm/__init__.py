@@ -119,11 +119,8 @@ _registering |= {name: getattr(registered, name) for name in ("register", "regis
 _types = {name: getattr(ast, name) for name in ast.__all__ if isinstance(getattr(ast, name), type)}
 _equal = {name: getattr(ast, name) for name in ("structural_equal", "assert_structural_equal", "structural_hash")}
 _json = {"save_json": lambda node: node.astext(), "load_json": _relay.parse_expr}
-module("tvm.error", TVMError=RelayError, DiagnosticError=RelayError, OpError=RelayError)
-module("tvm._ffi", get_global_func=get_global_func)
-register_func = relayc.register_func
 module("tvm.error", TVMError=TVMError, DiagnosticError=RelayError, OpError=RelayError)
-module("tvm._ffi")
+module("tvm._ffi", get_global_func=get_global_func)
 
 
 def register_func(name, function=None, override=False):
@@ -137,8 +134,8 @@ rpc = module("tvm.rpc")
 module("tvm._ffi.base", TVMError=TVMError)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
-runtime = module("tvm.runtime", convert=convert, NDArray=ast.NDArray, Object=ast.Node, enabled=lambda name: name == "llvm")
 runtime = module("tvm.runtime", convert=convert, save_param_dict=save_param_dict, NDArray=ast.NDArray, Object=ast.Node)
+runtime.enabled = lambda name: name == "llvm"
 container = module("tvm.runtime.container", ADT=(list, values.ConstructorValue), tuple_object=list)
 container.Map, container.ShapeTuple, container.String = dict, tuple, str
 

@@ -20,8 +20,9 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference.unify import Unifier, substituted
 from relayc.frontend.relay.op.registered import STATEFUL, attribute
 from relayc.frontend.relay.passes.normal_forms import is_primitive, to_a_normal_form
-from relayc.relay.control import Kernel
+from relayc.pipelines.control.steps import Kernel
 from relayc.relay.folding import KEPT
+from relayc.relay.kernel import kernel_compiler
 from relayc.trampoline import Call, trampoline
 
 _ATOMS = (e.Var, e.GlobalVar, e.Op, e.Constructor)
@@ -310,7 +311,7 @@ class _Evaluator:
         if key not in self._kernels:
             params = [e.Var(f"x{i}", _type_of(value)) for i, value in enumerate(given)]
             function = e.Function(params, e.Call(callee, params, call.attrs))
-            self._kernels[key] = Kernel(RelayModule.from_expr(function), None)
+            self._kernels[key] = Kernel(RelayModule.from_expr(function), kernel_compiler(None))
         kernel = self._kernels[key]
         try:
             return None if kernel is None else kernel(*given)

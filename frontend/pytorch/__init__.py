@@ -1,61 +1,22 @@
 """PyTorch models as relay programs, by torch.export: FX graphs of torch's operators to the relay dialect.
 
 Modules: `program` has what an ExportedProgram is, `graph` walks its graphs, `control` has branches and loops, `names` names dimensions, and
-one module per operator family holds the converters (see `registry` for how one is written, relayc.frontend.converter for what with, and
-relayc.frontend.common for what other formats have, too).
+one module per operator family (`families`) holds the converters (see `registry` for how one is written, relayc.frontend.converter for what
+with, and relayc.frontend.common for what other formats have, too). PyTorch is imported when a model is.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
 from relayc.dialects.relay.module import IRModule
 from relayc.frontend.errors import ModelError
-from relayc.frontend.pytorch import (
-    activation,
-    attention,
-    convolution,
-    create,
-    elementwise,
-    indexing,
-    linear,
-    names,
-    norm,
-    pool,
-    recurrent,
-    reduce,
-    resample,
-    shape,
-    sort,
-    special,
-)
-from relayc.frontend.pytorch.graph import UnsupportedOperators
-from relayc.frontend.pytorch.program import Import
+from relayc.frontend.pytorch.errors import UnsupportedOperators
 from relayc.frontend.pytorch.registry import CONVERTERS, Converter, aten, node, plain_name
 from relayc.frontend.registry import Progress
 from relayc.symbolic import Size
 
-__all__ = ["FAMILIES", "UnsupportedOperators", "aten", "from_pytorch", "import_program", "node", "supported_operators"]
-FAMILIES = (
-    activation,
-    attention,
-    convolution,
-    create,
-    elementwise,
-    indexing,
-    linear,
-    norm,
-    pool,
-    recurrent,
-    reduce,
-    resample,
-    shape,
-    sort,
-    special,
-)
-"""The modules that register converters."""
+__all__ = ["UnsupportedOperators", "aten", "from_pytorch", "import_program", "node", "supported_operators"]
 
 
 def from_pytorch(
@@ -87,8 +48,13 @@ def from_pytorch(
     Raises:
       UnsupportedOperators: a ModelError that names every operator without a converter.
       ModelError: anything else that cannot be imported. What torch.export raises arrives as it is.
+      ModuleNotFoundError: PyTorch is not installed.
       TypeError: no module or ExportedProgram, or example arguments that are no tuple.
     """
+    torch = _torch()
+    from relayc.frontend.pytorch import names
+    from relayc.frontend.pytorch.program import Import
+
     if weights not in ("constant", "input"):
         raise ValueError(f"weights: expected 'constant' or 'input', found {weights!r}")
     own = {plain_name(name): function for name, function in (converters or {}).items()}
@@ -112,6 +78,9 @@ def import_program(
     dims: Mapping[str, int | tuple[int, int]] | None = None,
 ) -> IRModule:
     """An ExportedProgram, or the file of one, for `relayc.compile`. Raises as `from_pytorch`, and ModelError for a file that is none."""
+    torch = _torch()
+    from relayc.frontend.pytorch.program import Import
+
     if isinstance(model, (str, os.PathLike)):
         try:
             model = torch.export.load(os.fspath(model))
@@ -124,4 +93,16 @@ def import_program(
 
 def supported_operators() -> list[str]:
     """Names of the operators that have a converter, sorted."""
+    _torch()
+    from relayc.frontend.pytorch import families  # noqa: F401 (they register converters)
+
     return sorted(CONVERTERS)
+
+
+def _torch() -> Any:
+    """PyTorch, which only this frontend needs. Raises ModuleNotFoundError where it is not installed."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("expected PyTorch for a PyTorch model, found none: pip install relayc[torch]", name="torch") from None
+    return torch

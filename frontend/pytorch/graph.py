@@ -15,24 +15,12 @@ import torch
 from relayc.frontend.converter import Tensor, assume, at_node
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch import control
+from relayc.frontend.pytorch.errors import UnsupportedOperators
 from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
 from relayc.frontend.pytorch.values import DTYPES, Symbols, dtype_name, is_expression, weight
 
 _IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten._functional_assert", "aten._functional_sym_constrain", "aten._linalg_check")
 """Operators without results: what they state of sizes is in the ranges of symbols, or checked by what relies on it."""
-
-
-class UnsupportedOperators(ModelError):
-    """Operators of a model without a converter, all of them.
-
-    Attributes:
-      operators: for each, the lines of the model's source that call it.
-    """
-
-    def __init__(self, operators: Mapping[str, Sequence[str]]) -> None:
-        self.operators = {name: tuple(lines) for name, lines in operators.items()}
-        listed = "\n".join(f"  {name}" + "".join(f"\n    {line}" for line in lines) for name, lines in self.operators.items())
-        super().__init__(f"expected operators with a converter, found\n{listed}\ngive converters={{NAME: function}} for them", located=True)
 
 
 def user_line(found: Any) -> str:

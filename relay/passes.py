@@ -136,12 +136,12 @@ def _made(kind: Any, method: str, given: Any, opt_level: int | None, name: str |
     return make if given is None else make(given)
 
 
-def factory(name: str, function: Callable[..., RelayModule], opt_level: int = 0) -> Callable[..., ModulePass]:
+def factory(name: str, function: Callable[..., RelayModule], opt_level: int = 0, required: Sequence[str] = ()) -> Callable[..., ModulePass]:
     """What makes a pass of Relay's name of a function of a module, and of the pass's own parameters."""
 
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> ModulePass:
-        return ModulePass(lambda mod, ctx: function(mod, *args, **kwargs), PassInfo(name, opt_level))
+        return ModulePass(lambda mod, ctx: function(mod, *args, **kwargs), PassInfo(name, opt_level, tuple(required)))
 
     make.__name__ = make.__qualname__ = name
     return make

@@ -13,7 +13,7 @@ from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, convert_layout as layouts, cps, normal_forms, operators, padding, plan_devices, unused
 from relayc.frontend.relay.passes import gradient as gradient_of_graphs
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization
@@ -30,6 +30,7 @@ from relayc.relay.partial_evaluate import partial_evaluate
 from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequential, factory, function_pass, module_pass, pass_instrument
 
 __all__ = [
+    "AlterOpLayout",
     "AnnotateSpans",
     "AnnotateTarget",
     "CanonicalizeCast",
@@ -37,6 +38,7 @@ __all__ = [
     "CapturePostDfsIndexInSpans",
     "CombineParallelConv2D",
     "CombineParallelDense",
+    "ConvertLayout",
     "DeadCodeElimination",
     "Defunctionalization",
     "DefuseOps",
@@ -58,6 +60,7 @@ __all__ = [
     "InferTypeLocal",
     "Inline",
     "LambdaLift",
+    "LayoutConfig",
     "LazyGradientInit",
     "Legalize",
     "MergeCompilerRegions",
@@ -92,6 +95,10 @@ AnnotateTarget = factory("AnnotateTarget", byoc.annotate_target)
 MergeComposite = factory("MergeComposite", byoc.merge_composite)
 MergeCompilerRegions = factory("MergeCompilerRegions", byoc.merge_compiler_regions)
 PartitionGraph = factory("PartitionGraph", byoc.partition_graph)
+AlterOpLayout = factory("AlterOpLayout", layouts.alter_op_layout, 3)
+CanonicalizeOps = factory("CanonicalizeOps", layouts.canonicalize_ops, 3)
+ConvertLayout = factory("ConvertLayout", layouts.convert_layout, 3, required=("InferType", "CanonicalizeOps"))
+LayoutConfig = layouts.LayoutConfig
 AnnotateSpans = factory("AnnotateSpans", basic.annotate_spans)
 CanonicalizeCast = factory("CanonicalizeCast", operators.canonicalize_cast, 3)
 CapturePostDfsIndexInSpans = factory("CapturePostDfsIndexInSpans", basic.capture_post_dfs_index_in_spans)
@@ -220,7 +227,6 @@ def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:
     return make
 
 
-CanonicalizeOps = _of_dialect("CanonicalizeOps")
 CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
 CombineParallelDense = _of_dialect("CombineParallelDense")
 FoldScaleAxis = _of_dialect("FoldScaleAxis", keeps=True)

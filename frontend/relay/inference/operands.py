@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from relayc.dialects.relay.layout import layout
 from relayc.frontend.relay.ast import types as t
 
 Known = Sequence["t.TensorType | None"]
@@ -17,31 +18,32 @@ def _size(layout: str, shape: Sequence[Any], axis: str) -> Any:
 def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
     """The shape of the filters, in the order of their layout."""
     data = known[0]
-    layout, kernel = attrs["data_layout"], attrs["kernel_layout"]
-    if data is None or attrs["channels"] is None or attrs["kernel_size"] is None or not (layout + kernel).isalpha():
+    if data is None or attrs["channels"] is None or attrs["kernel_size"] is None:
         return None
-    groups, inputs = attrs["groups"], _size(layout, data.shape, "C")
+    target = layout(attrs["kernel_layout"])
+    kernel = target.letters
+    groups, inputs = attrs["groups"], layout(attrs["data_layout"]).logical(data.shape)["C"]
     # The filters of a transposed convolution have the input channels first, and its results' channels by group.
     is_transposed = kernel.find("I") < kernel.find("O")
     sizes = dict(zip([axis for axis in kernel if axis not in "IO"], attrs["kernel_size"], strict=True))
     by_group = inputs if isinstance(inputs, t.Any) or groups == 1 else inputs // groups
     channels = attrs["channels"]
     sizes |= {"I": inputs, "O": channels // groups} if is_transposed and "output_padding" in attrs else {"I": by_group, "O": channels}
-    return [[sizes[axis] for axis in kernel]]
+    return [target.shape(sizes)]
 
 
 def _deformable_conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
     """The shape of the offsets, two for each element of a window, and that of the filters."""
-    weight, data, layout = _conv(known, attrs), known[0], attrs["data_layout"]
+    weight, data, order = _conv(known, attrs), known[0], attrs["data_layout"]
     if weight is None or data is None:
         return None
     pads = (*attrs["padding"],) * (4 // len(attrs["padding"]))
     kernel, out = attrs["kernel_size"], {}
     for i, axis in enumerate("HW"):
         span = attrs["dilation"][i] * (kernel[i] - 1) + 1
-        out[axis] = (_size(layout, data.shape, axis) + pads[i] + pads[i + 2] - span) // attrs["strides"][i] + 1
-    out |= {"N": _size(layout, data.shape, "N"), "C": 2 * kernel[0] * kernel[1] * attrs["deformable_groups"]}
-    return [[out[axis] for axis in layout], *weight]
+        out[axis] = (_size(order, data.shape, axis) + pads[i] + pads[i + 2] - span) // attrs["strides"][i] + 1
+    out |= {"N": _size(order, data.shape, "N"), "C": 2 * kernel[0] * kernel[1] * attrs["deformable_groups"]}
+    return [[out[axis] for axis in order], *weight]
 
 
 def _dense(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:

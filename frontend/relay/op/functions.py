@@ -282,6 +282,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     )
 } | {
     "annotation.on_device": on_device,
+    "nn.contrib_conv2d_nchwc": lambda *args, **attrs: _function("nn.contrib_conv2d_NCHWc")(*args, **attrs),
     "device_copy": device_copy,
     "qnn.requantize_config": qnn.requantize_config,
     "qnn.simulated_dequantize": simulated_dequantize,

@@ -285,6 +285,10 @@ def _product(name: str) -> Rule:
 
     def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
         dtype, added = attrs["out_dtype"], _added_at_end(attrs)
+        kernel = attrs.get("kernel_layout", "")
+        if any(map(str.isdigit, kernel)):  # the dialect's weights are not split: schedules pack them
+            attrs["kernel_layout"] = "".join(filter(str.isupper, kernel))
+            args[1] = emitter.emit("layout_transform", args[1], src_layout=kernel, dst_layout=attrs["kernel_layout"])
         if dtype and _dtype(emitter, args[0]) != _dtype(emitter, args[1]):
             args = [_cast(emitter, value, dtype) for value in args]
         blocked = attrs.get("kernel_layout", "")

@@ -20,7 +20,7 @@ from relayc.dialects.relay import Pattern
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay import analysis, ast, dataflow_pattern, inference
 from relayc.frontend.relay.op import registered
-from relayc.frontend.relay.passes import byoc
+from relayc.frontend.relay.passes import byoc, layout_rules, layouts
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
 from relayc.relay import transform as relay_transform
 from relayc.runtime import LibraryError, save_param_dict, values
@@ -113,7 +113,11 @@ def _attribute(key):
 
 
 _registering = {
-    f"register_{name}": _attribute(key) for name, key in (("legalize", "FTVMLegalize"), ("alter_op_layout", "FTVMAlterOpLayout"))
+    f"register_{name}": _attribute(key)
+    for name, key in (
+        *(("legalize", "FTVMLegalize"), ("alter_op_layout", "FTVMAlterOpLayout"), ("convert_op_layout", "FTVMConvertOpLayout")),
+        ("infer_correct_layout", layout_rules.KEY),
+    )
 }
 _registering |= {name: getattr(registered, name) for name in ("register", "register_pattern", "register_stateful")}
 _types = {name: getattr(ast, name) for name in ast.__all__ if isinstance(getattr(ast, name), type)}
@@ -277,7 +281,7 @@ def from_checkout(name, **members):
 
 # The numpy references that TVM's tests compare with are those of the checkout.
 _schedules = dict.fromkeys(("cpp", "tag", "generic", "x86", "arm_cpu", "hls", "adreno", "mali", "bifrost", "intel_graphics"), _Nothing())
-sys.modules["tvm.tir"].__dict__.update(SizeVar=Var, IterVar=Var, bijective_layout=None, layout=None, stmt=None)
+sys.modules["tvm.tir"].__dict__.update(SizeVar=Var, IterVar=Var, bijective_layout=None, layout=layouts.layout, stmt=None)
 from_checkout("tvm.topi", **_schedules)
 from_checkout("tvm.topi.nn").__getattr__ = _Nothing().__getattr__
 module("tvm.topi.cuda").__getattr__ = _Nothing().__getattr__
@@ -314,6 +318,10 @@ relay.SpanCheck = None
 module("tvm.relay.dataflow_pattern", **{name: getattr(dataflow_pattern, name) for name in dataflow_pattern.__all__})
 module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name)
 sys.modules["tvm.relay.transform"] = relay.transform = relay_transform
+relay_transform.__path__ = []
+module("tvm.relay.transform.infer_layout_utils", InferCorrectLayoutOutput=layout_rules.InferCorrectLayoutOutput)
+module("tvm.relay.quantize")
+module("tvm.relay.quantize._annotate", attach_simulated_quantize=None, QAnnotateKind=None)
 op = module("tvm.relay.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 op.__getattr__ = lambda name: getattr(_relay.op, name)
 # Of relay.qnn, the references of unary operators are those of the checkout.

@@ -102,10 +102,12 @@ def _convolution(others: int = 0, offsets: bool = False) -> Rule:
     return rule
 
 
-def _pool(
-    others: int = 0, is_kept: Callable[[Any, Layout, Layout | None], bool] = lambda attrs, new, old: not attrs.get("out_layout")
-) -> Rule:
-    """Operators with a layout that follow their operand, where `is_kept` says so."""
+def _pools(attrs: Any, new: Layout, old: Layout | None) -> bool:
+    return not attrs.get("out_layout")
+
+
+def _following(follows: Callable[[Any, Layout, Layout | None], bool], others: int = 0) -> Rule:
+    """Operators with a layout that is that of their operand, where `follows` says so."""
 
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
         if new and new[0] is not None and follows(attrs, new[0], old[0]):

@@ -26,6 +26,7 @@ from relayc.relay import frontend, qnn, relay_viz, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 from relayc.relay.transform import optimize
+from relayc.relay.external import debug
 
 __all__ = [
     *_ast.__all__,
@@ -43,6 +44,7 @@ __all__ = [
     "create_executor",
     "dataflow_pattern",
     "frontend",
+    "debug",
     "fromtext",
     "op",
     "optimize",

@@ -1,14 +1,15 @@
 """`relay.create_executor`: evaluates expressions and functions of a program."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import Any as AnySize
-from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, Var, as_expr, bind, const
+from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import NeedsControl
+from relayc.frontend.relay.passes.basic import with_types
 from relayc.pipelines.control.program import is_native
 from relayc.pipelines.control.steps import ControlProgram, reachable
 from relayc.relay.build import Params, as_module, compiled
@@ -105,7 +106,7 @@ def python_function(module: RelayModule, target: Any, interprets: bool = False) 
 
     @functools.lru_cache(maxsize=64)
     def of_types(types: tuple[Type | None, ...]) -> Callable[..., Any]:
-        return _runnable(_with_types(module, types), target, interprets)
+        return _runnable(with_types(module, types), target, interprets)
 
     def attempt(given: list[Any]) -> Any:
         if run is not None:
@@ -148,15 +149,6 @@ def _of_call(type_: Type | None, value: Any) -> Type | None:
     if len(shape) != len(type_.shape):
         raise ValueError(f"expected {type_}, found an array of shape {shape}")
     return TensorType([n if isinstance(d, AnySize) else d for d, n in zip(type_.shape, shape, strict=True)], type_.dtype)
-
-
-def _with_types(module: RelayModule, types: Sequence[Type | None]) -> RelayModule:
-    """A module of which main has parameters of these types."""
-    main = module["main"]
-    made = {old: Var(old.name_hint, type_, old.span) for old, type_ in zip(main.params, types, strict=True)}
-    found = module.shallow_copy()
-    found["main"] = Function(list(made.values()), bind(main.body, made), None, main.type_params, main.attrs, main.span)
-    return found
 
 
 def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from relayc.frontend.relay.ast import Function, structural_hash
+from relayc.frontend.relay.ast import Call, Expr, Function, Var, structural_hash
 from relayc.frontend.relay.external import GENERATORS
 from relayc.runtime import register_func
 
@@ -44,3 +44,24 @@ def register_external_codegen(name: str, codegen: Codegen | None = None) -> Any:
 def remove_external_codegen(name: str) -> None:
     """Takes a code generator back: relayc compiles its partitions from then on. Raises KeyError where there is none."""
     del GENERATORS[name]
+
+
+def debug(expr: Expr, debug_func: Callable[..., Any] | None = None) -> Expr:
+    """The value of an expression, which a Python function sees when the program runs.
+
+    Args:
+      debug_func: called with the arrays of the value, those of a tuple one by one; by default a breakpoint.
+    """
+    name, param = f"debug.{next(_COUNT)}", Var("value")
+
+    def see(*arrays: Any) -> None:
+        given, results = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
+        if debug_func is None:
+            breakpoint()
+        else:
+            debug_func(*(array.copy() for array in given))
+        for array, result in zip(given, results, strict=True):
+            result[...] = array
+
+    register_external_codegen(name, lambda symbol, function: see)
+    return Call(Function([param], param, None, None, {"Primitive": 1, "Compiler": name}), [expr])

@@ -50,6 +50,7 @@ __all__ = [
     "FakeQuantizationToInteger",
     "FastMath",
     "FlattenAtrousConv",
+    "FlexibleShapeDispatch",
     "FoldConstant",
     "FoldConstantExpr",
     "FoldExplicitPadding",
@@ -110,6 +111,7 @@ EliminateCommonSubexpr = factory("EliminateCommonSubexpr", unused.eliminate_comm
 EtaExpand = factory("EtaExpand", closures.eta_expand, 1)
 FastMath = factory("FastMath", operators.fast_math, 4)
 FlattenAtrousConv = factory("FlattenAtrousConv", padding.flatten_atrous_conv)
+FlexibleShapeDispatch = factory("FlexibleShapeDispatch", basic.flexible_shape_dispatch)
 FoldConstant = factory("FoldConstant", fold_constant, 2)
 InferType = factory("InferType", basic.infer_type)
 Inline = factory("Inline", unused.inline, 1)

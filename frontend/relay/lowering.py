@@ -346,8 +346,11 @@ class _Lowering:
             with ir.Location.name(name if call.span is None else str(call.span)):
                 return self._checked(call, lambda: apply(self._emitter, name, args, attrs, call.args))
         callee = yield self._value(call.op, scope)
-        if isinstance(callee, Global) and callee.name in self._packed:
-            return self._call_packed(call, self._packed[callee.name], tuple(self._data(call, a) for a in args))
+        packed = None
+        if isinstance(callee, (Global, Closure)):
+            packed = self._packed.get(callee.name) if isinstance(callee, Global) else packed_name(callee.function)
+        if packed is not None:
+            return self._call_packed(call, packed, tuple(self._data(call, a) for a in args))
         if isinstance(callee, Global):
             made = self._checked(call, lambda: self._program.call(callee.name, *(self._data(call, a) for a in args)))
             return _like(call.checked_type, list(made) if isinstance(made, tuple) else [made])

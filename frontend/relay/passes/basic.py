@@ -1,13 +1,19 @@
 """Types, spans, and calls that functions replace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from relayc.frontend.relay.ast import bind
 from relayc.frontend.relay.ast.base import Span
-from relayc.frontend.relay.ast.expr import Call, Constructor, Expr, Op
+from relayc.frontend.relay.ast.expr import Call, Constructor, Expr, Function, Op, Var
 from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.ast.types import Any as AnySize
+from relayc.frontend.relay.ast.types import TensorType, Type
 from relayc.frontend.relay.inference import infer_module
-from relayc.frontend.relay.op.registered import attribute
+from relayc.frontend.relay.op.registered import attribute, register_op_attr
 from relayc.frontend.relay.text import parse_module
 
 
@@ -34,6 +40,55 @@ def capture_post_dfs_index_in_spans(mod: RelayModule) -> RelayModule:
         return made[function]
 
     return mod.map_functions(numbered)
+
+
+def with_types(module: RelayModule, types: Sequence[Type | None]) -> RelayModule:
+    """A module of which main has parameters of these types."""
+    main = module["main"]
+    made = {old: Var(old.name_hint, type_, old.span) for old, type_ in zip(main.params, types, strict=True)}
+    found = module.shallow_copy()
+    found["main"] = Function(list(made.values()), bind(main.body, made), None, main.type_params, main.attrs, main.span)
+    return found
+
+
+def flexible_shape_dispatch(
+    mod: RelayModule,
+    buckets: Sequence[int],
+    axis: int = 0,
+    auto_pad: bool = False,
+    pad_value: float = 0,
+    input_indices: Sequence[int] = (0,),
+    affects_output: bool = True,
+) -> RelayModule:
+    """Lets an axis of parameters of main have any size.
+
+    Args:
+      axis: of the parameters that `input_indices` says.
+      buckets, auto_pad, pad_value, affects_output: how Relay picks and pads the sizes that it compiles. One compiled program is for all
+        sizes here, so that these are not looked at.
+
+    Raises:
+      RelayError: an operator cannot have the axis of another size.
+    """
+    main = infer_module(mod)["main"]
+    types = [param.checked_type for param in main.params]
+    for i in input_indices:
+        shape = list(types[i].shape)
+        shape[axis] = AnySize()
+        types[i] = TensorType(shape, types[i].dtype)
+    return infer_module(with_types(mod, types))
+
+
+def _without_idle_clip(attrs: Any, args: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
+    """What a clip is of: integers of a `qnn.requantize`, if the bounds are those of their type."""
+    type_, op = types[0], args[0].op if isinstance(args[0], Call) else None
+    if not isinstance(type_, TensorType) or not (isinstance(op, Op) and op.name == "qnn.requantize"):
+        return None
+    limits = np.iinfo(type_.dtype)
+    return args[0] if attrs["a_min"] <= limits.min and limits.max <= attrs["a_max"] else None
+
+
+register_op_attr("clip", "FTVMLegalize", _without_idle_clip)
 
 
 def legalize(mod: RelayModule, legalize_map_attr_name: str = "FTVMLegalize") -> RelayModule:

@@ -324,6 +324,7 @@ module("tvm.relay.quantize")
 module("tvm.relay.quantize._annotate", attach_simulated_quantize=None, QAnnotateKind=None)
 op = module("tvm.relay.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 op.__getattr__ = lambda name: getattr(_relay.op, name)
+op.debug = _relay.debug
 # Of relay.qnn, the references of unary operators are those of the checkout.
 relay.qnn = module("tvm.relay.qnn", transform=_relay.qnn.transform)
 relay.qnn.__getattr__ = _relay.qnn.__getattr__

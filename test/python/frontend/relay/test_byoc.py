@@ -170,6 +170,18 @@ def test_generators_get_types_and_give_tuples(takes):
     np.testing.assert_allclose(second.numpy(), np.exp(data[2:]), **CLOSE)
 
 
+def test_a_function_sees_a_value_when_the_program_runs():
+    x, seen = relay.var("x", shape=(2, 3)), []
+    looked = relay.debug(relay.exp(x), lambda array: seen.append(array) or array.fill(0))
+    pair = relay.debug(relay.Tuple([looked, x]), lambda *arrays: seen.extend(arrays))
+    data = values((2, 3))
+    found = relay.create_executor("graph").evaluate(relay.Function([x], relay.TupleGetItem(pair, 0) + x))(data)
+    np.testing.assert_allclose(found.numpy(), np.exp(data) + data, **CLOSE)
+    np.testing.assert_allclose(seen[1], np.exp(data), **CLOSE)
+    np.testing.assert_array_equal(seen[2], data)
+    assert len(seen) == 3
+
+
 def test_errors_of_generated_code_arrive(takes):
     takes("fails", "exp")
     x = relay.var("x", shape=(3,))

@@ -177,3 +177,28 @@ def test_modules_with_other_functions_are_not_equal():
     mods = [relay.IRModule.from_expr(relay.Function([x], body)) for body in (relay.exp(x), relay.tanh(x))]
     assert not relay.structural_equal(*mods)
     assert relay.structural_equal(mods[0], relay.IRModule.from_expr(relay.Function([x], relay.exp(x))))
+
+
+def test_an_axis_of_parameters_gets_any_size():
+    x, w, v = relay.var("x", shape=(4, 10)), relay.var("w", shape=(3, 10)), relay.var("v", shape=(4, 1))
+    mod = relay.IRModule.from_expr(relay.Function([x, w, v], relay.Tuple([relay.nn.dense(x, w), x - v])))
+    found = relay.transform.FlexibleShapeDispatch(axis=1, buckets=[5, 10], input_indices=[0, 1], auto_pad=True)(mod)
+    assert [str(p.checked_type) for p in found["main"].params] == [f"Tensor[{s}, float32]" for s in ("(4, ?)", "(3, ?)", "(4, 1)")]
+    run = relay.create_executor("vm", found).evaluate()
+    for size in (10, 7):
+        a, b, c = values((4, size)), values((3, size), seed=1), values((4, 1), seed=2)
+        product, difference = run(a, b, c)
+        np.testing.assert_allclose(product.numpy(), a @ b.T, rtol=1e-5, atol=1e-5)  # sums of 10 products in another order
+        np.testing.assert_array_equal(difference.numpy(), a - c)
+    with pytest.raises(relay.TypeInferenceError):
+        relay.transform.FlexibleShapeDispatch(axis=1, buckets=[5])(
+            relay.IRModule.from_expr(relay.reshape(x, (5, 8)) + relay.const([1.0] * 8))
+        )
+
+
+def test_a_clip_to_all_of_an_integer_type_is_dropped_where_integers_were_scaled():
+    x, one = relay.var("x", shape=(3,), dtype="int32"), relay.const(1.0)
+    scaled = relay.qnn.op.requantize(x, one, relay.const(0), one, relay.const(0), out_dtype="uint8")
+    found = [relay.clip(scaled, 0, 255), relay.clip(scaled, 1, 255), relay.clip(scaled, 0, 254), relay.clip(x, -(2**31), 2**31 - 1)]
+    mod = relay.transform.Legalize()(relay.IRModule.from_expr(relay.Function([x], relay.Tuple(found))))
+    assert [field.op.name for field in mod["main"].body.fields] == ["qnn.requantize", "clip", "clip", "clip"]

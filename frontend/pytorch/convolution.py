@@ -40,9 +40,10 @@ def convolution(
     if input.rank == n + 1:
         input = reshape(input, (1, *input.shape))
     n = spatial_rank(input, "input")
-    if any(not isinstance(k, int) for k in weight.shape):
+    kernel = tuple(k for k in weight.shape[2:] if isinstance(k, int))
+    if len(kernel) < n:
         raise ModelError(f"weight: expected sizes known at import, found {weight.type}")
-    kernel, strides, dilations = tuple(weight.shape[2:]), each(stride, n), each(dilation, n)
+    strides, dilations = each(stride, n), each(dilation, n)
     if padding in ("valid", "same"):
         input, pads = _same_padding(input, kernel, dilations) if padding == "same" else (input, (0,) * n)
     else:

@@ -135,10 +135,8 @@ def _scattered(x: Tensor, columns: Tensor, updates: Tensor, mode: str) -> Tensor
 
 @aten("index_copy", "index_add", "index_fill", keep=True)
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor | None = None, value: Any = None, alpha: Any = 1) -> Tensor:
-    if self.rank == 0:
-        self, shape = reshape(self, (1,)), ()
-    else:
-        shape = self.shape
+    shape = self.shape
+    self = self if self.rank else reshape(self, (1,))
     axis = axis_of(dim, self.rank)
     at = reshape(index, (prod(index.shape),))
     wanted = (*self.shape[:axis], at.shape[0], *self.shape[axis + 1 :])

@@ -112,7 +112,7 @@ def batch_norm(
 ) -> tuple[Any, ...]:
     """In training by the statistics of the batch: result, mean, 1 / deviation, and the new running statistics where torch wants them."""
     if not training:
-        found = batch_norm_in_inference(input, weight, bias, running_mean, running_var, eps)  # type: ignore[arg-type] # checked there
+        found = batch_norm_in_inference(input, weight, bias, running_mean, running_var, eps)
         return (*found, running_mean, running_var)[: len(node().dtype)]
     axes = tuple(a for a in range(input.rank) if a != 1)
     channels = (input.shape[1],)

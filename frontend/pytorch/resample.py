@@ -23,7 +23,8 @@ def upsample(input: Any = None, self: Any = None, align_corners: bool = False, s
     scales = [rest.get(f"scales_{axis}") for axis in "dhw"[3 - n :]] if scale_factors is None else list(scale_factors)
     if n == 1 and scale_factors is None:
         scales = [rest.get("scales")]
-    given = () if align_corners or any(not isinstance(s, (int, float)) for s in scales) else tuple(map(float, scales))
+    numbers = tuple(float(s) for s in scales if isinstance(s, (int, float)))
+    given = () if align_corners or len(numbers) < n else numbers
     how: dict[str, Any] = {
         "nearest": {"coordinate_transformation_mode": "asymmetric", "rounding_method": "floor", "method": "nearest_neighbor"},
         "exact": {"coordinate_transformation_mode": "half_pixel", "rounding_method": "round_prefer_ceil", "method": "nearest_neighbor"},

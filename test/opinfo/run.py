@@ -35,24 +35,24 @@ def entries():
     return found
 
 
-def samples_of(op):
-    """At most SAMPLES of an entry's samples, spread over all of them."""
+def samples_of(op, most=SAMPLES):
+    """At most so many of an entry's samples, spread over all of them."""
     import torch
 
     torch.manual_seed(0)
     every = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))
-    step = max(1, -(-len(every) // SAMPLES))
+    step = max(1, -(-len(every) // most))
     return every[::step]
 
 
-def disagreement(op):
+def disagreement(op, most=SAMPLES):
     """Why relayc does not agree with eager on an entry; empty where it does."""
     import torch
     from torch.utils import _pytree
 
     import relayc
 
-    packed = [_pytree.tree_flatten((s.input, s.args, s.kwargs)) for s in samples_of(op)]
+    packed = [_pytree.tree_flatten((s.input, s.args, s.kwargs)) for s in samples_of(op, most)]
     if not packed:
         return "no samples"
 

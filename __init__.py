@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from relayc.runtime import Device, Module, get_global_func, load_module, num_threads, register_func, set_num_threads
     from relayc.tools.advise import advise
     from relayc.tools.diff import diff
+    from relayc.tools.quantize import Quantized, quantize
     from relayc.tools.report import report
     from relayc.tools.visualize import visualize
 
@@ -47,6 +48,7 @@ __all__ = [
     "OnnxError",
     "PassContext",
     "Program",
+    "Quantized",
     "RelayError",
     "Sequential",
     "Target",
@@ -65,6 +67,7 @@ __all__ = [
     "load_module",
     "module_pass",
     "num_threads",
+    "quantize",
     "register_backend",
     "register_external_codegen",
     "register_frontend",
@@ -98,6 +101,7 @@ _HOMES = {
     "relayc.pipelines.driver.tuning_space": ("TuningSpace", "tuning_space"),
     "relayc.relay.external": ("register_external_codegen", "remove_external_codegen"),
     "relayc.runtime": ("Device", "Module", "get_global_func", "load_module", "num_threads", "register_func", "set_num_threads"),
+    "relayc.tools.quantize": ("Quantized", "quantize"),
     "relayc.tools.report": ("report",),
     "relayc.tools.advise": ("advise",),
     "relayc.tools.report.notebook": ("notebook_html",),

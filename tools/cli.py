@@ -5,6 +5,7 @@
     relayc compile MODEL   writes it as a library that runs where relayc is not installed
     relayc visualize MODEL draws it: its operators, fusion groups or kernels
     relayc report MODEL    writes a page about it: every pass, the graph, kernels with times and code, the memory
+    relayc quantize MODEL  writes it with weights and activations of 8 bits, or weights of 4
     relayc advise MODEL    says where its time goes, and which options make it faster here, as measured
     relayc serve FOLDER    serves models by REST and gRPC (docs/serving.md)
     relayc diff A B        shows what changed between two compilations
@@ -41,7 +42,7 @@ from relayc.runtime.export import ExportRequest
 from relayc.runtime.profile import peak_text, saved_text
 from relayc.serve.command import add_options as add_serve_options
 from relayc.serve.command import serve
-from relayc.tools import cache, comparing, device_code, opt, targets
+from relayc.tools import cache, comparing, device_code, opt, quantizing, targets
 from relayc.tools.bisect.command import add_options as add_bisect_options
 from relayc.tools.commands import (
     CommandError,
@@ -396,6 +397,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_model_options(reporter)
     reporter.add_argument("-o", "--out", type=output_file, required=True, metavar="FILE", help="the page, HTML; - for standard output")
     reporter.set_defaults(action=report)
+    about = "Quantise an ONNX model in floats, calibrated on samples, and report what each layer loses (docs/quantization.md)."
+    quantizer = commands.add_parser("quantize", help="write a model in 8 or 4 bits", description=about)
+    add_compiler_options(quantizer)
+    quantizing.add_options(quantizer)
+    quantizer.set_defaults(action=quantizing.quantize)
     about = "Show what bounds the kernels of a model, and try options that may make it faster, each timed in turns with the model as it is."
     adviser = commands.add_parser("advise", help="say why a model is slow, and what makes it faster", description=about)
     add_model_options(adviser)

@@ -1,0 +1,191 @@
+"""Samples: what a model gets in use, as arrays by input name, from files, a script or Python."""
+
+import os
+import runpy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from inspect import signature
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ValueInfoProto, helper
+
+from relayc.nearest import nearest
+
+BATCH = 16
+"""Rows of an .npz file that make one sample, where the model takes batches of any size."""
+
+Sample = Mapping[str, np.ndarray]
+
+
+class Samples:
+    """Samples that can be read as often as there is something to measure; they are never all in memory at once."""
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Sample]],
+        inputs: Sequence[ValueInfoProto],
+        shapes: Mapping[str, Sequence[Any]],
+        extra: bool,
+        where: str,
+        limit: int | None,
+    ) -> None:
+        self.inputs = {value.name: value for value in inputs}
+        self.read, self.shapes, self.extra, self.where, self.limit = read, shapes, extra, where, limit
+        self.count: int | None = None
+
+    def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+        count = 0
+        for sample in islice(self.read(), self.limit):
+            yield self._checked(sample, f"{self.where}: sample {count}")
+            count += 1
+        if not count:
+            raise ValueError(f"{self.where}: expected samples, found none")
+        self.count = count
+
+    def tracked(self, what: str, progress: Callable[..., None]) -> Iterator[dict[str, np.ndarray]]:
+        """The samples, with a bar of how many there have been."""
+        for number, sample in enumerate(self, 1):
+            yield sample
+            progress(what, number, self.count or self.limit)
+
+    def inputs_of(self, sample: Sample) -> dict[str, np.ndarray]:
+        """A sample without what only a metric reads."""
+        return {name: sample[name] for name in self.inputs}
+
+    def _checked(self, sample: Any, where: str) -> dict[str, np.ndarray]:
+        if not isinstance(sample, Mapping):
+            raise TypeError(f"{where}: expected arrays by input name, found {type(sample).__name__}")
+        missing = [name for name in self.inputs if name not in sample]
+        if missing:
+            raise ValueError(f"{where}: expected the input {missing[0]}, found {', '.join(map(str, sample)) or 'no arrays'}")
+        found = {}
+        for name, value in sample.items():
+            if name in self.inputs:
+                found[name] = self._array(name, np.asarray(value), where)
+            elif self.extra:
+                found[name] = value
+            else:
+                raise ValueError(
+                    f"{where}: expected inputs of the model ({', '.join(self.inputs)}), found {name}{nearest(name, self.inputs)}"
+                )
+        return found
+
+    def _array(self, name: str, array: np.ndarray, where: str) -> np.ndarray:
+        shape, dtype = self.shape(name), helper.tensor_dtype_to_np_dtype(self.inputs[name].type.tensor_type.elem_type)
+        if array.ndim == len(shape) - 1 and (not isinstance(shape[0], int) or shape[0] == 1):
+            array = array[None]
+        agree = array.ndim == len(shape) and all(not isinstance(d, int) or d == n for d, n in zip(shape, array.shape, strict=True))
+        if not agree:
+            raise ValueError(f"{where}: {name}: expected the shape [{', '.join(map(str, shape))}], found {list(array.shape)}")
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ValueError(f"{where}: {name}: expected {dtype}, found {array.dtype}")
+        return np.ascontiguousarray(array, dtype)
+
+    def shape(self, name: str) -> list[int | str]:
+        """The shape of an input: sizes, and names or "?" for what may be any size."""
+        dims = self.inputs[name].type.tensor_type.shape.dim
+        known = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in dims]
+        return list(self.shapes.get(name, known))
+
+
+def open_samples(
+    data: Any,
+    inputs: Sequence[ValueInfoProto],
+    shapes: Mapping[str, Sequence[Any]] | None = None,
+    extra: bool = False,
+    limit: int | None = None,
+) -> Samples:
+    """Samples of a folder, a file or a Python object.
+
+    Args:
+      data: a folder of .npz files (a sample each, arrays by input name) and .npy files (a sample each, of the only input); an .npz file
+        (arrays by input name, whose first axis counts the samples); dicts of arrays by input name, or a function that gives these.
+      shapes: of inputs, in place of those in the model.
+      extra: whether samples may have arrays that are no inputs, for a metric.
+      limit: how many samples are read at most.
+
+    Raises:
+      TypeError, ValueError: the data are none of these; as do the samples when they are read, with what was expected.
+    """
+    make = partial(Samples, inputs=inputs, shapes=shapes or {}, extra=extra, limit=limit)
+    if isinstance(data, (str, os.PathLike)):
+        path = Path(data)
+        if not path.exists():
+            raise ValueError(f"data: expected a folder, an .npz file or a script (.py), found nothing at {path}")
+        if path.is_dir():
+            return make(partial(_folder, path, inputs), where=str(path))
+        if path.suffix == ".npz":
+            found = make(lambda: (), where=str(path))
+            found.read = partial(_rows, path, found)
+            return found
+        raise ValueError(f"data: expected a folder, an .npz file or a script (.py), found {path}")
+    if callable(data):
+        if any(
+            p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in signature(data).parameters.values()
+        ):
+            raise TypeError("data: expected a function that is called without arguments and gives samples")
+        return make(data, where="data")
+    if not isinstance(data, Iterable) or isinstance(data, (bytes, Mapping, np.ndarray)):
+        raise TypeError(
+            f"data: expected samples (dicts of arrays by input name), a function that gives them, or a path, found {_kind(data)}"
+        )
+    if isinstance(data, Iterator):
+        raise TypeError("data: expected samples that can be read several times, found an iterator; pass the function that makes it")
+    return make(lambda: data, where="data")
+
+
+def _kind(data: Any) -> str:
+    return "one dict" if isinstance(data, Mapping) else type(data).__name__
+
+
+def script_names(path: Path) -> dict[str, Any]:
+    """The names that a script of samples defines: `data`, and it may have `metric`. Raises ValueError without `data`."""
+    names = runpy.run_path(str(path))
+    if "data" not in names:
+        raise ValueError(f"{path}: expected a function `data` that gives samples (dicts of arrays by input name), found none")
+    return names
+
+
+def _folder(path: Path, inputs: Sequence[ValueInfoProto]) -> Iterator[Sample]:
+    files = sorted(file for file in path.iterdir() if file.suffix in (".npy", ".npz"))
+    if not files:
+        raise ValueError(f"{path}: expected .npy or .npz files, found none")
+    for file in files:
+        found = _load(file)
+        if isinstance(found, np.ndarray) and len(inputs) != 1:
+            raise ValueError(f"{file}: expected an .npz file with the inputs {', '.join(v.name for v in inputs)}, found one array")
+        yield {inputs[0].name: found} if isinstance(found, np.ndarray) else found
+
+
+def _load(file: Path) -> Any:
+    try:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            return {name: found[name] for name in found.files}
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{file}: expected numeric arrays, as numpy.save and numpy.savez write them") from error
+
+
+def _rows(path: Path, samples: Samples) -> Iterator[Sample]:
+    """Slices of the arrays of a file along their first axis: single rows, or batches of the size that the model takes."""
+    arrays = _load(path)
+    counts = {name: len(array) if array.ndim else -1 for name, array in arrays.items()}
+    if not counts or len(set(counts.values())) > 1 or -1 in counts.values():
+        found = ", ".join(f"{name}: {count}" for name, count in counts.items()) or "no arrays"
+        raise ValueError(f"{path}: expected arrays of as many samples each along the first axis, found {found}")
+    count = next(iter(counts.values()))
+    batches = {name: samples.shape(name) for name in samples.inputs if name in arrays}
+    rows = {name: shape for name, shape in batches.items() if arrays[name].ndim == len(shape)}
+    sizes = {shape[0] for shape in rows.values() if shape and isinstance(shape[0], int)}
+    size = max(sizes) if sizes else BATCH if rows else 1
+    if count and len(rows) == len(batches) and sizes and count < size:
+        raise ValueError(f"{path}: expected {size} rows or more, as the model takes batches of {size}, found {count}")
+    whole = count - count % size if sizes else count
+    for start in range(0, whole, size):
+        part = slice(start, min(start + size, whole))
+        yield {name: array[part] if name in rows or name not in batches or size > 1 else array[start] for name, array in arrays.items()}

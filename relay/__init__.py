@@ -25,8 +25,8 @@ from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_mod
 from relayc.relay import frontend, qnn, relay_viz, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
-from relayc.relay.transform import optimize
 from relayc.relay.external import debug
+from relayc.relay.transform import optimize
 
 __all__ = [
     *_ast.__all__,

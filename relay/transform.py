@@ -13,7 +13,8 @@ from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, convert_layout as layouts, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import convert_layout as layouts
 from relayc.frontend.relay.passes import gradient as gradient_of_graphs
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization

@@ -115,21 +115,25 @@ def test_the_command_line_takes_what_frontends_take(toy, toy_file, capsys):
 
 @pytest.mark.parametrize("name", ["model", "model.txt", "", "model.onnx.bak"])
 def test_a_path_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(name):
-    taken = r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2, bytes, .*onnx\.ModelProto, .*relayc\.RelayModule"
+    taken = r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2, bytes, .*onnx\.ModelProto, .*relayc\.RelayModule or torch\.ExportedProgram"
     with pytest.raises(ValueError, match=f"model: expected {taken}, found the"):
         relayc.compile(name)
 
 
 @pytest.mark.parametrize("model", [None, 3, object(), [b"x"], np.zeros(3)])
 def test_an_object_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(model):
-    taken = r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2, bytes, .*relayc\.Program, relayc\.RelayModule or torch\.ExportedProgram"
+    taken = (
+        r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2, bytes, .*relayc\.Program, relayc\.RelayModule or torch\.ExportedProgram"
+    )
     expected = f"model: expected {taken}, found {type(model).__name__}"
     with pytest.raises(TypeError, match=expected):
         relayc.compile(model)
 
 
 def test_what_a_frontend_adds_is_listed(toy):
-    assert accepted().startswith("a path that ends in .onnx or .relay or .mlir or .pt2 or .toy, bytes, ") and accepted().endswith(" or Graph")
+    assert accepted().startswith("a path that ends in .onnx or .relay or .mlir or .pt2 or .toy, bytes, ") and accepted().endswith(
+        " or Graph"
+    )
 
 
 def test_every_form_of_a_model_is_taken(tmp_path):

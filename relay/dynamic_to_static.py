@@ -1,24 +1,39 @@
 """DynamicToStatic: operators with computed attributes become those with attributes, where the values are constants."""
 
+from typing import Any
+
+import numpy as np
+
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call
-from relayc.frontend.relay.op.table import signature
+from relayc.frontend.relay.op.table import Signature, signature
 from relayc.frontend.relay.passes.basic import Replace
-from relayc.relay.folding import fold_constant, size_of
+from relayc.relay.folding import folded, size_of
 
 
 def dynamic_to_static(mod: RelayModule) -> RelayModule:
-    """Operators of dyn.* whose sizes are known become those with attributes. Raises TypeInferenceError."""
-    typed = infer_module(mod)
-    while True:
-        mutator = _Static()
-        found = typed.map_functions(mutator.static)
-        if not mutator.changes:
-            return fold_constant(found)
-        typed = fold_constant(found)
+    """Operators of dyn.* whose sizes are known become those with attributes. Raises TypeInferenceError.
+
+    What is known without types is folded first: the program may have types only where the sizes are constants.
+    """
+    mod, changes = mod.map_functions(folded), 1
+    while changes:
+        mod, changes = _static_once(mod)
+    typed, changes = infer_module(mod), 1
+    while changes:
+        found, changes = _static_once(typed)
+        typed = infer_module(found)
+    return typed
+
+
+def _static_once(mod: RelayModule) -> tuple[RelayModule, int]:
+    """A module after one round, folded, and how many calls were replaced."""
+    mutator = _Static()
+    found = mod.map_functions(mutator.static)
+    return (found.map_functions(folded) if mutator.changes else found), mutator.changes
 
 
 class _Static(Replace):
@@ -47,8 +62,14 @@ def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
     moved = {name: values[name] for name in late.operands if name not in plain.operands}
     if not all(isinstance(value, e.Constant) for value in moved.values()):
         return None
-    attrs = {**(found.attrs or {}), **{name: value.data.tolist() for name, value in moved.items()}}  # type: ignore[attr-defined]
+    attrs = {**(found.attrs or {}), **{name: _attribute(plain, name, value.data.numpy()) for name, value in moved.items()}}  # type: ignore[attr-defined]
     try:
         return call(plain.name, [values[name] for name in plain.operands], {k: v for k, v in attrs.items() if k in plain.attrs})
     except RelayError:
         return None
+
+
+def _attribute(found: Signature, name: str, values: np.ndarray) -> Any:
+    """What an operand says as an attribute: sizes, which may be floats, are integers."""
+    spec = None if found.cls is None else found.cls.attr_specs.get(name)
+    return (values.astype(np.int64) if spec is not None and "size" in spec.kind.expected else values).tolist()

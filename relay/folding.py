@@ -48,10 +48,12 @@ def folded(root: Any, fold_qnn: bool = False) -> Any:
 
 
 def size_of(call: Call) -> Constant | None:
-    """What shape_of and ndarray_size give of a tensor whose shape is known, by the types of the program; None for any other call."""
-    if not isinstance(call.op, Op) or call.op.name not in ("shape_of", "ndarray_size") or call.args[0].checked_type_ is None:
+    """What shape_of and ndarray_size give of a tensor whose shape is known; None for any other call. The program may be without types."""
+    if not isinstance(call.op, Op) or call.op.name not in ("shape_of", "ndarray_size"):
         return None
-    type_ = call.args[0].checked_type
+    operand = call.args[0]
+    type_ = operand.type if isinstance(operand, Constant) else operand.checked_type_
+    type_ = operand.type_annotation if type_ is None and isinstance(operand, Var) else type_
     shape = [int(d) for d in type_.shape if isinstance(d, int)] if isinstance(type_, t.TensorType) else []
     if not isinstance(type_, t.TensorType) or len(shape) < len(type_.shape):
         return None
@@ -63,8 +65,11 @@ def _sized(root: Expr) -> Expr:
     """An expression with constants in the place of known sizes, and what is taken in the place of branches on constants."""
     made: dict[Expr, Expr] = {}
     for node in post_order(root):
-        size = size_of(node) if isinstance(node, Call) else None
-        made[node] = _chosen(rebuilt(node, iter([made[part] for part in children(node)]))) if size is None else size
+        new = _chosen(rebuilt(node, iter([made[part] for part in children(node)])))
+        for call in (node, new):  # types are those of the program; other constants are known after the change
+            size = size_of(call) if isinstance(call, Call) else None
+            new = new if size is None else size
+        made[node] = new
     return made[root]
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "AlterOpLayout",
     "AnnotateSpans",
     "AnnotateTarget",
+    "BackwardFoldScaleAxis",
     "CanonicalizeCast",
     "CanonicalizeOps",
     "CapturePostDfsIndexInSpans",
@@ -56,6 +57,7 @@ __all__ = [
     "FoldConstantExpr",
     "FoldExplicitPadding",
     "FoldScaleAxis",
+    "ForwardFoldScaleAxis",
     "FunctionPass",
     "FuseOps",
     "InferType",
@@ -232,7 +234,8 @@ def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:
 
 CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
 CombineParallelDense = _of_dialect("CombineParallelDense")
-FoldScaleAxis = _of_dialect("FoldScaleAxis", keeps=True)
+ForwardFoldScaleAxis = _of_dialect("ForwardFoldScaleAxis", keeps=True)
+BackwardFoldScaleAxis = _of_dialect("BackwardFoldScaleAxis", keeps=True)
 SimplifyInference = _of_dialect("SimplifyInference")
 
 
@@ -262,6 +265,11 @@ def SimplifyExpr() -> Pass:
     """Identities of arithmetic and of data movement."""
     own = ModulePass(lambda mod, ctx: simplify(mod), PassInfo("SimplifyComposed"))
     return Sequential([own, DialectPass("SimplifyExpr", keeps=True)], opt_level=3, name="SimplifyExpr")
+
+
+def FoldScaleAxis() -> Pass:
+    """Factors per channel go into the weights around them, which are constants afterwards."""
+    return Sequential([DialectPass("FoldScaleAxis", keeps=True), FoldConstant()], opt_level=3, name="FoldScaleAxis")
 
 
 def FoldExplicitPadding() -> Pass:

@@ -13,11 +13,11 @@ from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.context.passes import PassContext, module_pass
+from relayc.pipelines.context.passes import ModulePass, PassContext, module_pass
 from relayc.pipelines.graph.reshapes import per_channel, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
-RULES = Rules("FoldScaleAxis")
+BACKWARD, FORWARD, RULES = Rules("BackwardFoldScaleAxis"), Rules("ForwardFoldScaleAxis"), Rules("FoldScaleAxis")
 
 _CONSTANT_DEPTH = 8
 
@@ -93,7 +93,7 @@ def _same_type(a: ir.Value, b: ir.Value) -> bool:
     return TensorType.of(a) == TensorType.of(b)
 
 
-@RULES.on("multiply")
+@BACKWARD.on("multiply")
 def backward(op: Op, rw: Rewriter) -> Found:
     """linear(x, w) * s -> linear(x, w * s), through a constant bias between the two."""
     pair = _operand_and_constant(op)
@@ -114,7 +114,25 @@ def backward(op: Op, rw: Rewriter) -> Found:
     return None if scaled is None else build(biased.relay_name, scaled, build("multiply", bias, scale))
 
 
-@RULES.on("divide")
+@BACKWARD.on("multiply")
+def backward_through_relu(op: Op, rw: Rewriter) -> Found:
+    """relu(linear(x, w)) * s -> relu(linear(x, w) * s) for positive factors, which the weights take; through a constant bias, too."""
+    pair = _operand_and_constant(op)
+    limited = rw.producer(pair[0], "nn_relu") if pair is not None and rw.used_once(pair[0]) else None
+    if pair is None or limited is None or not _same_type(pair[0], op.result) or not rw.used_once(limited.data):
+        return None
+    factors, biased = rw.array(pair[1]), limited.data.owner
+    if factors is None or not (factors > 0).all():
+        return None
+    is_biased = isinstance(biased, (Add, Subtract)) and is_constant(biased.operation.operands[1])
+    linear = _linear(biased.operation.operands[0] if is_biased else limited.data, rw)
+    axis = None if linear is None else linear.channel_axis(of_result=True)
+    if axis is None or per_channel(pair[1], TensorType.of(op.result).sizes, axis) is None:
+        return None
+    return build("nn.relu", build("multiply", limited.data, pair[1]))
+
+
+@BACKWARD.on("divide")
 def backward_divide(op: Op, rw: Rewriter) -> Found:
     """linear(x, w) / s -> linear(x, w * (1 / s))."""
     value, divisor = op.operation.operands
@@ -123,6 +141,9 @@ def backward_divide(op: Op, rw: Rewriter) -> Found:
         return None
     one = build("divide", build("ones", shape=(), dtype=TensorType.of(divisor).dtype), divisor)
     return _scale_linear(linear, one)
+
+
+RULES.include(BACKWARD)
 
 
 @RULES.on("add", "multiply")
@@ -161,7 +182,7 @@ def _float_chain(*values: ir.Value) -> bool:
     return first.is_float and first.is_known and all(TensorType.of(v) == first for v in values)
 
 
-@RULES.on(Linear)
+@FORWARD.on(Linear)
 def forward(op: Linear, rw: Rewriter) -> Found:
     """linear(x * s, w) -> linear(x, w * s), where nothing else uses the product."""
     data, weight = op.operation.operands
@@ -176,8 +197,16 @@ def forward(op: Linear, rw: Rewriter) -> Found:
     return None if vector is None else _with_weight(op, pair[0], _scaled_weight(op, vector, of_result=False))
 
 
-@module_pass(opt_level=3, name="FoldScaleAxis")
-def fold_scale_axis(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Factors per channel go into the weights of the convolutions and products around them."""
-    RULES.apply(mod)
-    return mod
+RULES.include(FORWARD)
+
+
+def _pass(rules: Rules) -> ModulePass:
+    def fold(mod: IRModule, ctx: PassContext) -> IRModule:
+        """Factors per channel go into the weights of the convolutions and products around them."""
+        rules.apply(mod)
+        return mod
+
+    return module_pass(opt_level=3, name=rules.name)(fold)
+
+
+fold_scale_axis, forward_fold_scale_axis, backward_fold_scale_axis = map(_pass, (RULES, FORWARD, BACKWARD))

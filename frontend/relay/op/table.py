@@ -91,7 +91,7 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
 _UNSUPPORTED = """
-annotation.with_funcid auto_scheduler_layout_transform call_lowered debug dyn.image.resize2d dyn.nn.upsampling dyn.nn.upsampling3d
+annotation.with_funcid auto_scheduler_layout_transform call_lowered debug
 memory.alloc_storage memory.alloc_tensor memory.kill meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
 nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
 nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform

@@ -88,3 +88,34 @@ func.func @not_folded(%x: tensor<4x2xf32>, %y: tensor<2xf32>) -> (tensor<4x2xf32
   %5 = "relay.multiply"(%4, %y) : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
   return %0, %1, %4, %5 : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>
 }
+
+// -----
+
+// A positive factor goes through relu into the weights and the bias; a negative one does not, and nothing goes where no product takes it.
+// CHECK-LABEL: func.func @through_relu
+// CHECK: "relay.nn_dense"
+// CHECK: "relay.add"
+// CHECK: %[[R:.*]] = "relay.nn_relu"
+// CHECK: "relay.nn_dense"
+// CHECK: %[[S:.*]] = "relay.nn_relu"
+// CHECK: %[[T:.*]] = "relay.multiply"(%[[S]]
+// CHECK: %[[U:.*]] = "relay.nn_relu"(%arg0)
+// CHECK: %[[V:.*]] = "relay.multiply"(%[[U]]
+// CHECK: return %[[R]], %[[T]], %[[V]]
+func.func @through_relu(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x3xf32>) {
+  %w = "relay.constant"() {value = dense<3.0> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %b = "relay.constant"() {value = dense<[5.0, 6.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %p = "relay.constant"() {value = dense<[2.0, 4.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %n = "relay.constant"() {value = dense<[2.0, -4.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %s = "relay.constant"() {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.nn_dense"(%x, %w) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2xf32>
+  %1 = "relay.add"(%0, %b) : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+  %2 = "relay.nn_relu"(%1) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %3 = "relay.multiply"(%2, %p) : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+  %4 = "relay.nn_dense"(%x, %w) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2xf32>
+  %5 = "relay.nn_relu"(%4) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %6 = "relay.multiply"(%5, %n) : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+  %7 = "relay.nn_relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %8 = "relay.multiply"(%7, %s) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  return %3, %6, %8 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x3xf32>
+}

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
-from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.converter import Tensor, emit, known
 from relayc.frontend.relay.op.composed.registry import composed
-from relayc.frontend.sizes import size, sizes
+from relayc.frontend.sizes import shape_tensor, size, sizes
 from relayc.frontend.steps import cast, reshape
 
 
 def _long(tensor: Tensor) -> Tensor:
     return tensor if tensor.is_known or tensor.dtype == "int64" else cast(tensor, "int64")
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """As int64, where it is known, too."""
+    return tensor if tensor.dtype == "int64" else cast(tensor, "int64")
 
 
 @composed("dyn.reshape")
@@ -88,9 +93,8 @@ def dyn_topk(
 def dyn_strided_slice(data: Tensor, begin: Tensor, end: Tensor, strides: Tensor, *, slice_mode: str = "end", axes: object = None) -> Tensor:
     from relayc.frontend.onnx.transform import Slice_10
     from relayc.frontend.relay.op.composed.terms import Term
-    from relayc.frontend.sizes import shape_tensor
 
-    begin, end, strides = (_long(t) for t in (begin, end, strides))
+    begin, end, strides = (_whole(t) for t in (begin, end, strides))
     if slice_mode == "size":  # the sizes of what is taken; -1 is all that is left
         begin_, taken = Term(begin), Term(end)
         end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor
@@ -133,3 +137,69 @@ def dyn_sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_v
     from relayc.frontend.relay.op.composed.indexing import sparse_to_dense
 
     return sparse_to_dense(sparse_indices, sparse_values, default_value, output_shape=sizes(_long(output_shape), "output_shape"))
+
+
+_RESIZE = (
+    "data size roi layout method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude extrapolation_value out_dtype"
+)
+
+
+@composed("dyn.image.resize2d", _RESIZE)
+def dyn_resize2d(
+    data: Tensor,
+    size: Tensor,
+    roi: Tensor,
+    *,
+    layout: str = "NCHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
+    out_dtype: str = "",
+) -> Tensor:
+    return emit(
+        "image.resize2d",
+        data,
+        size=sizes(_whole(size), "size"),
+        roi=tuple(float(v) for v in known(roi, "roi").reshape(-1)),
+        layout=layout,
+        method=method,
+        coordinate_transformation_mode=coordinate_transformation_mode,
+        rounding_method=rounding_method,
+        cubic_alpha=cubic_alpha,
+        cubic_exclude=cubic_exclude,
+        extrapolation_value=extrapolation_value,
+        out_dtype=out_dtype,
+    )
+
+
+@composed("dyn.nn.upsampling")
+def dyn_upsampling(
+    data: Tensor, scale_h: Tensor, scale_w: Tensor, *, layout: str = "NCHW", method: str = "nearest_neighbor", align_corners: bool = False
+) -> Tensor:
+    return _upsampled(data, (scale_h, scale_w), layout, method.removeprefix("bi"), "align_corners" if align_corners else "asymmetric")
+
+
+@composed("dyn.nn.upsampling3d")
+def dyn_upsampling3d(
+    data: Tensor,
+    scale_d: Tensor,
+    scale_h: Tensor,
+    scale_w: Tensor,
+    *,
+    layout: str = "NCDHW",
+    method: str = "nearest_neighbor",
+    coordinate_transformation_mode: str = "half_pixel",
+) -> Tensor:
+    return _upsampled(data, (scale_d, scale_h, scale_w), layout, method.removeprefix("tri"), coordinate_transformation_mode)
+
+
+def _upsampled(data: Tensor, scales: tuple[Tensor, ...], layout: str, method: str, mode: str) -> Tensor:
+    """The spatial axes times scales that the program computes, rounded as those of nn.upsampling."""
+    lengths = shape_tensor([data.shape[layout.index(axis)] for axis in "DHW"[3 - len(scales) :]])
+    scale = emit("concatenate", *(reshape(cast(s, "float32"), (1,)) for s in scales), axis=0)
+    size = emit("round", emit("multiply", cast(lengths, "float32"), scale))
+    made = {"layout": layout, "method": method, "coordinate_transformation_mode": mode}
+    return emit(f"image.resize{len(scales)}d", data, size=sizes(cast(size, "int64"), "size"), **made)

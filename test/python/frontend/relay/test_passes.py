@@ -202,3 +202,35 @@ def test_a_clip_to_all_of_an_integer_type_is_dropped_where_integers_were_scaled(
     found = [relay.clip(scaled, 0, 255), relay.clip(scaled, 1, 255), relay.clip(scaled, 0, 254), relay.clip(x, -(2**31), 2**31 - 1)]
     mod = relay.transform.Legalize()(relay.IRModule.from_expr(relay.Function([x], relay.Tuple(found))))
     assert [field.op.name for field in mod["main"].body.fields] == ["qnn.requantize", "clip", "clip", "clip"]
+
+
+def test_sizes_without_types_become_attributes():
+    """The rank of the result, and a branch on an integer, are known after folding alone."""
+    x, y = relay.var("x", "float32"), relay.var("y", shape=(2, 3))
+    shape = relay.shape_of(y)
+    full = relay.full(x, relay.strided_slice(shape, [0], relay.shape_of(shape)), "float32")
+    found = transform.DynamicToStatic()(relay.IRModule.from_expr(relay.Function([x, y], full)))["main"].body
+    assert found.op.name == "full" and tuple(found.attrs["shape"]) == (2, 3)
+    branch = relay.If(relay.const(0), relay.reshape(y, (6,)), relay.reshape(y, (3, 2)))
+    found = transform.DynamicToStatic()(relay.IRModule.from_expr(relay.Function([y], branch)))["main"].body
+    assert tuple(found.attrs["newshape"]) == (3, 2)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_images_are_resized_to_sizes_that_the_program_computes(layout):
+    x, size = relay.var("x", shape=(1, 3, 4, 5)), relay.var("size", shape=(2,), dtype="float32")
+    late = relay.Function([x, size], relay.image.resize2d(x, size, None, layout, "linear", "align_corners"))
+    data = values((1, 3, 4, 5))
+    first, second = (2, 3) if layout == "NCHW" else (1, 2)
+    sizes = (2 * data.shape[first], 3 * data.shape[second] - 1)
+    bound = transform.DynamicToStatic()(relay.IRModule.from_expr(relay.bind_params_by_name(late, {"size": np.array(sizes, "float32")})))
+    assert bound["main"].body.op.name == "image.resize2d" and tuple(bound["main"].body.attrs["size"]) == sizes
+    found = relay.create_executor("graph").evaluate(late)(data, np.array(sizes, "float32")).numpy()
+    expected = relay.create_executor("graph", bound).evaluate()(data).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+    scales = [relay.var(name, "float32") for name in ("h", "w")]
+    enlarged = relay.Function([x, *scales], relay.nn.upsampling(x, *scales, layout=layout, method="bilinear", align_corners=True))
+    found = relay.create_executor("graph").evaluate(enlarged)(data, np.float32(2), np.float32(3)).numpy()
+    fixed = relay.Function([x], relay.nn.upsampling(x, 2, 3, layout=layout, method="bilinear", align_corners=True))
+    np.testing.assert_allclose(found, relay.create_executor("graph").evaluate(fixed)(data).numpy(), rtol=1e-5, atol=1e-6)

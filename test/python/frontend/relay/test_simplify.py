@@ -142,3 +142,22 @@ def test_blocks_around_a_convolution_are_a_dilation():
     np.testing.assert_allclose(run(found, data, weight), run(program(), data, weight), rtol=1e-5, atol=1e-5)
     for other in (program(strides=(1, 2)), program(blocks=(3, 2))):
         assert len(operators(main_of(other, transform.FlattenAtrousConv()))) == 3
+
+
+def test_factors_go_into_weights():
+    """Through relu where they are positive; both directions are passes of their own."""
+    x, data, scale = relay.var("x", shape=(2, 3)), values((2, 3)), np.abs(values((4,))) + 1
+    weight, bias = relay.const(values((4, 3), seed=1)), relay.const(values((4,), seed=2))
+
+    def program(factors):
+        product = relay.nn.dense(x * relay.const(values((3,), seed=3)), weight)
+        return relay.Function([x], relay.nn.relu(product + bias) * relay.const(factors))
+
+    with relayc.PassContext(opt_level=3):
+        both = main_of(program(scale), transform.FoldScaleAxis())
+        assert operators(both) == ["nn.dense", "add", "nn.relu"]
+        assert "multiply" in operators(main_of(program(-scale), transform.FoldScaleAxis()))
+        assert operators(main_of(program(-scale), transform.ForwardFoldScaleAxis())).count("multiply") == 2  # of the weights, of the result
+        backward = operators(main_of(program(scale), transform.BackwardFoldScaleAxis()))
+        assert backward[0] == "multiply" and backward[-1] == "nn.relu"
+    np.testing.assert_allclose(run(both, data), run(program(scale), data), rtol=1e-5, atol=1e-5)

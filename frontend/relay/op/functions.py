@@ -87,7 +87,11 @@ def _made(found: Signature) -> Callable[..., Any]:
         inspect.Parameter(name, kind, default=inspect.Parameter.empty if i <= last else default)  # none before one that has none
         for i, (name, default) in enumerate(found.parameters.items())
     ]
-    python = inspect.Signature([*parameters, inspect.Parameter("span", inspect.Parameter.KEYWORD_ONLY, default=None)])
+    others = {name: default for name, default in found.attrs.items() if name not in found.parameters}  # calls take all attributes of others
+    keywords = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in ({**others, "span": None}).items()
+    ]
+    python = inspect.Signature([*parameters, *keywords])
 
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = python.bind(*args, **kwargs)

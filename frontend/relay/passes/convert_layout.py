@@ -116,21 +116,20 @@ def _converted(call: e.Call, attrs: Any, args: list[e.Expr], desired: list[str])
     name, data = call.op.name, desired[0]
     if name not in _KERNELS:
         if "layout" not in attrs:
-            raise RelayError(f"ConvertLayout: expected operators with a layout, found {name}")
+            return None  # the operator follows its operands
         return op_call(name, args, {**attrs, "layout": data, **({"out_layout": data} if "out_layout" in attrs else {})})
     if name == "nn.conv2d" and LayoutConfig.current is not None and LayoutConfig.current.check_skip():
         return None
     kernel, tile = desired[1], re.fullmatch(r"NCHW(\d+)c", data)
+    type_: Any = call.args[0].checked_type
+    channels = type_.shape[attrs["data_layout"].find("C")]
     if kernel == "default":
-        shape: Any = call.args[0].checked_type
-        channels = shape.shape[attrs["data_layout"].find("C")]
         is_depthwise = attrs.get("groups", 1) > 1 and attrs["groups"] == channels
         kernel = "HWOI" if is_depthwise and data == "NHWC" else _KERNELS[name].get(data, "")
     if not kernel:
         raise RelayError(f"ConvertLayout: {name}: expected a layout of the weight for the data layout {data}, found default")
     if tile and name == "nn.conv2d":
-        known: Any = call.args[0].checked_type
-        if isinstance(args[0], e.Var) and known.shape[1] % int(tile[1]):
+        if isinstance(args[0], e.Var) and channels % int(tile[1]):
             return None
         name = "nn.contrib_conv2d_NCHWc"
     return op_call(name, args, {**attrs, "data_layout": data, "kernel_layout": kernel})
@@ -178,7 +177,7 @@ class _Layouts:
         return found.expr if found.old is None or found.new is None else self._in_layout(found.expr, found.new, found.old)
 
     def _in_layout(self, expr: e.Expr, source: Layout, target: Layout) -> e.Expr:
-        """An expression in another layout, with axes of size 1 at its front where it has fewer. Scalars are as they are."""
+        """An expression in another layout, with axes of size 1 at its front where it has fewer. One element is as it is."""
         if source == target:
             return expr
         key = expr, source.text, target.text
@@ -186,7 +185,7 @@ class _Layouts:
             return self._moved[key]
         made = expr
         if source.rank < target.rank:
-            if isinstance(expr.checked_type_, t.TensorType) and not expr.checked_type_.shape:
+            if isinstance(expr.checked_type_, t.TensorType) and all(size == 1 for size in expr.checked_type_.shape):
                 return expr
             made = op_call("expand_dims", [expr], {"axis": 0, "num_newaxis": target.rank - source.rank})
             source = expanded(source, target)

@@ -282,7 +282,7 @@ def _requantize(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[A
 
 
 def _fixed(inputs: Sequence[str], output: str) -> Rule:
-    return lambda attrs, new, old, types: InferCorrectLayoutOutput(map(layout, inputs), [layout(output)], attrs)
+    return lambda attrs, new, old, types: InferCorrectLayoutOutput([layout(each) for each in inputs], [layout(output)], attrs)
 
 
 def _roi(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:

@@ -316,7 +316,7 @@ relay.build_config = lambda opt_level=2, **_: relayc.PassContext(opt_level=opt_l
 relay.TypeKind = ast.Kind
 relay.SpanCheck = None
 module("tvm.relay.dataflow_pattern", **{name: getattr(dataflow_pattern, name) for name in dataflow_pattern.__all__})
-module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name)
+module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name, create_executor=_relay.create_executor)
 sys.modules["tvm.relay.transform"] = relay.transform = relay_transform
 relay_transform.__path__ = []
 module("tvm.relay.transform.infer_layout_utils", InferCorrectLayoutOutput=layout_rules.InferCorrectLayoutOutput)

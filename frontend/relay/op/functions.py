@@ -116,6 +116,9 @@ def _results(found: Signature, made: Call) -> Any:
         assert made.attrs is not None
         sections = made.attrs["indices_or_sections"]
         return TupleWrapper(made, len(sections) + 1 if isinstance(sections, tuple) else sections)
+    if found.name == "vision.all_class_non_max_suppression":
+        assert made.attrs is not None
+        return TupleWrapper(made, 3 if made.attrs["output_format"] == "tensorflow" else 2)
     if found.name == "topk" and made.op.name == "topk":  # type: ignore[attr-defined] # an operator
         assert made.attrs is not None
         return TupleWrapper(made, 2) if made.attrs["ret_type"] == "both" else made

@@ -12,6 +12,7 @@ from relayc.dialects.relay.types import RelayType, TensorType
 from relayc.frontend.relay.ast.expr import Constant, Expr
 from relayc.frontend.relay.op.composed import COMPOSED, Composed
 from relayc.frontend.relay.op.composed.annotation import IDENTITIES
+from relayc.frontend.relay.op.composed.detection import CHOSEN_OF_IMAGES
 from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.frontend.relay.op.table import RENAMED, Signature, plain, signature
 from relayc.symbolic import Dim, Size, product
@@ -237,6 +238,15 @@ def _roi_align(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs
     data = emitter.emit("transpose", args[0], axes=(0, 3, 1, 2))
     found = _same(emitter, signature("vision.roi_align"), [data, args[1]], {**attrs, "layout": "NCHW"})
     return emitter.emit("transpose", found, axes=(0, 2, 3, 1))
+
+
+@_rule("vision.all_class_non_max_suppression")
+def _all_class_non_max_suppression(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    form = attrs.pop("output_format")
+    check(form in ("onnx", "tensorflow"), "output_format", "onnx or tensorflow", form)
+    if form == "tensorflow":
+        return emitter.compose(CHOSEN_OF_IMAGES, args, {}, exprs)
+    return _same(emitter, signature("vision.all_class_non_max_suppression"), args, attrs)
 
 
 @_rule("searchsorted")

@@ -9,7 +9,7 @@ from relayc.dialects.relay.structure import While
 from relayc.dialects.relay.tuples import fields_of, make_tuple
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.relay.op.composed.registry import Composed, composed
 from relayc.frontend.relay.op.composed.terms import Term, stacked
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import broadcast_to, cast, filled, reshape, transpose
@@ -300,3 +300,27 @@ def yolo_reorg(data: Tensor, *, stride: int) -> Tensor:
     n, c, h, w = TensorType(data.shape, "int64").static_shape
     parts = reshape(data, (n, c // stride**2, h, stride, w, stride))
     return reshape(transpose(parts, (0, 3, 5, 1, 2, 4)), (n, c * stride**2, h // stride, w // stride))
+
+
+def _chosen_of_images(boxes: Tensor, scores: Tensor, most: Tensor, iou_threshold: Tensor, score_threshold: Tensor) -> tuple[Tensor, ...]:
+    """What vision.all_class_non_max_suppression chooses of each image, as TensorFlow reads it: (class, box) [images, classes * boxes, 2],
+    the scores, and how many there are. The other ones are 0."""
+    chosen, total = emit("vision.all_class_non_max_suppression", boxes, scores, most, iou_threshold, score_threshold)
+    images, classes, count = scores.shape
+    is_row = Term(positions(chosen.shape[0], "int64")) < Term(total)
+    of_image = Term(_column(positions(images, "int64"))).eq(Term(chosen).field(0)) & is_row
+    counts = Term(emit("sum", of_image.cast("int64").tensor, axis=(1,)))
+    first = Term(emit("cumsum", counts.tensor, axis=0)) - counts
+    place = Term(reshape(positions(classes * count, "int64"), (1, classes * count)))
+    rows = emit("take", chosen, (Term(_column(first.tensor)) + place).tensor, axis=0, mode="clip")
+    holds = place < Term(_column(counts.tensor))
+    found = Term(_column(holds.tensor)).where(Term(rows), 0)
+    values = Term(emit("gather_nd", scores, transpose(found.tensor, (2, 0, 1))))
+    return found.part(2, 1, 3).tensor, holds.where(values, 0).tensor, counts.tensor
+
+
+_BOXES = ("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold")
+CHOSEN_OF_IMAGES = Composed(
+    "vision.all_class_non_max_suppression", _BOXES, False, frozenset(), {}, _BOXES, {}, lambda *_: 3, _chosen_of_images
+)
+"""vision.all_class_non_max_suppression with the output format "tensorflow"."""

@@ -420,3 +420,21 @@ def test_global_poolings_of_lines_and_volumes():
     np.testing.assert_array_equal(evaluated(relay.nn.global_max_pool3d, volume), volume.max((2, 3, 4), keepdims=True))
     last = evaluated(lambda v: relay.nn.global_avg_pool3d(v, "NDHWC"), volume)
     np.testing.assert_allclose(last, volume.mean((1, 2, 3), keepdims=True), **CLOSE)
+
+
+@pytest.mark.parametrize("count", [4, relay.Any()])
+def test_boxes_of_each_image_as_tensorflow_reads_them(count):
+    boxes, scores = relay.var("boxes", shape=(2, count, 4)), relay.var("scores", shape=(2, 3, count))
+    chosen, total = relay.vision.all_class_non_max_suppression(boxes, scores, 2, 0.5, 0.3)
+    found = relay.vision.all_class_non_max_suppression(boxes, scores, 2, 0.5, 0.3, output_format="tensorflow")
+    given = np.abs(values((2, 4, 4))), np.abs(values((2, 3, 4), seed=1))
+    function = relay.Function([boxes, scores], relay.Tuple([chosen, total, *found]))
+    rows, count, pairs, confidence, counts = (v.numpy() for v in relay.create_executor("vm").evaluate(function)(*given))
+    assert pairs.shape == (2, 12, 2) and confidence.shape == (2, 12) and 0 < count[0] == counts.sum()
+    for image, number in enumerate(counts):
+        own = rows[: count[0]][rows[: count[0], 0] == image]
+        np.testing.assert_array_equal(pairs[image], np.pad(own[:, 1:], ((0, 12 - number), (0, 0))))
+        np.testing.assert_array_equal(confidence[image], np.pad(given[1][image, own[:, 1], own[:, 2]], (0, 12 - number)))
+    with pytest.raises(relay.TypeInferenceError, match="output_format: expected onnx or tensorflow, found torch"):
+        wrong = relay.vision.all_class_non_max_suppression(boxes, scores, output_format="torch")
+        relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([boxes, scores], wrong[0])))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relayc.dialects.relay.module import IRModule
 from relayc.frontend.relay.ast import Expr, Function, RelayModule, bind_params_by_name
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
@@ -29,9 +30,10 @@ def as_module(program: RelayModule | Expr, params: Params | None = None) -> Rela
     return module
 
 
-def compiled(program: RelayModule | Expr, target: "str | Target | None" = None, params: Params | None = None) -> Module:
+def compiled(program: RelayModule | IRModule | Expr, target: "str | Target | None" = None, params: Params | None = None) -> Module:
     """A program compiled for a target: the CPU by default, which has Relay's name for it too. Raises as `relayc.compile` does."""
-    return compile(as_module(program, params), "cpu" if target in (None, _CPU) else target)
+    module = program if isinstance(program, IRModule) else as_module(program, params)
+    return compile(module, "cpu" if target in (None, _CPU) else target)
 
 
 class ExecutorFactory:

@@ -4,11 +4,11 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.frontend.relay.ast import Any as AnySize
 from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const
 from relayc.frontend.relay.inference import infer_module
-from relayc.frontend.relay.lowering import NeedsControl
+from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.passes.basic import with_types
 from relayc.pipelines.control.program import is_native
 from relayc.pipelines.control.steps import ControlProgram, reachable
@@ -154,9 +154,10 @@ def _of_call(type_: Type | None, value: Any) -> Type | None:
 def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
     typed = infer_module(module)
     try:
-        return on_structures(compiled(typed, target)["main"], typed["main"])
+        lowered = lower(typed)
     except NeedsControl:
         return _controlled(typed, target, interprets)
+    return on_structures(compiled(lowered, target)["main"], typed["main"])
 
 
 def _controlled(typed: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:

@@ -24,12 +24,14 @@ from relayc.runtime.graph import Graph, program_graph
 from relayc.runtime.host import HOST_PREFIX, ProgramStrings
 from relayc.runtime.imports import Imports, Library
 from relayc.runtime.late import Late
+from relayc.runtime.native import NativeCode, NativeFunction, on_tensors
+from relayc.runtime.native_info import NATIVE, Constructor, Link, NativeInfo
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.signature import INITIAL_STATE, Signature, call
 from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
-from relayc.runtime.threads import startable_threads
+from relayc.runtime.threads import Team, startable_threads
 from relayc.runtime.timing import BenchmarkResult, evaluator
 
 
@@ -101,14 +103,33 @@ class Module:
         self.precision = artifact.precision
         self.ranges = artifact.ranges
         self.lacking = artifact.lacking
+        self._native: NativeCode | None = None
         if not self.lacking:
             device_kind(self.device.kind).request(artifact.permissions)
         self._infos = {kernel.name: kernel for kernel in artifact.kernels}
         self.step_kernels = tuple(site.kernel for site in self.call_sites() if self._infos.get(site.kernel.name) is site.kernel)
         names = [*(program.name for program in artifact.programs if program.public), *self._infos]
+        if artifact.native is not None and not self.lacking:
+            self._native = self._link_native(artifact.native)
         self._functions = {name: self._make_function(name, artifact.functions[name]) for name in names}
 
-    def _make_function(self, name: str, address: int) -> Function:
+    def _link_native(self, info: NativeInfo) -> NativeCode:
+        """The functions of a program with values that are no tensors, linked to its kernels."""
+
+        team = Team()
+
+        def kernel(link: Link) -> Callable[..., Any]:
+            function = self._make_function(link.name, self._artifact.functions[link.name])
+            function.team = team
+            return on_tensors(function, link.types)
+
+        own = {f.name for f in info.functions}
+        addresses = {name: address for name, address in self._artifact.functions.items() if name in own or name.startswith(NATIVE)}
+        return NativeCode(info, addresses, self._artifact.keep_alive, kernel, lambda link: kernel(link)(), team=team)
+
+    def _make_function(self, name: str, address: int) -> Any:
+        if self._native is not None and any(f.name == name for f in self._native.info.functions):
+            return self._native.function(name)
         if self.lacking:
             packed = tvm_ffi.convert(self._refuse)
         else:
@@ -318,6 +339,12 @@ class Module:
         """Names of the outputs of `main`, in order."""
         return tuple(spec.name for spec in self.outputs)
 
+    @property
+    def constructors(self) -> dict[str, Constructor]:
+        """The constructors of the data types that the functions take or give, by name: `module.constructors["Cons"](1, rest)` is a value."""
+        native = self._artifact.native
+        return {} if native is None else {c.name_hint: c for data in native.data for c in data.constructors}
+
     def function_names(self) -> tuple[str, ...]:
         """Names of all functions: the public programs, `main` first of all, then the kernels."""
         return tuple(self._functions)
@@ -362,7 +389,7 @@ class Module:
           KeyError: there is no such program.
           ValueError: the program is no graph, as what it calls depends on data; `sizes` are not those of its symbols.
         """
-        return program_graph(self._program(function).name, self._programs, self._infos, self._artifact.parameters, sizes)
+        return program_graph(self._on_tensors(function).name, self._programs, self._infos, self._artifact.parameters, sizes)
 
     @property
     def graph_json(self) -> str:
@@ -416,6 +443,15 @@ class Module:
             raise KeyError(f"no program {name!r} in the module; it has {', '.join(known)}{nearest(name, known)}")
         return found
 
+    def _on_tensors(self, name: str | None) -> ProgramInfo:
+        """The same of a program without values that are no tensors. Raises ValueError for another one."""
+        found = self._program(name)
+        if isinstance(self._functions[found.name], NativeFunction):
+            raise ValueError(
+                f"{found.name}: expected a program on tensors alone, found one with data types, references or functions as values"
+            )
+        return found
+
     def call_sites(self, function: str | None = None) -> tuple[CallSite, ...]:
         """The places that call kernels and packed functions in a program and in those that it calls: the rows of its profile.
 
@@ -453,7 +489,7 @@ class Module:
           KeyError: there is no such program.
           TypeError, ValueError: as a call of the program does.
         """
-        program = self._functions[self._program(function).name]
+        program = self._functions[self._on_tensors(function).name]
         with program.host_values():
             return program.arena_bytes(in_order(inputs, program.inputs))
 
@@ -476,7 +512,7 @@ class Module:
         """
         if not isinstance(repeat, int) or repeat < 1:
             raise ValueError(f"repeat: expected at least 1, found {repeat}")
-        info = self._program(function)
+        info = self._on_tensors(function)
         program = self._functions[info.name]
         given = in_order(inputs, program.inputs)
         program(*given)  # raises what a call raises

@@ -20,6 +20,7 @@ from relayc.runtime.exceptions import keeping_exceptions, reraise_original
 from relayc.runtime.heap import CLOSURE, DELETER, DROP, ENTRIES, REFERENCE, TUPLE, Cell, Heap, constructors, keep, shared_heap, type_index
 from relayc.runtime.native_info import APPLY, HEAP, LINKS, NATIVE, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
 from relayc.runtime.tensor import as_array, to_tensor
+from relayc.runtime.threads import Team
 from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.symbolic import symbol
 
@@ -27,25 +28,30 @@ from relayc.symbolic import symbol
 
 _SCALARS: dict[Any, Callable[[Any], Any]] = {np.dtype("int32"): int, np.dtype("float32"): float, np.dtype("bool"): bool}
 _NUMBERS = {bool: "bool", int: "int32", float: "float32"}
+_HALF = 1 << 31
 _EMPTY_WORD = 4 << 1 | 1
 """As a word of pipelines.llvm.heap, the kind of a constructor without fields."""
 
 
 @dataclass(slots=True)
 class _Making:
-    """A value while its parts are made."""
+    """A value while its parts are made; `source` is the reference that it is."""
 
     fields: Sequence[Any]
     types: Sequence[ValueType]
     finish: Callable[..., Any]
     made: list[Any]
+    source: RefValue | None = None
 
 
 def _taken_array(value: Any, type_: ValueType) -> np.ndarray:
     """A number, or an array of the element type."""
     if isinstance(value, (bool, int, float)):
         return np.array(value, numpy_dtype(type_.name))
-    array = as_array(value)
+    try:
+        array = as_array(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"expected {type_}, {error}") from None
     if array.dtype != numpy_dtype(type_.name):
         raise TypeError(f"expected {type_}, found {array.dtype.name}{list(array.shape)}")
     return array
@@ -71,6 +77,8 @@ class Values:
         self.heap, self.data, self.constructors = heap, data, constructors_
         self._array, self._tensor = array, tensor
         self.apply: Callable[..., Any] | None = None
+        self._types: dict[ValueType, ValueType] = {}  # each once, so that it is known by its identity
+        self._field_types: dict[tuple[int, int], Sequence[ValueType]] = {}
 
     def given(self, value: Any, type_: ValueType | None) -> Any:
         """What a value of a program (a number, a tensor or a cell) is to a caller."""
@@ -101,9 +109,14 @@ class Values:
         """The types of the fields of a value of a data type."""
         if type_ is None or type_.kind != "data":
             return ()
-        data = self.data[type_.name]
-        types = dict(zip(data.params, type_.parts, strict=True))
-        return [part.with_arguments(types) for part in data.constructors[tag].inputs]
+        found = self._field_types.get((id(type_), tag))  # the hash of a type takes as long as all else
+        if found is None:
+            data = self.data[type_.name]
+            types = dict(zip(data.params, type_.parts, strict=True))
+            parts = [part.with_arguments(types) for part in data.constructors[tag].inputs]
+            type_ = self._types.setdefault(type_, type_)
+            found = self._field_types[id(type_), tag] = [self._types.setdefault(part, part) for part in parts]
+        return found
 
     def taken(self, value: Any, type_: ValueType) -> Any:
         """What a program takes for a value of a type. Raises TypeError, ValueError."""
@@ -146,6 +159,8 @@ class Values:
         raise TypeError(f"expected {type_}, found a value of type {type(value).__name__}")
 
     def _number_or_tensor(self, value: Any, type_: ValueType) -> Any:
+        if type_.name == _NUMBERS.get(type(value)) and not type_.shape and (type(value) is not int or -_HALF <= value < _HALF):
+            return value
         array = self._tensor(value, type_)
         # Code looks at nothing of this: of an array in the place of a scalar it would take the address for a number.
         if len(array.shape) != len(type_.shape) or any(d not in (None, n) for d, n in zip(type_.shape, array.shape, strict=True)):
@@ -173,7 +188,7 @@ class Values:
             if shared.type_ != type_:
                 raise TypeError(f"expected {type_}, found a reference of type {shared.type_}")
             return shared.cell
-        if any(making.fields is value for making in waiting):
+        if any(making.source is value for making in waiting):
             raise ValueError(f"expected {type_}, found a reference to a value that has the reference itself")
 
         def finish(word: Any) -> Any:
@@ -181,7 +196,7 @@ class Values:
             value.shared = _SharedRef(self, cell, type_)
             return cell
 
-        return _Making([value.value], type_.parts, finish, [])
+        return _Making([value.value], type_.parts, finish, [], value)
 
 
 class HeapValue(ConstructorValue):
@@ -266,6 +281,7 @@ class NativeCode:
       kernel: gives the function of a kernel on values of Python.
       constant: gives a tensor.
       constructors_: of the data types, as callers know them.
+      team: the threads of kernels.
       array, tensor: as of Values.
     """
 
@@ -277,9 +293,11 @@ class NativeCode:
         kernel: Callable[[Link], Callable[..., Any]],
         constant: Callable[[Link], np.ndarray],
         constructors_: Mapping[str, Sequence[Any]] | None = None,
+        team: Team | None = None,
         **conversions: Any,
     ) -> None:
         self.info, self._kernel, self._constant = info, kernel, constant
+        self.team = team or Team()
         heap = shared_heap({name: addresses[HEAP + name] for name in (*ENTRIES, DROP, DELETER)}, owner)
         data = {each.name: each for each in info.data}
         self.values = Values(heap, data, constructors_ or {name: each.constructors for name, each in data.items()}, **conversions)
@@ -359,13 +377,13 @@ class NativeFunction:
     Attributes:
       name: of the function in the module.
       inputs, outputs: specs of what it takes and gives; the dtype of what is no tensor is "value(TYPE)".
-      packed: the tvm-ffi function underneath, on numbers, tensors and cells. It takes the bytes of stack that the calling thread has left as
-        one more argument, where the calls of the program nest deep.
+      packed: the tvm-ffi function underneath, on numbers, tensors and cells. It may take one more argument: how many bytes of stack the
+        calling thread has for it.
     """
 
     def __init__(self, code: NativeCode, info: NativeFunctionInfo, packed: Any) -> None:
         self._code, self._info, self.packed = code, info, packed
-        self.name = info.name
+        self.name, self.team = info.name, code.team
         self.inputs = tuple(spec_of(name, type_) for name, type_ in info.params)
         self.outputs = specs_of_result(info.result)
 

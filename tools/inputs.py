@@ -166,7 +166,12 @@ def random_inputs(
     "1". Sequences have three elements, vectors of four, maps the keys 0 and 1, and optional values are there.
 
     `sizes` gives the size of each symbol in their shapes. With a `fill` other than "random" all values are 0, or 1.
+
+    Raises ValueError for a value of a data type, a reference or a function.
     """
+    for spec in specs:
+        if spec.dtype.startswith("value("):
+            raise ValueError(f"input {spec.name}: expected tensors to fill, found {spec.dtype}: call the module in Python with such values")
     rng = None if fill != "random" else np.random.default_rng(seed)
     return {spec.name: _values(rng, FILLS.index(fill) - 1, spec.dtype, spec.at(sizes or {})) for spec in specs}
 
@@ -244,7 +249,9 @@ def save_outputs(path: Path, outputs: Mapping[str, Any]) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type] # its stubs take a name for the option allow_pickle
 
 
-def _storable(array: np.ndarray) -> np.ndarray:
+def _storable(array: Any) -> np.ndarray:
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"expected arrays to write, found an output that is a value of type {type(array).__name__}")
     if array.dtype == object:
         return array.astype(str)
     return array if is_numpys(array.dtype) else array.view(f"u{array.dtype.itemsize}")

@@ -34,3 +34,13 @@ def check(condition: bool, what: object, expected: Any, found: Any) -> None:
     """Raises RelayError `what: expected ..., found ...` unless `condition`: the form of every message of the type relations."""
     if not condition:
         raise RelayError(f"{what}: expected {expected}, found {found}")
+
+
+class NeedsControl(RelayError):
+    """A program that makes values which are no tensors when it runs: data types, references, functions.
+
+    Attributes:
+      program: the module of the Relay language, where it is at hand.
+    """
+
+    program: Any = None

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from relayc.dialects.relay.errors import NeedsControl
 from relayc.dialects.relay.module import IRModule
 from relayc.frontend.registry import Progress
 from relayc.frontend.relay.ast.module import RelayModule
@@ -29,6 +30,7 @@ def from_relay(
     Raises:
       ValueError: `shapes` has any: the types of a program's inputs stand in it; `dims` names no symbol of a function's arguments.
       RelayError, MLIRError: a Program or a module of the Relay language is invalid.
+      NeedsControl: a module of the Relay language is not on tensors alone; the error has the module.
     """
     if shapes:
         raise ValueError(f"shapes: expected none for a program of the relay stage, whose inputs have types, found {', '.join(shapes)}")
@@ -36,7 +38,11 @@ def from_relay(
         path, text = os.fspath(model), Path(model).read_text(encoding="utf-8")
         model = IRModule.parse(text) if path.lower().endswith(".mlir") else parse_module(text, path)
     if isinstance(model, RelayModule):
-        model = lower(model)
+        try:
+            model = lower(model)
+        except NeedsControl as error:
+            error.program = model
+            raise
     mod = model.module() if isinstance(model, Program) else model
     if dims:
         bind_dims(mod, dims)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
 from relayc.frontend.converter import Tensor
@@ -109,10 +109,6 @@ def lower(module: RelayModule) -> IRModule:
         known only when the program runs.
     """
     return _Lowering(infer_module(module)).run()
-
-
-class NeedsControl(RelayError):
-    """A program that makes values which are no tensors when it runs: data types, references, functions."""
 
 
 class _Emitter:
@@ -222,7 +218,7 @@ class _Lowering:
         return RelayError(f"{type(expr).__name__}{place}: {message}")
 
     def _needs_control(self, expr: e.Expr, what: str) -> NeedsControl:
-        return NeedsControl(f"{self._failed(expr, what)}: the program is not one on tensors alone (relay.create_executor runs it)")
+        return NeedsControl(f"{self._failed(expr, what)}")
 
     def _data(self, expr: e.Expr, value: Value) -> Value:
         """A value that is tensors, and no function. Raises RelayError."""

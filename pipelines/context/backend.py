@@ -10,14 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from relayc.nearest import nearest
 from relayc.runtime.artifact import ObjectCode
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from relayc.dialects.mlir import ir
     from relayc.pipelines.context.target import Target
+    from relayc.pipelines.control.program import ControlCode
     from relayc.pipelines.program.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.tir.strategy.table import Entry
@@ -84,11 +87,29 @@ class Backend(ABC):
     def lower(self, module: "ir.Module", target: "Target") -> None:
         """Lowers a tir module to the last stage in place. Raises a ValueError for what has no lowering."""
 
-    def machine_code(self, module: "ir.Module", target: "Target", entries: "Mapping[str, PackedEntry]") -> MachineCode:
+    def control_part(self, code: "ControlCode", target: "Target") -> "Future[Any]":
+        """The control of a program as machine code, for `machine_code` to link the kernels to.
+
+        Raises:
+          ValueError: the backend makes none.
+        """
+        raise ValueError(
+            f"target {self.kind}: expected a target of the host for a program with data types, references or functions as values, "
+            "found another one (relay.create_executor runs its kernels there)"
+        )
+
+    def machine_code(
+        self,
+        module: "ir.Module",
+        target: "Target",
+        entries: "Mapping[str, PackedEntry]",
+        linked: "tuple[Mapping[str, str], Future[Any]] | None" = None,
+    ) -> MachineCode:
         """The machine code of a module that `lower` gave, with a packed entry for each function of `entries`.
 
         Args:
           entries: what each function takes.
+              linked: symbols by name of entries that `control_part` was given, and what it gave.
 
         Raises:
           ValueError: the backend makes none, or not of this module.

@@ -88,7 +88,7 @@ class FunctionText(Lines):
 
     def _linked(self, place: int, type_: str = "i64") -> str:
         """A word of the program's links."""
-        links = self.made("llvm.mlir.addressof @links : !llvm.ptr")
+        links = self.made("llvm.mlir.addressof @__relayc_links : !llvm.ptr")
         return self.made(
             f"llvm.load {self.made(f'llvm.getelementptr {links}[{8 * place}] : (!llvm.ptr) -> !llvm.ptr, i8')} : !llvm.ptr -> {type_}"
         )

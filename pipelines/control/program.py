@@ -1,22 +1,26 @@
 """Programs of control as text of the LLVM dialect: functions on words of the native heap, and what is to know of them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.module import IRModule
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.dims import bind_dims
 from relayc.frontend.relay.inference import infer_module
-from relayc.frontend.relay.lowering import is_first_order
+from relayc.frontend.relay.lowering import is_first_order, lower
 from relayc.pipelines.control.emitter import FunctionText
 from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
 from relayc.pipelines.llvm.heap import FIRST_LINK, heap_text
 from relayc.pipelines.llvm.tables import address_table
 from relayc.runtime import control as c
+from relayc.runtime.artifact import ProgramInfo
 from relayc.runtime.heap import DELETER, DROP, ENTRIES
+from relayc.runtime.native import spec_of, specs_of_result
 from relayc.runtime.native_info import APPLY, HEAP, LINKS, Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
 
 _SHALLOW_BYTES = 256 << 10
@@ -38,6 +42,14 @@ class ControlCode:
     symbols: Mapping[str, str]
     info: NativeInfo
     kernels: Mapping[str, Kernel]
+
+    def programs(self, others: Sequence[ProgramInfo]) -> tuple[ProgramInfo, ...]:
+        """The functions for callers, main first, then programs on tensors, of which kernels are not public."""
+        own = [
+            ProgramInfo(f.name, tuple(spec_of(name, type_) for name, type_ in f.params), specs_of_result(f.result), (), True)
+            for f in self.info.functions
+        ]
+        return (*own, *(replace(program, public=program.public and program.name not in self.kernels) for program in others))
 
     def with_table(self, symbol: str) -> str:
         """The text with the function `symbol`, which gives the addresses of the entries in order."""
@@ -103,7 +115,7 @@ class Links:
         self.kernels: dict[str, Kernel] = {}
 
     def constructor(self, constructor: e.Constructor) -> int:
-        """The place in `@links` of a constructor's number; of one without fields, of its value."""
+        """The place in `@__relayc_links` of a constructor's number; of one without fields, of its value."""
         self._types.define(constructor.belong_to)
         kind = "constructor" if constructor.inputs else "empty"
         return self._place(Link(kind, constructor.belong_to.name_hint, constructor.tag))
@@ -146,14 +158,13 @@ def control_code(program: ControlProgram) -> ControlCode:
     for number, (name, function) in enumerate(program.roots.items()):
         params = tuple((param.name_hint, types.of(param.type_annotation)) for param in function.params)
         infos.append(NativeFunctionInfo(name, params, types.of(function.ret_type), is_deep))
-        entries[name] = f"entry_{number}"
+        entries[name] = f"__relayc_entry_{number}"
         texts.append(_entry(entries[name], f"@f{number}", len(params)))
     closed = {step.function for step in steps if isinstance(step, c.Bind)}
     for count in sorted({program.functions[number].params for number in closed}):
-        entries[f"{APPLY}{count}"] = f"apply_{count}"
-        texts.append(_entry(f"apply_{count}", None, count))
-    entries |= {LINKS: "links"} | {HEAP + name: f"heap_{name}_entry" for name in ENTRIES}
-    entries |= {HEAP + name: f"heap_{name}" for name in (DROP, DELETER)}
+        entries[f"{APPLY}{count}"] = f"__relayc_apply_{count}"
+        texts.append(_entry(f"__relayc_apply_{count}", None, count))
+    entries |= {LINKS: "__relayc_links"} | {HEAP + name: f"__relayc_heap_{name}" for name in (*ENTRIES, DROP, DELETER)}
     info = NativeInfo(tuple(infos), tuple(types.data.values()), links.all, bool(closed))
     return ControlCode("\n".join([heap_text(len(info.links)), *texts]), entries, info, links.kernels)
 
@@ -167,8 +178,11 @@ def _free(name: str, taken: set[str]) -> str:
     return name if name not in taken else _free(f"{name}_", taken)
 
 
-def compiled_program(module: RelayModule) -> tuple[ControlCode, RelayModule]:
-    """The control of a module, and the module of its kernels and of those of its functions that are on tensors alone.
+def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, int]] | None) -> tuple[ControlCode, IRModule]:
+    """The control of a module, and the program of its kernels and of those of its functions that are on tensors alone.
+
+    Args:
+      dims: as of `relayc.compile`.
 
     Raises RelayError for a module whose main, or all of whose functions, have parameters of types that are not known.
     """
@@ -191,7 +205,10 @@ def compiled_program(module: RelayModule) -> tuple[ControlCode, RelayModule]:
     for name, kernel in code.kernels.items():
         for var, function in kernel.module.functions.items():
             kernels[name if var.name_hint == "main" else var.name_hint] = function
-    return code, kernels
+    lowered = lower(kernels) if kernels.functions else IRModule.parse("module {}")
+    if dims:
+        bind_dims(lowered, dims)
+    return code, lowered
 
 
 def _entry(name: str, callee: str | None, params: int) -> str:

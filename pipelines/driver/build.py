@@ -4,11 +4,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.discardable import SIGNATURE
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.errors import RelayError
+from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.scopes import check_scopes
 from relayc.dialects.relay.specializations import ask_for
@@ -30,6 +30,9 @@ from relayc.pipelines.tir.strategy.table import FUNCTIONS
 from relayc.runtime.artifact import Artifact
 from relayc.runtime.threads import usable_cpus
 from relayc.symbolic import Size
+
+if TYPE_CHECKING:
+    from relayc.pipelines.control.program import ControlCode
 
 
 class StageTimes(PassInstrument):
@@ -70,7 +73,21 @@ def build(
       records: measured numbers that hold; by default those that are current.
     """
     times = StageTimes()
-    mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
+    backend = find_backend(target.kind)
+    control: ControlCode | None = None
+    try:
+        mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
+    except NeedsControl as error:
+        if error.program is None:
+            raise
+        if specialize:
+            raise RelayError(
+                "specialize: expected a program on tensors alone, found one with data types, references or functions"
+            ) from None
+        from relayc.pipelines.control.program import compiled_program
+
+        control, mod = compiled_program(error.program, dims)
+        linked = control.symbols, backend.control_part(control, target)
     signature = SIGNATURE.get(mod.module.operation, "")
     if first == "relay" and written_in_te(mod):
         # What a person wrote in the te stage (relayc.te) has only the later ones before it.
@@ -115,7 +132,7 @@ def build(
             if stage == "tir":
                 assert isinstance(mod, TirModule)
                 program = mod
-                if not any(p.public for p in program.programs):
+                if control is None and not any(p.public for p in program.programs):
                     names = ", ".join(p.name for p in program.programs) or "none at all"
                     raise RelayError(f"expected a module with a public function, found private ones only: {names}")
                 # Parameters are packed while LLVM works.
@@ -124,16 +141,16 @@ def build(
         # Those of kernels are of no use outside.
         symbols = {name for p in program.programs for name in p.symbols}
         ranges = {name: (known.low, known.high) for name, known in mod.ranges.items() if name in symbols}
-        backend = find_backend(target.kind)
         with mod.context, ir.Location.unknown():
-            made = backend.machine_code(mod.module, target, packed_entries(program, ranges))
+            given = {} if control is None else {"linked": linked}
+            made = backend.machine_code(mod.module, target, packed_entries(program, ranges), **given)
         times.mark("codegen")
         params = blob.result()
         times.mark("params")
     return Artifact(
         functions=made.functions,
         keep_alive=made.owner,
-        programs=program.programs,
+        programs=program.programs if control is None else control.programs(program.programs),
         kernels=program.kernels,
         params=params,
         ranges=ranges,
@@ -148,4 +165,5 @@ def build(
         strings=mod.strings,
         parameters=program.parameters,
         signature=signature,
+        native=None if control is None else control.info,
     )

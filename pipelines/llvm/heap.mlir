@@ -27,7 +27,7 @@ llvm.func internal @heap_release(%w: i64) attributes {passthrough = ["alwaysinli
   %skip = llvm.or %bit, %none : i1
   llvm.cond_br %skip, ^end, ^drop
 ^drop:
-  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %links = llvm.mlir.addressof @__relayc_links : !llvm.ptr
   %drop_at = llvm.getelementptr %links[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %drop = llvm.load %drop_at : !llvm.ptr -> !llvm.ptr
   llvm.call %drop(%w) : !llvm.ptr, (i64) -> ()
@@ -41,7 +41,7 @@ llvm.func internal @heap_new(%tag: i32, %count: i32, %info: i64) -> !llvm.ptr at
   %bytes = llvm.mlir.constant(${cell_bytes} : i64) : i64
   %eight = llvm.mlir.constant(8 : i64) : i64
   %refs = llvm.mlir.constant(4294967297 : i64) : i64
-  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %links = llvm.mlir.addressof @__relayc_links : !llvm.ptr
   %type = llvm.load %links : !llvm.ptr -> i64
   %deleter_at = llvm.getelementptr %links[16] : (!llvm.ptr) -> !llvm.ptr, i8
   %deleter = llvm.load %deleter_at : !llvm.ptr -> !llvm.ptr
@@ -165,7 +165,7 @@ llvm.func internal @heap_to_any(%w: i64, %any: !llvm.ptr) {
   %none = llvm.mlir.constant(0 : i32) : i32
   %tag = llvm.call @heap_tag(%w) : (i64) -> i32
   %cell = llvm.call @heap_new(%tag, %none, %high) : (i32, i32, i64) -> !llvm.ptr
-  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %links = llvm.mlir.addressof @__relayc_links : !llvm.ptr
   %cell_kind = llvm.load %links : !llvm.ptr -> i64
   llvm.store %cell_kind, %any : i64, !llvm.ptr
   llvm.store %cell, %at : !llvm.ptr, !llvm.ptr
@@ -178,7 +178,7 @@ llvm.func internal @heap_end(%cell: !llvm.ptr) {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
   %one32 = llvm.mlir.constant(1 : i32) : i32
-  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %links = llvm.mlir.addressof @__relayc_links : !llvm.ptr
   %cell_type = llvm.load %links : !llvm.ptr -> i32
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.br ^cell(%cell, %null : !llvm.ptr, !llvm.ptr)
@@ -230,10 +230,10 @@ llvm.func internal @heap_end(%cell: !llvm.ptr) {
   llvm.return
 }
 
-llvm.func internal @heap_drop(%w: i64) {
+llvm.func internal @__relayc_heap_drop(%w: i64) {
   %one = llvm.mlir.constant(1 : i64) : i64
   %one32 = llvm.mlir.constant(1 : i32) : i32
-  %links = llvm.mlir.addressof @links : !llvm.ptr
+  %links = llvm.mlir.addressof @__relayc_links : !llvm.ptr
   %cell_type = llvm.load %links : !llvm.ptr -> i32
   %p = llvm.inttoptr %w : i64 to !llvm.ptr
   %p8 = llvm.getelementptr %p[8] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -255,13 +255,13 @@ llvm.func internal @heap_drop(%w: i64) {
   llvm.return
 }
 
-llvm.func internal @heap_deleter(%p: !llvm.ptr, %flags: i32) {
+llvm.func internal @__relayc_heap_deleter(%p: !llvm.ptr, %flags: i32) {
   llvm.call @heap_end(%p) : (!llvm.ptr) -> ()
   llvm.return
 }
 
 // Packed functions. make(info, tag, fields...), and of a cell: tag, count, info, field(cell, i), set(cell, value) of the first field.
-llvm.func internal @heap_make_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
+llvm.func internal @__relayc_heap_make(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %two = llvm.mlir.constant(2 : i32) : i32
@@ -293,7 +293,7 @@ llvm.func internal @heap_make_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   llvm.return %zero : i32
 }
 ${readers}
-llvm.func internal @heap_field_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
+llvm.func internal @__relayc_heap_field(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %a0 = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %a1 = llvm.getelementptr %args[24] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -305,7 +305,7 @@ llvm.func internal @heap_field_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32
 }
 
 
-llvm.func internal @heap_set_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
+llvm.func internal @__relayc_heap_set(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %a0 = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %cell = llvm.load %a0 : !llvm.ptr -> !llvm.ptr
@@ -320,7 +320,7 @@ llvm.func internal @heap_set_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, 
 }
 
 // ==== reader
-llvm.func internal @heap_${name}_entry(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
+llvm.func internal @__relayc_heap_${name}(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %kind = llvm.mlir.constant(1 : i64) : i64
   %a0 = llvm.getelementptr %args[8] : (!llvm.ptr) -> !llvm.ptr, i8

@@ -23,22 +23,24 @@ CELL_BYTES = 40
 """Bytes of a cell without its fields."""
 
 FIRST_LINK = 3
-"""Of the words of `@links`, the first that is the program's own: before it are the number of the type of cells among the objects of tvm-ffi,
-and the addresses of the functions `heap_drop` and `heap_deleter` of the heap that all programs of the process share."""
+"""Of the words of `@__relayc_links`, the first that is the program's own. Before it are the number of the type of cells among the objects of
+tvm-ffi, and the addresses of the functions `heap_drop` and `heap_deleter` of the heap that all programs of the process share."""
 
 _MLIR = mlir_texts(__file__)
 
 
 def heap_text(links: int) -> str:
-    """The functions on cells, and room for what a program is linked to: the array `@links`, which whoever loads the program fills.
+    """The functions on cells, and room for what a program is linked to: the array `@__relayc_links`, which whoever loads the program fills.
 
     Args:
-      links: how many words of `@links` are the program's own.
+      links: how many words of `@__relayc_links` are the program's own.
     """
     readers = []
     for name, offset, type_ in (("tag", 24, "i32"), ("count", 28, "i32"), ("info", 32, "i64")):
         widened, value = ("%wide = llvm.sext %found : i32 to i64", "wide") if type_ == "i32" else ("", "found")
         readers.append(_MLIR["reader"].substitute(name=name, offset=offset, type=type_, widened=widened, value=value))
     parts = [_MLIR[name].substitute(cell_bytes=CELL_BYTES, readers="".join(readers)) for name in ("declarations", "inline", "code")]
-    room = f"llvm.mlir.global internal @links(dense<0> : tensor<{FIRST_LINK + links}xi64>) : !llvm.array<{FIRST_LINK + links} x i64>"
+    room = (
+        f"llvm.mlir.global internal @__relayc_links(dense<0> : tensor<{FIRST_LINK + links}xi64>) : !llvm.array<{FIRST_LINK + links} x i64>"
+    )
     return "\n".join([room, *parts])

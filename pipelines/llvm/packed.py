@@ -69,16 +69,18 @@ def _entry(function: EntryFunction, row: int, program: int) -> str:
     return _ENTRY.substitute(prefix=PACKED_PREFIX, name=function.name, pointers=pointers, sizes=sizes, row=row, body=body)
 
 
-def _entry_table(names: Sequence[str]) -> str:
-    array = f"!llvm.array<{len(names)} x ptr>"
+def _entry_table(symbols: Sequence[str]) -> str:
+    array = f"!llvm.array<{len(symbols)} x ptr>"
     inserts = [
-        f'  %f{i} = llvm.mlir.addressof @"{PACKED_PREFIX}{name}" : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
-        for i, name in enumerate(names)
+        f'  %f{i} = llvm.mlir.addressof @"{symbol}" : !llvm.ptr\n  %v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}'
+        for i, symbol in enumerate(symbols)
     ]
-    return _ENTRIES.substitute(count=len(names), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
+    return _ENTRIES.substitute(count=len(symbols), inserts="\n".join(inserts), symbol=ENTRIES_SYMBOL)
 
 
-def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu", checks: bool = True) -> None:
+def add_packed_entries(
+    module: ir.Module, entries: Mapping[str, PackedEntry], device: str = "cpu", checks: bool = True, linked: Sequence[str] = ()
+) -> None:
     """Adds a packed entry `@__tvm_ffi_NAME` for each function of `entries` to a module in the LLVM dialect.
 
     The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
@@ -89,6 +91,7 @@ def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], de
       entries: what each function takes; the names of tensors are used in error messages.
       device: kind of the devices that the tensors must be on.
       checks: whether the module gets the functions that check a call; else it declares them, to be linked (llvm.checks).
+      linked: symbols of more packed entries, which the module declares: they come after the others in the table.
 
     Raises:
       ValueError: a function is missing from the module.
@@ -110,14 +113,14 @@ def add_packed_entries(module: ir.Module, entries: Mapping[str, PackedEntry], de
         for name, entry in entries.items():
             fails = str(functions[name].attributes["function_type"]).startswith("!llvm.func<i32")
             entered.append(EntryFunction(name, entry, fails))
-        parsed = ir.Module.parse(_entries_text(entered, check_functions(device) if checks else check_declarations()))
+        parsed = ir.Module.parse(_entries_text(entered, check_functions(device) if checks else check_declarations(), linked))
     for op in list(parsed.body.operations):
         if ir.StringAttr(op.attributes["sym_name"]).value not in functions:
             op.detach_from_parent()
             module.body.append(op)
 
 
-def _entries_text(functions: Sequence[EntryFunction], checks: str) -> str:
+def _entries_text(functions: Sequence[EntryFunction], checks: str, linked: Sequence[str]) -> str:
     """All that is added to a module, after declarations of the functions."""
     strings = Strings()
     table: list[int] = []
@@ -126,14 +129,14 @@ def _entries_text(functions: Sequence[EntryFunction], checks: str) -> str:
         row, starts = _table_row(strings, function.name, function.entry)
         entries.append(_entry(function, len(table), len(table) + len(row)))
         table += [*row, *SizeChecks(function, strings, starts).words]
+    tables = [strings.as_global("__relayc_strings"), i64_global("__relayc_table", table), checks] if functions else []
     parts = [
         *[f.declaration() for f in functions],
-        strings.as_global("__relayc_strings"),
-        i64_global("__relayc_table", table),
-        checks,
+        *tables,
         *([_CONTEXT] if any(f.entry.context for f in functions) else []),
         *entries,
-        _entry_table([f.name for f in functions]),
+        *[f"llvm.func @{symbol}(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32" for symbol in linked],
+        _entry_table([*[f"{PACKED_PREFIX}{f.name}" for f in functions], *linked]),
     ]
     return "\n".join(parts)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from relayc.pipelines.context.backend import Backend, MachineCode, register_backend
 from relayc.pipelines.context.target import Target
@@ -12,7 +12,10 @@ from relayc.runtime.device import device_kind
 from relayc.runtime.profile import Peak
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from relayc.dialects.mlir import ir
+    from relayc.pipelines.control.program import ControlCode
     from relayc.pipelines.program.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.tir.strategy.table import Entry
@@ -44,7 +47,19 @@ class CpuBackend(Backend):
 
         lower_to_llvm(module, _cpu(target))
 
-    def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
+    def control_part(self, code: "ControlCode", target: Target) -> "Future[Any]":
+        from relayc.pipelines.targets.cpu.jit import compiled_in_thread
+        from relayc.runtime.cpu.objects import PART_SYMBOL
+
+        return compiled_in_thread(code.with_table(PART_SYMBOL), list(code.symbols.values()), _cpu(target))
+
+    def machine_code(
+        self,
+        module: "ir.Module",
+        target: Target,
+        entries: "Mapping[str, PackedEntry]",
+        linked: "tuple[Mapping[str, str], Future[Any]] | None" = None,
+    ) -> MachineCode:
         """The engine of LLVM holds a good deal of memory, so it is left behind where its code can do without.
 
         Raises RuntimeError where the code cannot be linked, CodegenError where LLVM refuses it.
@@ -53,16 +68,18 @@ class CpuBackend(Backend):
         from relayc.pipelines.targets.cpu.jit import compiled_checks, jit
 
         checks = compiled_checks(_cpu(target), self.device)
-        add_packed_entries(module, entries, self.device, checks=False)
-        engine = jit(module, _cpu(target), shared=[checks])
-        addresses, device = entry_addresses(engine, entries, target.is_host), device_kind(self.device)
+        symbols, parts = (linked[0], [linked[1]]) if linked is not None else ({}, [])
+        names = [*entries, *symbols]
+        add_packed_entries(module, entries, self.device, checks=False, linked=list(symbols.values()))
+        engine = jit(module, _cpu(target), shared=[checks, *parts])
+        addresses, device = entry_addresses(engine, names, target.is_host), device_kind(self.device)
         if not device.loads_code:
             return MachineCode(addresses, engine)
         code = engine.object_code()
         if not target.is_host:
             return MachineCode(addresses, None, code)
-        loaded, owner = device.load(code, len(entries))
-        return MachineCode(dict(zip(entries, loaded, strict=True)), owner, code)
+        loaded, owner = device.load(code, len(names))
+        return MachineCode(dict(zip(names, loaded, strict=True)), owner, code)
 
     def object_code(self, module: "ir.Module", target: Target) -> ObjectCode:
         from relayc.pipelines.llvm.packed import entry_addresses

@@ -57,17 +57,28 @@ def compiled_checks(target: CpuTarget, device: str) -> Future[Part]:
     with _CHECKS_LOCK:
         if key in _CHECKS:
             return _CHECKS[key]
-        made = _CHECKS[key] = Future()
+        text = f"{check_functions(device)}\n{address_table(PART_SYMBOL, tuple(CHECKS))}"
+        _CHECKS[key] = compiled_in_thread(text, tuple(CHECKS), target)
+        return _CHECKS[key]
 
-    def compile_checks() -> None:
+
+def compiled_in_thread(text: str, names: Sequence[str], target: CpuTarget) -> Future[Part]:
+    """A part, compiled in a thread of its own.
+
+    Args:
+      text: in the LLVM dialect, with the table `PART_SYMBOL` of the functions `names`.
+    """
+    made: Future[Part] = Future()
+
+    def compile_() -> None:
         try:
-            module = ir.Module.parse(f"{check_functions(device)}\n{address_table(PART_SYMBOL, tuple(CHECKS))}", context=bare_context())
-            set_target(module, machine)
-            made.set_result(compile_part(module, tuple(CHECKS), _runtime_libraries(), target.is_host))
+            module = ir.Module.parse(text, context=bare_context())
+            set_target(module, target.machine)
+            made.set_result(compile_part(module, names, _runtime_libraries(), target.is_host))
         except BaseException as error:
             made.set_exception(error)
 
-    Thread(target=compile_checks, name="relayc-checks").start()
+    Thread(target=compile_, name="relayc-part").start()
     return made
 
 

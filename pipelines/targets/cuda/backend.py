@@ -72,7 +72,7 @@ class CudaBackend(Backend):
         find_backend(host.kind).lower(module, host)
         mark_functions(module)
 
-    def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]") -> MachineCode:
+    def machine_code(self, module: "ir.Module", target: Target, entries: "Mapping[str, PackedEntry]", linked: object = None) -> MachineCode:
         host = self.host(target)
         if _cuda(target).emulate:
             return find_backend(host.kind).machine_code(module, host, entries)

@@ -16,6 +16,7 @@ from relayc.pipelines.targets.cpu.export.support import SUPPORT, TEXTS
 from relayc.runtime.artifact import PACKED_PREFIX, Artifact, ProgramInfo, TensorSpec, is_host_dtype, numpy_dtype
 from relayc.runtime.device import device_kind
 from relayc.runtime.host import HOST_PREFIX
+from relayc.runtime.native_info import NATIVE
 from relayc.runtime.shapes import MAX_BYTES, find_sources
 from relayc.runtime.stepwise import call_sites
 from relayc.symbolic import Size
@@ -60,7 +61,7 @@ def entries_text(
     parts, exported = [], []
     programs = {program.name: program for program in artifact.programs}
     for number, name in enumerate(artifact.functions):
-        if name in taken:
+        if name in taken or name.startswith(NATIVE):
             continue
         symbol = f"{PACKED_PREFIX}{prefix}{name}"
         exported.append(symbol)
@@ -91,6 +92,8 @@ def _refusal(artifact: Artifact, program: ProgramInfo | None, params_file: str) 
     if program is None:
         return ""
     specs = (*program.inputs, *program.outputs)
+    if artifact.native is not None and any(function.name == program.name for function in artifact.native.functions):
+        return "expected relayc.load_module for a program with data types, references or functions as values, found a call without it"
     programs, kernels = {p.name: p for p in artifact.programs}, {k.name: k for k in artifact.kernels}
     called = [site.kernel.name for site in call_sites(program.name, programs, kernels).values()]
     if any(is_host_dtype(spec.dtype) for spec in specs) or any(name.startswith(HOST_PREFIX) for name in called):

@@ -83,6 +83,11 @@ def export_library(program: ExportedProgram, request: ExportRequest) -> list[Pat
     others = [p.artifact.device for p in _with_imports(program) if not device_kind(p.artifact.device).is_host]
     if path.suffix == ".o" and others:
         raise ValueError(f"export_library: expected a program of the host for an object, found one of the device kind {others[0]}")
+    if path.suffix == ".o" and any(p.artifact.native is not None for p in _with_imports(program)):
+        raise ValueError(
+            "export_library: expected a program on tensors for an object, found one with data types, references or functions as values "
+            "(a library, .so, holds it)"
+        )
     found: dict[str, _Export] = {}
     _collect(program, path.stem if request.beside else "", found)
     exports = list(found.values())

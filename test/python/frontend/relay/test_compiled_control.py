@@ -1,0 +1,292 @@
+"""Modules of programs with data types, references and functions as values: compiled, kept in the cache, in libraries without a compiler."""
+
+import contextlib
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tvm_ffi
+
+import relayc
+from relayc import relay
+from relayc.dialects.relay.errors import RelayError
+from relayc.runtime.values import ConstructorValue, RefValue
+from relayc.tools.runtime_wheel import write_runtime_wheel
+
+SOURCE = """
+type Shape { Dot, Disc(float32), Group(Shape, List[Shape]) }
+
+def @build(%n: int32, %l: List[int32]) -> List[int32] { if (%n == 0) { %l } else { @build(%n - 1, Cons(%n, %l)) } }
+def @total(%l: List[int32], %s: int32) -> int32 { match (%l) { Cons(%x, %rest) => @total(%rest, %s * 2 + %x), Nil => %s } }
+def @area(%s: Shape) -> float32 {
+  match (%s) { Dot => 0f, Disc(%r) => %r * %r * 3f, Group(%a, %b) => @area(%a) - @foldl(@plus, 0f, @map(@area, %b)) }
+}
+def @plus(%a: float32, %b: float32) -> float32 { %a + %b }
+def @count(%r: ref(int32), %by: fn (int32) -> int32) -> fn () -> int32 {
+  fn () -> int32 { let %u = ref_write(%r, %by(ref_read(%r))); ref_read(%r) }
+}
+def @scaled(%x: Tensor[(2, 3), float32], %y: Tensor[(?, 3), float32]) { nn.dense(%y, tanh(%x)) }
+def @main(%n: int32, %x: Tensor[(2, 3), float32], %y: Tensor[(?, 3), float32]) {
+  let %r = ref(%n);
+  (@build(%n, Nil), %r, fn (%k: int32) -> int32 { ref_write(%r, ref_read(%r) + %k); ref_read(%r) * %n }, Cons(@scaled(%x, %y), Nil))
+}
+"""
+X = np.array([[1, -2, 3], [0.5, 5, -6]], "float32")
+Y = np.arange(12, dtype="float32").reshape(4, 3) - 5
+
+
+def parsed(source=SOURCE):
+    return relay.parse(source, init_module=relay.Prelude().mod)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return relayc.compile(parsed())
+
+
+@pytest.fixture(scope="module")
+def library(compiled, tmp_path_factory):
+    path = tmp_path_factory.mktemp("control") / "control.so"
+    compiled.export_library(path)
+    return path
+
+
+@pytest.fixture(scope="module", params=["compiled", "loaded"])
+def module(request, compiled, library):
+    return compiled if request.param == "compiled" else relayc.load_module(library)
+
+
+def elements(value):
+    found = []
+    while value.fields:
+        found.append(value.fields[0])
+        value = value.fields[1]
+    return found
+
+
+def listed(module, values):
+    found = module.constructors["Nil"]()
+    for value in reversed(values):
+        found = module.constructors["Cons"](value, found)
+    return found
+
+
+def test_functions_take_and_give_values(module):
+    values, ref, times, results = module["main"](4, X, Y)
+    assert elements(values) == [1, 2, 3, 4] and values.constructor.name_hint == "Cons"
+    assert times(3) == 28 and ref.value == 7 and times(-1) == 24 and ref.value == 6
+    np.testing.assert_allclose(elements(results)[0], Y @ np.tanh(X).T, rtol=1e-5)
+    assert module["total"](values, 1) == ((((2 + 1) * 2 + 2) * 2 + 3) * 2 + 4)
+    assert module["total"](listed(module, [5, -7]), s=0) == 3
+    assert {"main", "build", "total", "area", "count", "scaled", "plus"} <= set(module.function_names())
+    assert "kernel_0" not in module.function_names() and "foldl" not in module.function_names()
+    np.testing.assert_allclose(module["scaled"](X, Y[:2]), Y[:2] @ np.tanh(X).T, rtol=1e-5)
+
+
+def test_data_types_in_data_types(module):
+    make = module.constructors
+    shape = make["Group"](
+        make["Disc"](2.0), listed(module, [make["Dot"](), make["Disc"](0.5), make["Group"](make["Disc"](1), make["Nil"]())])
+    )
+    assert module["area"](shape) == 12 - (0.75 + 3)
+
+
+def test_references_and_functions_are_arguments(module):
+    _, ref, times, _ = module["main"](3, X, Y)
+    own = RefValue(10)
+    step = module["count"](own, times)
+    assert step() == 39 and own.value == 39 and ref.value == 13
+    own.value = 1
+    assert step() == (13 + 1) * 3 and own.value == 42
+    assert module["count"](own, times)() == (14 + 42) * 3 == own.value  # the same reference
+    with pytest.raises(TypeError, match=r"expected int32, found a value of type str"):
+        own.value = "many"
+    assert own.value == 168
+
+
+def test_specs_say_the_types(module):
+    assert [str(spec) for spec in module["count"].inputs] == ["value(ref(int32))", "value(fn (int32) -> int32)"]
+    assert [str(spec) for spec in module.outputs][0] == "value(List[int32])"
+    assert [str(spec) for spec in module.inputs] == ["int32[]", "float32[2, 3]", "float32[y_0, 3]"]
+    assert repr(module["total"]) == "<relayc function total(l: List[int32], s: int32) -> int32>"
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("total", lambda m: (3, 1), r"total: argument 0 'l': expected List\[int32\], found a value of type int"),
+        ("total", lambda m: (listed(m, [1]),), r"total: expected 2 argument\(s\) \(l, s\), found 1"),
+        ("total", lambda m: (m.constructors["Dot"](), 1), r"expected List\[int32\] \(Cons, Nil\), found a value of the constructor Dot"),
+        ("total", lambda m: (ConstructorValue(0, [1], m.constructors["Cons"]), 1), r"found 1 field\(s\) where it has 2"),
+        ("total", lambda m: (listed(m, [1, np.float32(2)]), 1), r"argument 0 'l': expected int32, found float32\[\]"),
+        ("total", lambda m: (listed(m, [1, np.zeros(2, "int32")]), 1), r"argument 0 'l': expected int32, found int32\[2\]"),
+        ("main", lambda m: (1, X.T, Y), r"argument 1 'x': expected Tensor\[\(2, 3\), float32\], found float32\[3, 2\]"),
+        ("main", lambda m: (1, X, Y.astype("float64")), r"argument 2 'y': expected Tensor\[\(\?, 3\), float32\], found float64\[4, 3\]"),
+        ("count", lambda m: (RefValue(1), lambda n: n), r"expected fn \(int32\) -> int32, found a value of type function"),
+        ("count", lambda m: (1, m["main"](1, X, Y)[2]), r"argument 0 'r': expected ref\(int32\), found a value of type int"),
+        ("count", lambda m: (m["main"](1, X, Y)[1], m["count"](RefValue(1), m["main"](1, X, Y)[2])), r"found a function of type fn \(\)"),
+    ],
+)
+def test_arguments_that_are_not_of_their_type(module, name, args, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        module[name](*args(module))
+
+
+def test_errors_of_values(module):
+    with pytest.raises(TypeError, match=r"Disc: expected 1 field\(s\), found 2"):
+        module.constructors["Disc"](1.0, 2.0)
+    with pytest.raises(TypeError, match=r"fn \(int32\) -> int32: expected 1 argument\(s\), found 2"):
+        module["main"](1, X, Y)[2](1, 2)
+    with pytest.raises(IndexError):
+        module["build"](1, module.constructors["Nil"]())[2]
+
+
+def test_what_is_of_tensors_alone_is_refused(compiled, tmp_path):
+    for call in (compiled.graph, lambda: compiled.profile([]), lambda: compiled.arena_bytes([])):
+        with pytest.raises(ValueError, match="main: expected a program on tensors alone, found one with data types"):
+            call()
+    with pytest.raises(ValueError, match="expected a program on tensors for an object, found one with data types"):
+        compiled.export_library(tmp_path / "control.o")
+    with pytest.raises(ValueError, match="target cuda: expected a target of the host for a program with data types"):
+        relayc.compile(parsed(), target="cuda -emulate=true")
+    with pytest.raises(RelayError, match="specialize: expected a program on tensors alone"):
+        relayc.compile(parsed(), specialize=[{"y_0": 4}])
+    with pytest.raises(RelayError, match=r"main: expected parameters of known types, found %x: a"):
+        relayc.compile(parsed("def @main[a](%x: a) { Some(%x) }"))
+
+
+def test_lists_of_a_million_cells(compiled):
+    module = compiled
+    count = 1_000_000
+    values = module["build"](count, module.constructors["Nil"]())
+    found = 0
+    while values.tag == module.constructors["Cons"].tag:
+        values, found = values[1], found + 1
+    assert found == count
+    deep = listed(module, [3] * count)
+    assert module["total"](deep, 0) == np.int32((3 * (2**32 - 1)) % 2**32 - 2**32 if (3 * (2**32 - 1)) % 2**32 >> 31 else 0)
+
+
+def test_a_match_without_a_clause(tmp_path):
+    source = "def @main(%l: List[int32]) -> int32 { match? (%l) { Cons(%x, _) => %x } }"
+    module = relayc.compile(parsed(source))
+    assert module["main"](listed(module, [6])) == 6
+    with pytest.raises(ValueError, match="main: expected a value that a clause of match takes"):
+        module["main"](module.constructors["Nil"]())
+
+
+def test_calls_nest_deep(compiled):
+    module = relayc.compile(parsed("def @main(%n: int32) -> List[int32] { if (%n == 0) { Nil } else { Cons(%n, @main(%n - 1)) } }"))
+    assert module["main"](200_000)[0] == 200_000
+    with pytest.raises(RecursionError, match="main: expected fewer nested calls"):
+        module["main"](100_000_000)
+    assert module["main"].packed(3) is not None  # on the stack of the caller
+
+
+def test_references_that_have_themselves(compiled):
+    module = relayc.compile(parsed("type K { R(ref(K)), E } def @main(%r: ref(K)) -> K { ref_read(%r) }"))
+    ref = RefValue(None)
+    ref.value = module.constructors["R"](ref)
+    with pytest.raises(ValueError, match=r"expected ref\(K\), found a reference to a value that has the reference itself"):
+        module["main"](ref)
+    other = RefValue(module.constructors["E"]())
+    assert module["main"](other).constructor.name_hint == "E"
+
+
+def test_types_of_one_name_are_not_taken_for_each_other():
+    one = relayc.compile(parsed("type P { A(int32), B } def @main(%n: int32) -> P { A(%n) }"))
+    other = relayc.compile(parsed("type P { B, A(float32) } def @main(%p: P) -> bool { match (%p) { A(_) => True, B => False } }"))
+    with pytest.raises(TypeError, match=r"expected P \(B, A\), found a value of the constructor A"):
+        other["main"](one["main"](3))
+    same = relayc.compile(parsed("type P { A(int32), B } def @main(%p: P) -> int32 { match (%p) { A(%n) => %n, B => 0 } }"))
+    assert same["main"](one["main"](3)) == 3
+
+
+# ---- memory
+
+
+def bytes_in_use():
+    class Info(ctypes.Structure):
+        _fields_ = [(f"field{i}", ctypes.c_size_t) for i in range(10)]
+
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = Info
+    return mallinfo().field7
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: m["build"](100_000, m.constructors["Nil"]()),
+        lambda m: m["total"](listed(m, range(20_000)), 0),
+        lambda m: m["count"](RefValue(1), m["main"](20_000, X, Y)[2])(),
+        lambda m: m["total"](listed(m, [*range(20_000), "x"]), 0),
+    ],
+    ids=["results", "arguments", "functions", "errors"],
+)
+def test_nothing_is_left_of_what_goes(module, use):
+    def used():
+        with contextlib.suppress(TypeError):
+            use(module)
+        gc.collect()
+        return bytes_in_use()
+
+    used()
+    before = used()
+    assert abs(used() - before) < 100_000  # a cell of a list takes 56
+
+
+# ---- the cache, libraries, commands
+
+
+def test_programs_in_files_are_cached(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("RELAYC_CACHE", "1")
+    path = tmp_path / "list.relay"
+    path.write_text(parsed().astext())
+    first, second = relayc.compile(path), relayc.compile(path)
+    assert "codegen" in first.stats and list(second.stats) == ["cache"]
+    assert second["total"](second["main"](3, X, Y)[0], 0) == first["total"](first["main"](3, X, Y)[0], 0) == 11
+
+
+def test_a_library_without_relayc_refuses(library):
+    loaded = tvm_ffi.load_module(str(library))
+    with pytest.raises(ValueError, match="main: expected relayc.load_module for a program with data types, references or functions"):
+        loaded["main"](1)
+    with pytest.raises(AttributeError):
+        loaded["native.links"]
+
+
+def test_a_library_runs_where_no_compiler_is(library, tmp_path):
+    code = f"""
+import importlib.util, json, sys
+import numpy as np
+import relayc
+assert importlib.util.find_spec("relayc.pipelines") is None and relayc.__path__[0].startswith({str(tmp_path)!r})
+module = relayc.load_module({str(library)!r})
+values, ref, times, results = module["main"](4, np.full((2, 3), 0.5, "float32"), np.ones((1, 3), "float32"))
+c = module.constructors
+found = [int(module["total"](values, 0)), int(times(2)), int(ref.value), float(module["area"](c["Group"](c["Disc"](2.0), c["Nil"]())))]
+print(json.dumps([*found, np.round(results[0], 4).tolist()]))
+"""
+    wheel = write_runtime_wheel(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    start = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); sys.meta_path[:] = [f for f in sys.meta_path if '__editable__' not in repr(f)]\n"
+    done = subprocess.run([sys.executable, "-c", start + code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [26, 24, 6, 12.0, [[np.round(np.float32(3 * np.tanh(0.5)), 4).item()] * 2]]
+
+
+def test_the_command_runs_libraries(tmp_path):
+    source = "def @main(%x: Tensor[(3), float32]) { (%x * 2f, if (sum(%x) > 0f) { Some(%x) } else { None }) }"
+    module = relayc.compile(parsed(source))
+    module.export_library(tmp_path / "some.so")
+    command = [sys.executable, "-m", "relayc.tools.cli", "run", str(tmp_path / "some.so")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "output output_1: value(Option[Tensor[(3), float32]])" in done.stdout, done.stderr

@@ -6,6 +6,7 @@
     int8       quantised products and models, engine against engine and against floats
     loops      what a round of a loop costs, beside kernels that do next to nothing
     heap       cells of the native heap: lists of the Relay language
+    relay-text models in Relay text, beside the same models from ONNX
     trees      tree ensembles on many rows, engine against engine
     schedules  the steps of docs/schedules.md, against the peak of the machine
     written    kernels by schedules of primitives, against the built-in schedules
@@ -56,17 +57,18 @@ from relayc.bench.gpu import measure_compilation as measure_gpu_compilation
 from relayc.bench.gpu import measure_models as measure_gpu_models
 from relayc.bench.gpu import summarize as summarize_gpu
 from relayc.bench.gpu_cases import find_cases
-from relayc.bench.heap import CELLS, heap_table, measure_heap
+from relayc.bench.heap import add_parser as add_heap_parser
 from relayc.bench.int8 import PRODUCTS, measure_products, measure_quantised, models_table, products_table
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.loops import loop_names, loops_table, measure_loops
-from relayc.bench.machine import describe, load_average, measure_integer_peak, measure_peak
+from relayc.bench.machine import describe, measure_integer_peak, measure_peak, warn_if_busy
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.peer_process import Interpreter
 from relayc.bench.random_sizes import measure_random, random_table
+from relayc.bench.relay_text import add_parser as add_text_parser
 from relayc.bench.report import write_json
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
 from relayc.bench.schedules import find_sizes, measure_steps, steps_table
@@ -82,9 +84,6 @@ from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import make_console
 from relayc.tools.inputs import parse_seed, parse_shape, parse_size
 
-BUSY = 0.5
-"""Load average from which a warning says that measurements are disturbed."""
-
 
 @contextmanager
 def status() -> Iterator[Progress]:
@@ -97,15 +96,9 @@ def status() -> Iterator[Progress]:
         yield shown.update
 
 
-def _warn_if_busy() -> None:
-    load = load_average()
-    if load is not None and load > BUSY:
-        print(f"relayc.bench: load average {load:.1f}: other processes disturb what is measured", file=sys.stderr)
-
-
 def _peak(arguments: argparse.Namespace, console: Console, progress: Progress) -> tuple[Peak, dict[str, Any]]:
     """Measures and describes the machine, and prints both in a line."""
-    _warn_if_busy()
+    warn_if_busy()
     progress("measuring the machine")
     peak = measure_peak(arguments.threads)
     machine = describe(peak)
@@ -195,7 +188,7 @@ def int8(arguments: argparse.Namespace, console: Console) -> int:
     sources = find_models(arguments.models) if arguments.models else []
     settings = _settings(arguments)
     with status() as progress:
-        _warn_if_busy()
+        warn_if_busy()
         peak = measure_integer_peak(arguments.threads)
         products = measure_products(operations, settings, arguments.seed, progress)
         models = measure_quantised(sources, settings, dict(arguments.shape), arguments.seed, progress)
@@ -212,26 +205,17 @@ def int8(arguments: argparse.Namespace, console: Console) -> int:
 def loops(arguments: argparse.Namespace, console: Console) -> int:
     """`bench loops`."""
     with status() as progress:
-        _warn_if_busy()
+        warn_if_busy()
         points = measure_loops(arguments.loops, _settings(arguments), progress)
     console.print(loops_table(points, arguments.threads))
     _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
 
 
-def heap(arguments: argparse.Namespace, console: Console) -> int:
-    """`bench heap`."""
-    _warn_if_busy()
-    points = measure_heap(arguments.cells)
-    console.print(heap_table(points))
-    _save(arguments, describe(), results=list(map(asdict, points)))
-    return 0
-
-
 def trees(arguments: argparse.Namespace, console: Console) -> int:
     """`bench trees`."""
     with status() as progress:
-        _warn_if_busy()
+        warn_if_busy()
         points = measure_ensembles(arguments.ensembles, _settings(arguments), arguments.seed, progress)
     console.print(trees_table(points, arguments.threads))
     _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
@@ -252,7 +236,7 @@ def schedules(arguments: argparse.Namespace, console: Console) -> int:
 def written(arguments: argparse.Namespace, console: Console) -> int:
     """`bench written`."""
     with status() as progress:
-        _warn_if_busy()
+        warn_if_busy()
         known = written_kernels(Target("cpu"))
         kernels = [kernel for kernel in known if arguments.kernels in kernel.name]
         if not kernels:
@@ -278,7 +262,7 @@ def gate(arguments: argparse.Namespace, console: Console) -> int:
         arguments.precision,
     )
     with status() as progress:
-        _warn_if_busy()
+        warn_if_busy()
         found = measure_gate([*sources, *operations], settings, progress)
     console.print(gate_table(found, arguments.threads))
     console.print(summary_of(found), markup=False)
@@ -304,7 +288,7 @@ def revisions(arguments: argparse.Namespace, console: Console) -> int:
     interpreters = {"old": Interpreter.other(arguments.against), "new": Interpreter.this()}
     settings = Settings(("relayc",), arguments.threads, arguments.precision, arguments.rounds, arguments.runs)
     with status() as progress:
-        _warn_if_busy()
+        warn_if_busy()
         machine = describe()
         progress("starting both revisions")
         known = identify(interpreters)
@@ -506,10 +490,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add_common(command, "relayc,ort")
     _add_rounds(command)
     command.set_defaults(action=loops)
-    command = commands.add_parser("heap", help="cells of the native heap: lists of the Relay language")
-    command.add_argument("--cells", type=int, nargs="+", default=CELLS, metavar="N", help="lengths of lists (default: %(default)s)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
-    command.set_defaults(action=heap)
+    add_heap_parser(commands)
+    add_text_parser(commands)
     command = commands.add_parser("trees", help="tree ensembles on many rows, engine against engine")
     listed = f"TREESxDEPTH-TARGETS@ROWS, separated by commas (default {','.join(ensemble.name for ensemble in ENSEMBLES)})"
     command.add_argument("--ensembles", type=_ensembles, default=ENSEMBLES, metavar="LIST", help=listed)

@@ -1,15 +1,21 @@
 """`bench heap`: what cells of the native heap cost in programs of the Relay language, and what is left of them."""
 
+import argparse
 import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
+import relayc
 from relayc import relay
+from relayc.bench.machine import describe, warn_if_busy
+from relayc.bench.report import write_json
 from relayc.tools.tables import NUMBER, make_table
 
 CELLS = (1000, 1_000_000, 10_000_000)
@@ -52,7 +58,7 @@ def _bytes_in_use() -> int:
 
 def _function(main: str) -> Callable[..., Any]:
     module = relay.parse(_LISTS + main, init_module=relay.Prelude().mod)
-    found: Callable[..., Any] = relay.create_executor("vm", module).evaluate()
+    found: Callable[..., Any] = relayc.compile(module)["main"]
     return found
 
 
@@ -86,3 +92,21 @@ def heap_table(points: Sequence[HeapPoint]) -> Table:
         cells, *times, left = asdict(point).values()
         table.add_row(f"{cells:,}", *(f"{each:.1f}" for each in times), f"{left:,}")
     return table
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds the command to those of the command line."""
+    command = commands.add_parser("heap", help="cells of the native heap: lists of the Relay language")
+    command.add_argument("--cells", type=int, nargs="+", default=CELLS, metavar="N", help="lengths of lists (default: %(default)s)")
+    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    command.set_defaults(action=run)
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench heap`."""
+    warn_if_busy()
+    points = measure_heap(arguments.cells)
+    console.print(heap_table(points))
+    if arguments.json is not None:
+        write_json(arguments.json, {"machine": describe(), "results": list(map(asdict, points))})
+    return 0

@@ -4,6 +4,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from multiprocessing import get_context
@@ -13,6 +14,8 @@ from typing import Any
 from relayc.runtime import Peak
 
 _PACKAGES = ("relayc", "torch-mlir", "onnx", "numpy", "intel-openmp", "apache-tvm-ffi", "onnxruntime", "openvino")
+_BUSY = 0.5
+"""Load average from which a warning says that measurements are disturbed."""
 
 
 def measure_peak(threads: int) -> Peak:
@@ -61,6 +64,13 @@ def describe(peak: Peak | None = None) -> dict[str, Any]:
 def load_average() -> float | None:
     """Processes that ran or waited to, averaged over the last minute."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def warn_if_busy() -> None:
+    """Says on stderr where other processes disturb what is measured."""
+    load = load_average()
+    if load is not None and load > _BUSY:
+        print(f"relayc.bench: load average {load:.1f}: other processes disturb what is measured", file=sys.stderr)
 
 
 def _version(package: str) -> str | None:

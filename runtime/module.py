@@ -341,7 +341,7 @@ class Module:
 
     @property
     def constructors(self) -> dict[str, Constructor]:
-        """The constructors of the data types that the functions take or give, by name: `module.constructors["Cons"](1, rest)` is a value."""
+        """The constructors of the data types of functions, by name: `module.constructors["Cons"](1, rest)` is a value."""
         native = self._artifact.native
         return {} if native is None else {c.name_hint: c for data in native.data for c in data.constructors}
 

@@ -23,8 +23,8 @@ CELL_BYTES = 40
 """Bytes of a cell without its fields."""
 
 FIRST_LINK = 3
-"""Of the words of `@__relayc_links`, the first that is the program's own. Before it are the number of the type of cells among the objects of
-tvm-ffi, and the addresses of the functions `heap_drop` and `heap_deleter` of the heap that all programs of the process share."""
+"""Of the words of `@__relayc_links`, the first that is the program's own. Before it are the number of the type of cells among the objects
+of tvm-ffi, and the addresses of the functions `heap_drop` and `heap_deleter` of the heap that all programs of the process share."""
 
 _MLIR = mlir_texts(__file__)
 

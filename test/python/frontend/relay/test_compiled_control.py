@@ -111,7 +111,7 @@ def test_references_and_functions_are_arguments(module):
 
 def test_specs_say_the_types(module):
     assert [str(spec) for spec in module["count"].inputs] == ["value(ref(int32))", "value(fn (int32) -> int32)"]
-    assert [str(spec) for spec in module.outputs][0] == "value(List[int32])"
+    assert str(module.outputs[0]) == "value(List[int32])"
     assert [str(spec) for spec in module.inputs] == ["int32[]", "float32[2, 3]", "float32[y_0, 3]"]
     assert repr(module["total"]) == "<relayc function total(l: List[int32], s: int32) -> int32>"
 
@@ -160,9 +160,9 @@ def test_what_is_of_tensors_alone_is_refused(compiled, tmp_path):
         relayc.compile(parsed("def @main[a](%x: a) { Some(%x) }"))
 
 
-def test_lists_of_a_million_cells(compiled):
+def test_lists_deeper_than_stacks(compiled):
     module = compiled
-    count = 1_000_000
+    count = 200_000
     values = module["build"](count, module.constructors["Nil"]())
     found = 0
     while values.tag == module.constructors["Cons"].tag:
@@ -223,9 +223,9 @@ def bytes_in_use():
     "use",
     [
         lambda m: m["build"](100_000, m.constructors["Nil"]()),
-        lambda m: m["total"](listed(m, range(20_000)), 0),
-        lambda m: m["count"](RefValue(1), m["main"](20_000, X, Y)[2])(),
-        lambda m: m["total"](listed(m, [*range(20_000), "x"]), 0),
+        lambda m: m["total"](listed(m, range(5000)), 0),
+        lambda m: m["count"](RefValue(1), m["main"](50_000, X, Y)[2])(),
+        lambda m: m["total"](listed(m, [*range(5000), "x"]), 0),
     ],
     ids=["results", "arguments", "functions", "errors"],
 )
@@ -256,7 +256,7 @@ def test_programs_in_files_are_cached(tmp_path, monkeypatch):
 
 def test_a_library_without_relayc_refuses(library):
     loaded = tvm_ffi.load_module(str(library))
-    with pytest.raises(ValueError, match="main: expected relayc.load_module for a program with data types, references or functions"):
+    with pytest.raises(ValueError, match=r"main: expected relayc\.load_module for a program with data types, references or functions"):
         loaded["main"](1)
     with pytest.raises(AttributeError):
         loaded["native.links"]
@@ -277,7 +277,11 @@ print(json.dumps([*found, np.round(results[0], 4).tolist()]))
     wheel = write_runtime_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-    start = f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); sys.meta_path[:] = [f for f in sys.meta_path if '__editable__' not in repr(f)]\n"
+    start = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "site")!r})
+sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
+"""
     done = subprocess.run([sys.executable, "-c", start + code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [26, 24, 6, 12.0, [[np.round(np.float32(3 * np.tanh(0.5)), 4).item()] * 2]]

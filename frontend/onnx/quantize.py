@@ -88,7 +88,7 @@ def QuantizeLinear(
     return _quantized(cast(emit("divide", cast(x, wide), scale), "float32"), dtype, zero, saturate)
 
 
-@converter(since=10)
+@converter(since=10, foldable=False)  # weights in floats would no longer make integer products
 def DequantizeLinear(
     x: Tensor, x_scale: Tensor, x_zero_point: Tensor | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Tensor:

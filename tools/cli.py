@@ -7,6 +7,7 @@
     relayc report MODEL    writes a page about it: every pass, the graph, kernels with times and code, the memory
     relayc quantize MODEL  writes it with weights and activations of 8 bits, or weights of 4
     relayc advise MODEL    says where its time goes, and which options make it faster here, as measured
+    relayc tune MODEL      searches for the numbers of schedules that are fastest here, and records them
     relayc serve FOLDER    serves models by REST and gRPC (docs/serving.md)
     relayc diff A B        shows what changed between two compilations
     relayc bisect MODEL    finds the pass, kernel or operator that makes its results differ from a reference
@@ -70,6 +71,7 @@ from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 from relayc.tools.visualize.command import add_options as add_visualize_options
+from relayc.tune.command import add_parser as add_tune_parser
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
@@ -426,6 +428,7 @@ def make_parser() -> argparse.ArgumentParser:
     server = commands.add_parser("serve", help="serve models by REST and gRPC", description=about)
     add_serve_options(server)
     server.set_defaults(action=serve)
+    add_tune_parser(commands)
     targets.add_parser(commands)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)
@@ -453,7 +456,7 @@ def main(argv: list[str] | None = None) -> int:
     if sys.stdout is None:
         print("relayc: error: expected a standard output, found it closed", file=sys.stderr)
         return 1
-    files = {name: str(getattr(arguments, name, None)) for name in ("outputs", "json", "save", "out")}
+    files = {name: str(getattr(arguments, name, None)) for name in ("outputs", "json", "save", "out", "report", "export")}
     if list(files.values()).count("-") > 1:
         parser.error(f"expected - for one of {' and '.join(f'--{n}' for n, file in files.items() if file == '-')}, found it for both")
     try:

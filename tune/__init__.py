@@ -6,9 +6,15 @@ with relayc.tune.ApplyHistoryBest("tuning.sqlite"):
     module = relayc.compile(model)                # by the records of a file; those of the default database always apply
 """
 
+import importlib
 import os
-from types import TracebackType
+import sys
+from types import ModuleType, TracebackType
 from typing import Any
+
+from relayc.interrupts import deferred
+
+_HOMES = {"kernel": ("single", "tune_kernel"), "Tuning": ("model", "Tuning"), "Status": ("session", "Status")}
 
 
 class ApplyHistoryBest:
@@ -40,3 +46,25 @@ class ApplyHistoryBest:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._entered.pop().__exit__(kind, error, traceback)
+
+
+class _Tune(ModuleType):
+    """The package as a function: `relayc.tune(model)` is `relayc.tune.model.tune(model)`."""
+
+    def __call__(self, model: Any, **options: Any) -> Any:
+        return _imported("model", "tune")(model, **options)
+
+
+def _imported(module: str, name: str) -> Any:
+    """What searches is imported when it is first used."""
+    with deferred():
+        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'relayc.tune' has no attribute {name!r}")
+    return _imported(*_HOMES[name])
+
+
+sys.modules[__name__].__class__ = _Tune

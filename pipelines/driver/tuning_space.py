@@ -81,7 +81,7 @@ def tuning_space(
     config = {**context.config, FUNCTIONS: {**context.get(FUNCTIONS), **(schedules or {})}}
     found: list[TuningSpace] = []
     with mod.context, mod.ranges, ir.Location.unknown():
-        functions = _kernels(mod)
+        functions = kernels_of(mod)
         if name is not None and name not in functions:
             raise ValueError(f"tuning_space: expected a kernel out of {', '.join(functions) or 'none'}, found {name!r}")
         own = Schedules(functions, target, config, asks_values=True)
@@ -90,7 +90,7 @@ def tuning_space(
     return found
 
 
-def _kernels(mod: IRModule) -> dict[str, ir.OpView]:
+def kernels_of(mod: IRModule) -> dict[str, ir.OpView]:
     """The kernels of a module: private functions, or else all that call no other."""
     found = read_functions(mod.module).kernels
     if found:

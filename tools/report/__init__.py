@@ -80,6 +80,11 @@ def environment() -> "jinja2.Environment":
     return jinja2.Environment(loader=jinja2.FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
+def style() -> str:
+    """The style sheet of pages."""
+    return (_PAGE / "report.css").read_text()
+
+
 def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], Mapping[str, Any]], model: Any, name: str = "") -> bytes:
     """The page.
 
@@ -112,7 +117,7 @@ def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], 
     packs = data.pop("packs")
     page = templates.get_template("report.html").render(
         title=path.name if path is not None else name or type(model).__name__,
-        style=(_PAGE / "report.css").read_text(),
+        style=style(),
         script=(_PAGE / "report.js").read_text(),
         libraries=(_LIBRARIES / "libraries.min.js").read_text(),
         data=compressed(data),

@@ -11,8 +11,8 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import onnx
 import pytest
+from tuned_models import dense
 
 import relayc
 from relayc import PassContext
@@ -23,21 +23,6 @@ from relayc.pipelines.program.functions import read_functions
 
 TARGET = relayc.Target("cpu", num_threads=2)
 ROWS = "contraction.rows"
-
-
-def dense(rows="64", weight_first=False, name="y", columns=96):
-    """max(x W + b, 0) with a weight that is a parameter."""
-    rng = np.random.default_rng(0)
-    w = onnx.numpy_helper.from_array(rng.standard_normal((256, columns), np.float32), "w")
-    b = onnx.numpy_helper.from_array(rng.standard_normal(columns, np.float32), "b")
-    model = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 18]> main (float[{rows}, 256] x) => (float[{rows}, {columns}] {name}) '
-        f"{{ p = MatMul (x, w) s = Add (p, b) {name} = Relu (s) }}"
-    )
-    model.graph.initializer.extend([w, b])
-    for i, node in enumerate(model.graph.node):
-        node.name = f"{name}_{i}"
-    return model
 
 
 def keys(model, target=TARGET, **options):

@@ -1,0 +1,173 @@
+"""Measurements in a process of their own: what they say, and what becomes of candidates that crash, hang, or give wrong results."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from relayc.pipelines.context.target import Target
+from relayc.tools.timing import Comparison
+from relayc.tune import worker
+from relayc.tune.process import WorkerProcess
+from relayc.tune.single import kernel_task
+from relayc.tune.tasks import Task
+from relayc.tune.worker import DEFAULT, Bench, Candidate, WrongResult, check_results, copies_of
+
+_X, _Y = 'tensor<?x64xf32, ["n"]>', 'tensor<?x48xf32, ["n"]>'
+SYMBOLIC = f"""
+func.func @product(%x: {_X}, %w: tensor<64x48xf32> {{relay.param}}, %n: index {{relay.symbol = "n"}}) -> {_Y} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty(%n) : {_Y}
+  %init = linalg.fill ins(%zero : f32) outs(%empty : {_Y}) -> {_Y}
+  %0 = linalg.matmul ins(%x, %w : {_X}, tensor<64x48xf32>) outs(%init : {_Y}) -> {_Y}
+  return %0 : {_Y}
+}}
+"""
+PRODUCT = SYMBOLIC.replace(_X, "tensor<32x64xf32>").replace(_Y, "tensor<32x48xf32>")
+PRODUCT = PRODUCT.replace(', %n: index {relay.symbol = "n"}', "").replace("(%n)", "()")
+
+
+def rows(count):
+    return Candidate("contraction", {"rows": count})
+
+
+@pytest.fixture(scope="module")
+def task():
+    return kernel_task(PRODUCT, Target("cpu", num_threads=1), None, None, {}, (), 1)
+
+
+def test_a_kernel_with_a_symbol():
+    task = kernel_task(SYMBOLIC, Target("cpu", num_threads=1), None, None, {"n": 33}, (), 1)
+    assert task.shapes == ((33, 64), ()) and task.params == (1,) and task.name == "product"
+    found = Bench().measure(task, DEFAULT, rows(3), 0.02)
+    assert found.outcome == "measured", found.message
+
+
+def test_a_process_measures_and_survives_what_candidates_do(task):
+    """Faults of tuning_faults: 2 rows end the process, 3 rows hang, 4 rows give other values, 5 rows take all memory, 6 rows raise."""
+    with WorkerProcess(module="tuning_faults", seconds=60.0) as process:
+        found = process.measure(task, DEFAULT, rows(1), 0.02)
+        assert found.outcome == "measured" and found.comparison.base_seconds > 0 and found.comparison.seconds > 0
+        crashed = process.measure(task, DEFAULT, rows(2), 0.02)
+        assert (crashed.outcome, crashed.message) == ("crashed", "the process was ended by SIGSEGV")
+        wrong = process.measure(task, DEFAULT, rows(4), 0.02)
+        assert wrong.outcome == "wrong" and "result 0: expected what the default schedule gives, found a difference of" in wrong.message
+        pid = process._process.pid
+        refused = process.measure(task, DEFAULT, rows(6), 0.02)
+        assert (refused.outcome, refused.message) == ("failed", "ValueError: six rows")
+        failed = process.measure(task, DEFAULT, Candidate("attention_rows"), 0.02)
+        assert failed.outcome == "failed" and "strategy attention_rows: expected a kernel that it takes" in failed.message
+        assert process.measure(task, rows(1), rows(7), 0.02).outcome == "measured"
+        assert process._process.pid == pid  # these faults cost no process
+        process.seconds = 1.0
+        hung = process.measure(task, DEFAULT, rows(3), 0.02)
+        assert hung.outcome == "timeout" and process._process is None
+        process.seconds = 60.0
+        assert process.measure(task, DEFAULT, rows(1), 0.02).outcome == "measured"
+
+
+def test_a_process_that_cannot_start_says_why(task):
+    with WorkerProcess(module="no_such_module") as process:
+        found = process.measure(task, DEFAULT, rows(1), 0.02)
+    assert found.outcome == "crashed" and "No module named 'no_such_module'" in found.message
+
+
+def test_a_process_has_a_limit_of_memory(task):
+    with WorkerProcess(memory=3 << 30, module="tuning_faults") as process:
+        found = process.measure(task, DEFAULT, rows(5), 0.02)
+        assert found.outcome in ("failed", "crashed")
+        assert found.outcome == "crashed" or "MemoryError" in found.message
+
+
+def test_a_process_that_is_killed_from_outside_is_replaced(task):
+    with WorkerProcess(module="tuning_faults") as process:
+        process._connected()
+        killer = threading.Timer(0.2, lambda: os.kill(process._process.pid, signal.SIGKILL))
+        killer.start()
+        found = process.measure(task, DEFAULT, rows(3), 0.02)  # which hangs
+        killer.join()
+        assert (found.outcome, found.message) == ("crashed", "the process was ended by SIGKILL")
+
+
+def test_a_process_ends_with_who_started_it():
+    process = WorkerProcess()
+    process._connected()
+    child = process._process
+    process._connection.close()  # as the system does for a process that is gone
+    assert child.wait(60) == 0
+    process.close()
+
+
+def test_calls_take_parameters_in_turns_where_the_model_finds_them_cold(task, monkeypatch):
+    target = Target(task.target)
+    own = 64 * 48 * 4
+    assert copies_of(own, task) == 1
+    cold = Task(**{**task.__dict__, "others": target.l2_bytes})
+    assert own * copies_of(own, cold) >= min(2 * target.l2_bytes, 64 * own) or copies_of(own, cold) == 64
+    assert copies_of(0, cold) == 1 and copies_of(1 << 40, cold) == 1
+    taken = []
+
+    def compare_times(base, other, seconds, enough):
+        for call in (base, base, other, base):
+            call()
+        return Comparison(1.0, 1.0, 1.0, 0.0, 2.0, 1)
+
+    def call_of(kernel):
+        original = kernel.packed
+
+        def packed(*tensors):
+            taken.append(tensors[1].data_ptr() if hasattr(tensors[1], "data_ptr") else np.from_dlpack(tensors[1]).ctypes.data)
+            return original(*tensors)
+
+        return packed
+
+    compiled = worker.compiled
+
+    def wrapped(*arguments):
+        kernel, inputs = compiled(*arguments)
+        kernel.packed = call_of(kernel)
+        return kernel, inputs
+
+    monkeypatch.setattr(worker, "compiled", wrapped)
+    monkeypatch.setattr(worker, "compare_times", compare_times)
+    assert Bench().measure(cold, DEFAULT, rows(3), 0.1).outcome == "measured"
+    assert len(set(taken)) == 3 and taken[0] == taken[2]  # the same three for base and candidate
+
+
+def test_tolerances_are_those_of_the_format(task):
+    from relayc.runtime.artifact import TensorSpec
+
+    x = np.linspace(1, 2, 8, dtype=np.float32)
+    for dtype, factor, agrees in (("float32", 1.0001, True), ("float32", 1.01, False), ("bfloat16", 1.01, True), ("bfloat16", 2.0, False)):
+        specs = (TensorSpec("y", (8,), dtype),)
+        if agrees:
+            check_results(specs, [x * factor], [x])
+        else:
+            with pytest.raises(WrongResult, match="result 0: expected what the default schedule gives, found a difference"):
+                check_results(specs, [x * factor], [x])
+    with pytest.raises(WrongResult, match="found other values"):
+        check_results((TensorSpec("y", (2,), "int64"),), [np.array([1, 1 << 40])], [np.array([1, (1 << 40) + 1])])
+
+
+def test_a_written_schedule_runs_by_its_text():
+    def halves(s):
+        outer, _ = s.split(s.get_loops("matmul")[0], s.sample_perfect_tile(s.get_loops("matmul")[0], 2, 16, name="rows"))
+        s.parallel(outer)
+
+    from relayc.tune.single import written_text
+
+    task = kernel_task(PRODUCT, Target("cpu", num_threads=1), halves, None, {}, (), 1)
+    first, second = (Candidate("halves", numbers, written_text(task, Candidate("halves", numbers))) for numbers in ({}, {"rows": (2, 16)}))
+    assert first.schedule != second.schedule
+    found = Bench().measure(task, first, second, 0.02)
+    assert found.outcome == "measured", found.message
+
+
+def test_time(task):
+    """A measurement ends where more of it says nothing."""
+    begin = time.perf_counter()
+    assert Bench().measure(task, DEFAULT, DEFAULT, 0.05).comparison.rounds > 0
+    assert time.perf_counter() - begin < 60

@@ -1,0 +1,281 @@
+"""`relayc.tune`: the kernels of a model, tuned; and whether the model gains by what they gain."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from relayc.interrupts import deferred
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
+from relayc.pipelines.history.database import Database
+from relayc.pipelines.history.records import DATABASE, RECORDS, default_database, records_of
+from relayc.runtime import Module, num_threads
+from relayc.tools.build import Build
+from relayc.tools.inputs import inputs_of
+from relayc.tools.timing import FASTER, SLOWER, Comparison, compare_rounds, compare_times
+from relayc.tune.process import Measurer, WorkerProcess
+from relayc.tune.search import AskSpace
+from relayc.tune.session import Session, State, Status
+from relayc.tune.tasks import KernelTexts, Task, model_tasks
+
+MINUTES = 10.0
+"""How long to search where nothing is said."""
+_CHECK_ROUNDS = 8
+_CHECK_SECONDS = 10.0
+
+Checker = Callable[[Build, Module, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], "Check"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the whole model says of records.
+
+    Attributes:
+      comparison: of the model without them with the model with those that are kept; None where none is.
+      kept, refused: keys of those that gain in the model, and of the others.
+    """
+
+    comparison: Comparison | None = None
+    kept: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@dataclass
+class Tuning:
+    """What came of a search.
+
+    Attributes:
+      states: of the kernels, those that take longest first.
+      gains: of the model, as measured kernel by kernel, after each trial.
+      check: what the whole model says; None where nothing gained or the search was interrupted.
+      seconds: how long it took; total: of a call of the model before.
+    """
+
+    name: str
+    database: Path
+    states: Sequence[State]
+    gains: Sequence[float]
+    total: float
+    seconds: float = 0.0
+    check: Check | None = None
+    interrupted: bool = False
+
+    @property
+    def trials(self) -> int:
+        """Measurements of this search."""
+        return len(self.gains)
+
+    @property
+    def gain(self) -> float:
+        """Time of a call before in that after: of the whole model where it was measured, else as the kernels say."""
+        if self.check is not None:
+            return 1.0 if self.check.comparison is None else self.check.comparison.ratio
+        return self.gains[-1] if self.gains else 1.0
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """What the records of its kernels set, by name of the kernel: for `schedule.kernels` of a PassContext."""
+        return {state.task.name: state.record.settings for state in self.states if state.record is not None}
+
+    def __str__(self) -> str:
+        from relayc.tune.texts import tuning_text
+
+        return tuning_text(self)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a page about the search: gains over trials, of the model and of each kernel.
+
+        Raises:
+          OSError: the file cannot be written. ModuleNotFoundError: jinja2 is not installed.
+        """
+        from relayc.tune.texts import tuning_page
+
+        Path(path).write_bytes(tuning_page(self))
+
+
+def tune(
+    model: Any,
+    *,
+    minutes: float | None = None,
+    trials: int | None = None,
+    kernels: str = "*",
+    database: str | os.PathLike[str] | None = None,
+    all_strategies: bool = False,
+    sampler: str | None = None,
+    seed: int = 0,
+    sizes: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    report: Callable[[Status], None] = lambda status: None,
+    **options: Any,
+) -> Tuning:
+    """Searches for the numbers with which the kernels of a model are fastest on this machine, and records them in a database: whatever is
+    compiled from then on and has these kernels gets them.
+
+    Candidates are compiled and timed in a process of their own, next to the fastest so far, with results that must be those of the default
+    schedule. Kernels that may still gain most for the model come first. In the end the model is timed with and without what was found; what
+    does not gain in the model is not kept. An interrupt (^C) ends the search, with all that is known by then, and another call goes on.
+
+    Args:
+      model: what `relayc.compile` takes.
+      minutes, trials: how long to search, and how many candidates to measure, at most; 10 minutes where neither is said.
+      kernels: a pattern of names of kernels.
+      database: its file; by default the one that is used when a program is compiled (RELAYC_TUNING_DB).
+      all_strategies: whether to try all strategies that take a kernel, not only the one that it gets.
+      sampler: "tpe" (Optuna), "random" or "grid"; by default "tpe" where Optuna is installed, else "random".
+      seed: of the sampler, and of random inputs.
+      sizes: of symbolic dimensions; by default typical ones.
+      inputs: by name; by default random ones.
+      report: called before each measurement.
+      options: of `relayc.compile`; the ambient PassContext holds, too. Kernels that it names are not tuned.
+
+    Raises:
+      ValueError, TypeError: as `relayc.compile` and the call of the module do; this machine cannot run the program; no kernel has a name
+        that matches.
+      ModuleNotFoundError: Optuna is not installed, for the sampler "tpe".
+    """
+    build = Build.of(model, options)
+    with WorkerProcess() as measurer:
+        return search(
+            build, lambda module: inputs_of(module, inputs, sizes, seed), measurer, minutes, trials, kernels, database, all_strategies,
+            sampler, seed, report,
+        )  # fmt: skip
+
+
+def search(
+    build: Build,
+    make_inputs: Callable[[Module], Mapping[str, Any]],
+    measurer: Measurer,
+    minutes: float | None = None,
+    trials: int | None = None,
+    kernels: str = "*",
+    database: str | os.PathLike[str] | None = None,
+    all_strategies: bool = False,
+    sampler: str | None = None,
+    seed: int = 0,
+    report: Callable[[Status], None] = lambda status: None,
+    check: "Checker | None" = None,
+) -> Tuning:
+    """Does what `tune` does.
+
+    Args:
+      make_inputs: gives the inputs of the module.
+      check: asks the whole model.
+    """
+    if minutes is None and trials is None:
+        minutes = MINUTES
+    start, config = time.perf_counter(), {**build.context.get("config", {}), DATABASE: ""}
+    build = replace(build, context={**build.context, "config": config})
+    target, threads = build.target, build.threads or num_threads()
+    found = open_database(database)
+    texts = KernelTexts(target)
+    outer = PassContext.current()
+    with PassContext(**outer.settings, instruments=[*outer.instruments, texts]):
+        module = build.compile()
+    if module.lacking or target.is_gpu or getattr(target, "emulate", False):
+        raise ValueError(f"tune: expected a target whose instructions this machine has, found {target}: its times say nothing")
+    inputs = make_inputs(module)
+    profile = module.profile(inputs)
+    tasks = model_tasks(texts, module, profile, target, threads, config)
+    matching = [task for task in tasks if fnmatchcase(task.name, kernels)]
+    if tasks and not matching:
+        raise ValueError(f"tune: expected a pattern of kernels out of {', '.join(task.name for task in tasks)}, found {kernels!r}")
+
+    def spaces_of(task: Task) -> tuple[Sequence[TuningSpace], AskSpace]:
+        return task_spaces(task, all_strategies)
+
+    chosen = default_sampler() if sampler is None else sampler
+    session = Session(matching, found, measurer, spaces_of, chosen, seed, profile.latency, report=report)
+    name = Path(build.model).name if isinstance(build.model, (str, os.PathLike)) else type(build.model).__name__
+    tuning = Tuning(name, found.path, session.states, session.gains, profile.latency)
+    try:
+        session.run(trials, None if minutes is None else minutes * 60)
+        records = {state.record.key: state.record.settings for state in session.states if state.record is not None}
+        if records:
+            report(Status("the whole model", "", (len(session.gains), trials), (time.perf_counter() - start, None), session.gain))
+            tuning.check = (check or whole_model)(build, module, inputs, records)
+            session.settle(tuning.check.refused, tuning.check.kept)
+    except KeyboardInterrupt:
+        tuning.interrupted = True
+    tuning.seconds = time.perf_counter() - start
+    return tuning
+
+
+def open_database(path: str | os.PathLike[str] | None) -> Database:
+    """The database of a file, by default the one that is used when a program is compiled. Raises ValueError where there is none."""
+    named = default_database() if path is None else Path(path)
+    if named is None:
+        raise ValueError("tune: expected a database, found none named, and RELAYC_TUNING_DB turns the default one off")
+    return Database(named)
+
+
+def default_sampler() -> str:
+    return "tpe" if find_spec("optuna") is not None else "random"
+
+
+def task_spaces(task: Task, all_strategies: bool = False) -> tuple[Sequence[TuningSpace], AskSpace]:
+    """The spaces of a kernel, and what answers questions about them."""
+    schedules = None if task.schedule is None else {task.name: task.schedule}
+    known: dict[str, TuningSpace | None] = {}
+
+    def spaces(kernels: Mapping[str, Mapping[str, Any]], everything: bool = False) -> list[TuningSpace]:
+        with deferred(), PassContext(config={**task.config, DATABASE: "", "schedule.kernels": kernels}):
+            return tuning_space(task.text, task.target, task.name, schedules, everything)
+
+    def ask(strategy: str, numbers: Mapping[str, Any]) -> TuningSpace | None:
+        settings = {"strategy": strategy, **{f"{strategy}.{name}": value for name, value in numbers.items()}}
+        key = repr(sorted(settings.items()))
+        if key not in known:
+            try:
+                (found,) = spaces({task.name: settings})
+                known[key] = found if found.strategy == strategy else None
+            except ValueError:  # a schedule that is not legal with these numbers
+                known[key] = None
+        return known[key]
+
+    return spaces({}, all_strategies), ask
+
+
+def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> Check:
+    """Compiles the model with records and times it in turns with the model without them: kernel by kernel, then in whole calls."""
+    texts = KernelTexts(build.target)
+    other = _with_records(build, records, texts)
+    names = {key: [name for name, facts in texts.found.items() if facts[0] == key] for key in records}
+    rounds: tuple[dict[str, list[float]], ...] = ({}, {})
+    for turn in range(_CHECK_ROUNDS):
+        for i in (0, 1) if turn % 2 == 0 else (1, 0):
+            for name, seconds in _seconds_by_kernel((module, other)[i], inputs).items():
+                rounds[i].setdefault(name, []).append(seconds)
+    kept, refused = [], []
+    for key in records:
+        before, after = ([sum(times) for times in zip(*(part.get(name, []) for name in names[key]), strict=True)] for part in rounds)
+        gains = bool(before) and compare_rounds(before, after).ratio > 1
+        (kept if gains else refused).append(key)
+    if refused and kept:
+        other = _with_records(build, {key: records[key] for key in kept}, texts)
+    if not kept:
+        return Check(None, (), tuple(refused))
+    comparison = compare_times(
+        lambda: module.run(inputs), lambda: other.run(inputs), _CHECK_SECONDS, lambda c: c.verdict in (FASTER, SLOWER)
+    )
+    if comparison.verdict == SLOWER:
+        return Check(None, (), tuple(records))
+    return Check(comparison, tuple(kept), tuple(refused))
+
+
+def _with_records(build: Build, records: Mapping[str, Mapping[str, Any]], texts: KernelTexts) -> Module:
+    config = {**build.context["config"], RECORDS: records_of(records)}
+    outer = PassContext.current()
+    with PassContext(**outer.settings, instruments=[*outer.instruments, texts]):
+        return replace(build, context={**build.context, "config": config}).compile()
+
+
+def _seconds_by_kernel(module: Module, inputs: Mapping[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for row in module.profile(inputs, repeat=3).rows:
+        found[row.kernel.name] = found.get(row.kernel.name, 0.0) + row.seconds
+    return found

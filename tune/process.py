@@ -1,0 +1,111 @@
+"""The worker process, as the search sees it: it is started when it is needed, ended when it takes too long, and replaced when it dies."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import IO, Any, Protocol
+
+from relayc.tune.tasks import Task
+from relayc.tune.worker import Candidate, Measured
+
+COMPILE_SECONDS = 60.0
+"""The most that compiling two kernels and checking their results may take."""
+
+
+class Measurer(Protocol):
+    """What measures candidates."""
+
+    def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
+        """Times a candidate next to the base, for `seconds` at most where more says nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class WorkerProcess:
+    """Measures in a process of its own.
+
+    Args:
+      memory: bytes that the process may take; 0 for no limit.
+      seconds: the most that a measurement may take beside the times.
+      module: what the process runs.
+    """
+
+    def __init__(self, memory: int | None = None, seconds: float = COMPILE_SECONDS, module: str = "relayc.tune.worker") -> None:
+        self.memory, self.seconds, self.module = half_of_memory() if memory is None else memory, seconds, module
+        self._process: subprocess.Popen | None = None
+        self._connection: Connection | None = None
+        self._errors: IO[bytes]
+
+    def __enter__(self) -> "WorkerProcess":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
+        """As Measurer says; a process that dies, or takes too long, costs this candidate."""
+        limit = self.seconds + 3 * seconds
+        try:
+            connection = self._connected()
+            connection.send((replace(task, schedule=None), base, candidate, seconds))
+            if not connection.poll(limit):
+                self.close()
+                return Measured("timeout", message=f"expected an answer in {limit:.0f} s, found none")
+            answer: Measured = connection.recv()
+            return answer
+        except (EOFError, OSError):
+            message = self._last_words()
+            self.close()
+            return Measured("crashed", message=message)
+        except BaseException:  # an interrupt: the answer that comes is to nobody
+            self.close()
+            raise
+
+    def _last_words(self) -> str:
+        """How the process ended."""
+        code = self._process.wait() if self._process is not None else 0
+        if code < 0:
+            return f"the process was ended by {signal.Signals(-code).name}"
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").split("\n")
+        return f"the process ended with code {code}: {next(filter(None, reversed(lines)), '')[:500]}"
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            ours, theirs = socket.socketpair()
+            with ours, theirs:
+                # With the packages of this one; in a session of its own, where ^C does not reach it.
+                environment = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(map(os.path.abspath, sys.path)))}
+                # Not by -m: what is pickled must be of the module of its name.
+                code = f"import sys; from {self.module} import main; main(sys.argv[1:])"
+                words = [sys.executable, "-c", code, str(theirs.fileno()), str(self.memory)]
+                self._errors = tempfile.TemporaryFile()  # noqa: SIM115 # close() closes it
+                streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._errors, "stderr": self._errors}
+                self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], env=environment, start_new_session=True, **streams)
+                self._connection = Connection(ours.detach())
+        return self._connection
+
+    def close(self) -> None:
+        """Ends the process; the next measurement starts another one."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._errors.close()
+        self._process = self._connection = None
+
+
+def half_of_memory() -> int:
+    """Half of the bytes of memory of this machine; 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError, AttributeError):
+        return 0

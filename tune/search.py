@@ -1,0 +1,163 @@
+"""The search for the numbers of one kernel: which candidate to measure next."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from relayc.pipelines.driver.tuning_space import TuningSpace
+from relayc.tune.worker import Candidate
+
+SAMPLERS = ("tpe", "random", "grid")
+_FAILED = 3.0
+"""What a sampler hears of a candidate that does not work: log2 of its time in that of the default."""
+_MOST_REPEATS = 8
+"""How often a sampler may propose what is known, before the grid is asked."""
+
+AskSpace = Callable[[str, Mapping[str, Any]], TuningSpace | None]
+"""The space of a kernel by a strategy with some numbers set: what is chosen for the others, and which values these have. None where the
+strategy does not take the kernel with them."""
+
+
+class Search:
+    """Proposes candidates and hears of their times.
+
+    Args:
+      spaces: of the kernel, by strategy: the default's first.
+      ask: see AskSpace.
+      sampler: "tpe" (Optuna's Tree-structured Parzen Estimator), "random", or "grid": first combinations where one number differs from the
+        default, then two, and so on.
+      seed: of the sampler.
+
+    Raises:
+      ModuleNotFoundError: Optuna is not installed, for "tpe". ValueError: another sampler.
+    """
+
+    def __init__(self, spaces: Sequence[TuningSpace], ask: AskSpace, sampler: str = "tpe", seed: int = 0) -> None:
+        if sampler not in SAMPLERS:
+            raise ValueError(f"sampler: expected one of {', '.join(SAMPLERS)}, found {sampler!r}")
+        self.spaces = {space.strategy: space for space in spaces if space.chosen}
+        self._ask = ask
+        self.seen: dict[str, float | None] = {}
+        """Times of candidates in that of the default, by name; None of those that do not work."""
+        default = next(iter(self.spaces.values()), None)
+        if default is not None:
+            self.seen[Candidate(default.strategy, default.chosen).name] = 1.0
+        self._grid = self._unseen()
+        self._random = random.Random(seed)
+        self._sampler = sampler
+        self._study: Any = _study(seed) if sampler == "tpe" else None
+        self._open: dict[str, Any] = {}
+
+    @property
+    def size(self) -> int:
+        """Combinations of values in all."""
+        return sum(space.size for space in self.spaces.values())
+
+    def next(self) -> Candidate | None:
+        """A candidate that has not been measured; None where there are no more."""
+        for _ in range(_MOST_REPEATS if self._sampler != "grid" and len(self.seen) < self.size else 0):
+            trial = self._study.ask() if self._study is not None else None
+            found = self._fitted(self._drawn(trial))
+            if found is not None and found.name not in self.seen:
+                self._open[found.name] = trial
+                return found
+            if trial is not None:
+                self._study.tell(trial, _value(None if found is None else self.seen[found.name]))
+        return next((fitted for one in self._grid if (fitted := self._fitted(one)) is not None and fitted.name not in self.seen), None)
+
+    def tell(self, candidate: Candidate, relative: float | None) -> None:
+        """The time of a candidate in that of the default; None where it does not work."""
+        self.seen[candidate.name] = relative
+        trial = self._open.pop(candidate.name, None)
+        if trial is not None:
+            self._study.tell(trial, _value(relative))
+        elif self._study is not None and candidate.strategy in self.spaces:
+            self._remember(candidate, relative)
+
+    def _fitted(self, candidate: Candidate | None) -> Candidate | None:
+        """A candidate with the numbers that the strategy makes of it: those that are not possible it brings to others."""
+        if candidate is None:
+            return None
+        space = self._ask(candidate.strategy, candidate.numbers)
+        return None if space is None else Candidate(candidate.strategy, dict(space.chosen))
+
+    def _drawn(self, trial: Any) -> Candidate | None:
+        """Numbers one after the other, each out of the values that it has with those before."""
+        names = list(self.spaces)
+        strategy = names[0] if len(names) == 1 else trial.suggest_categorical("strategy", names) if trial else self._random.choice(names)
+        space: TuningSpace | None = self.spaces[strategy]
+        numbers: dict[str, Any] = {}
+        for name in self.spaces[strategy].values:
+            if space is None:
+                return None
+            if name not in space.values:
+                continue
+            values = space.values[name]
+            numbers[name] = self._random.choice(values) if trial is None else _suggested(trial, f"{strategy}.{name}", values)
+            if numbers[name] != space.chosen[name]:
+                space = self._ask(strategy, numbers)
+        return Candidate(strategy, numbers)
+
+    def _unseen(self) -> Iterator[Candidate]:
+        """All combinations, those that differ least from the defaults first."""
+        widest = max((len(space.values) for space in self.spaces.values()), default=-1)
+        for count in range(widest + 1):
+            for strategy, space in self.spaces.items():
+                for names in itertools.combinations(space.values, count):
+                    others = [[value for value in space.values[name] if value != space.chosen[name]] for name in names]
+                    for values in itertools.product(*others):
+                        yield Candidate(strategy, {**space.chosen, **dict(zip(names, values, strict=True))})
+
+    def _remember(self, candidate: Candidate, relative: float | None) -> None:
+        """Tells the sampler of a candidate that it did not propose."""
+        from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+        from optuna.trial import create_trial
+
+        params: dict[str, Any] = {}
+        distributions: dict[str, BaseDistribution] = {}
+        if len(self.spaces) > 1:
+            params["strategy"], distributions["strategy"] = candidate.strategy, CategoricalDistribution(list(self.spaces))
+        for name, values in self.spaces[candidate.strategy].values.items():
+            key, value = f"{candidate.strategy}.{name}", candidate.numbers.get(name)
+            if len(values) < 2:
+                continue
+            if not isinstance(value, tuple) and _are_numbers(values) and _are_numbers([value]):
+                low, high = _log(values[0]), _log(values[-1])
+                params[key], distributions[key] = min(high, max(low, _log(value))), FloatDistribution(low, high)
+            elif value in values:
+                params[key], distributions[key] = values.index(value), IntDistribution(0, len(values) - 1)
+        self._study.add_trial(create_trial(params=params, distributions=distributions, value=_value(relative)))
+
+
+def _suggested(trial: Any, key: str, values: Sequence[Any]) -> Any:
+    """A value by a sampler: numbers by their logarithm, whose range may be another one each time; others by their position."""
+    if len(values) < 2:
+        return values[0]
+    if _are_numbers(values):
+        wanted = trial.suggest_float(key, _log(values[0]), _log(values[-1]))
+        return min(values, key=lambda value: abs(_log(value) - wanted))
+    return values[trial.suggest_int(key, 0, len(values) - 1)]
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int) and value >= 0 for value in values) and list(values) == sorted(values)
+
+
+def _log(value: int) -> float:
+    return math.log2(value + 1)
+
+
+def _value(relative: float | None) -> float:
+    return _FAILED if relative is None else min(_FAILED, math.log2(max(relative, 1e-9)))
+
+
+def _study(seed: int) -> Any:
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        what = "the sampler tpe needs Optuna: pip install 'relayc[tune]' (or sampler='random')"
+        raise ModuleNotFoundError(what, name="optuna") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=8))

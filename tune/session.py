@@ -1,0 +1,243 @@
+"""The search over several kernels: which kernel is next, what its measurements say, what is recorded."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from relayc.pipelines.driver.tuning_space import TuningSpace
+from relayc.pipelines.history.database import Database, Record, Trial, this_machine
+from relayc.tools.timing import FASTER, SLOWER
+from relayc.tune.process import Measurer
+from relayc.tune.search import AskSpace, Search
+from relayc.tune.tasks import Task
+from relayc.tune.worker import DEFAULT, Candidate, Measured
+
+SECONDS = 1.0
+"""The most that the times of one candidate take; most take a tenth."""
+_VISIT = 4
+"""Measurements of a kernel before another one may be next: a kernel that comes anew is compiled as it was."""
+_DECAY = 0.85
+"""What is left of the expected gain after a measurement that brought none."""
+
+SpacesOf = Callable[[Task], tuple[Sequence[TuningSpace], AskSpace]]
+
+
+@dataclass
+class State:
+    """What is known of a kernel.
+
+    Attributes:
+      best: the fastest candidate; relative: its time in that of the default; record: what the database has of it.
+      previous: what the database had before.
+      trials: of this session, in order; known: measured in earlier ones.
+      seconds: a call by the default schedule.
+      stale: measurements since the last gain.
+      skipped: why it is not tuned, or not any more.
+    """
+
+    task: Task
+    search: Search | None = None
+    best: Candidate = DEFAULT
+    relative: float = 1.0
+    record: Record | None = None
+    previous: Record | None = None
+    trials: list[Trial] = field(default_factory=list)
+    known: int = 0
+    seconds: float = 0.0
+    stale: int = 0
+    skipped: str = ""
+
+    @property
+    def potential(self) -> float:
+        """Seconds of a call of the model that the kernel may still gain."""
+        return 0.0 if self.skipped else (self.task.seconds * self.relative or 1e-9) * self.task.room * _DECAY**self.stale
+
+    @property
+    def saved(self) -> float:
+        """Seconds of a call of the model that it has gained, by its own measurements."""
+        return self.task.seconds * (1 - self.relative)
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a session is, for who shows it.
+
+    Attributes:
+      kernel, candidate: what is measured now.
+      trials: how many measurements there have been, and at most; None where time is the limit.
+      seconds: since the beginning, and at most; None where the number of trials is the limit.
+      gain: of the model, as measured kernel by kernel: its time before in that after.
+    """
+
+    kernel: str
+    candidate: str
+    trials: tuple[int, int | None]
+    seconds: tuple[float, float | None]
+    gain: float
+
+
+class Session:
+    """Searches until an end is reached; everything is in the database as soon as it is measured.
+
+    Args:
+      spaces_of: gives the spaces of a kernel, and what answers questions about them.
+      total: seconds of a call of the model.
+      schedule_text: gives the text of a written schedule with some decisions.
+      clock: gives seconds.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        database: Database,
+        measurer: Measurer,
+        spaces_of: SpacesOf,
+        sampler: str,
+        seed: int = 0,
+        total: float = 0.0,
+        schedule_text: Callable[[Task, Candidate], str] | None = None,
+        report: Callable[[Status], None] = lambda status: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.states = [State(task) for task in tasks]
+        self.gains: list[float] = []
+        """Of the model, after each measurement."""
+        self._database, self._measurer, self._spaces_of, self._sampler, self._seed = database, measurer, spaces_of, sampler, seed
+        self._total = max(total, sum(task.seconds for task in tasks)) or 1.0
+        self._schedule_text, self._report, self._clock = schedule_text, report, clock
+        self._machine = this_machine()
+
+    @property
+    def gain(self) -> float:
+        """Time of the model before in that after, as measured kernel by kernel."""
+        return self._total / max(self._total - sum(state.saved for state in self.states), 1e-12)
+
+    def run(self, trials: int | None, seconds: float | None) -> None:
+        """Measures until there were as many trials, until the time is over, or until nothing is left to be measured."""
+        start = self._clock()
+
+        def tell(kernel: str, candidate: str) -> None:
+            self._report(Status(kernel, candidate, (len(self.gains), trials), (self._clock() - start, seconds), self.gain))
+
+        def is_over() -> bool:
+            return (trials is not None and len(self.gains) >= trials) or (seconds is not None and self._clock() - start >= seconds)
+
+        while not is_over():
+            state = max(self.states, key=lambda state: state.potential, default=None)
+            if state is None or state.potential <= 0:
+                return
+            if state.search is None:
+                tell(state.task.name, "default")
+                self._open(state)
+            for _ in range(_VISIT):
+                if state.search is None or state.skipped or is_over():
+                    break
+                candidate = state.search.next()
+                if candidate is None:
+                    state.skipped = "all combinations are measured"
+                    break
+                self._report(
+                    Status(state.task.name, str(candidate), (len(self.gains), trials), (self._clock() - start, seconds), self.gain)
+                )
+                self._try(state, candidate)
+                self.gains.append(self.gain)
+
+    def _open(self, state: State) -> None:
+        """Asks for the space of a kernel, and for what was measured before."""
+        spaces, ask = self._spaces_of(state.task)
+        search = Search(spaces, ask, self._sampler, self._seed)
+        if search.size < 2:
+            state.skipped = "nothing can be chosen"
+            return
+        default = Candidate(schedule=self._text(state.task, DEFAULT))
+        opened = self._measurer.measure(state.task, DEFAULT, default, SECONDS / 10)
+        if opened.comparison is None:
+            state.skipped = f"the default schedule: {opened.outcome}: {opened.message}"
+            return
+        state.search, state.best, state.seconds = search, default, opened.comparison.seconds
+        known = self._database.trials(state.task.key)
+        for trial in known:
+            # What the whole model refused is as good as the default.
+            search.tell(Candidate(trial.strategy, trial.numbers), 1.0 if trial.outcome == "refused" else trial.relative)
+        state.known = len(known)
+        state.previous = state.record = self._database.record(state.task.key)
+        if state.record is not None and state.record.strategy in search.spaces:
+            best = self._with_text(state.task, Candidate(state.record.strategy, state.record.numbers))
+            again = self._measurer.measure(state.task, state.best, best, SECONDS).comparison
+            if again is not None and again.verdict != SLOWER:
+                state.best, state.relative = best, 1 / again.ratio
+
+    def _text(self, task: Task, candidate: Candidate) -> str:
+        return "" if self._schedule_text is None or task.schedule is None else self._schedule_text(task, candidate)
+
+    def _with_text(self, task: Task, candidate: Candidate) -> Candidate:
+        return replace(candidate, schedule=self._text(task, candidate))
+
+    def _try(self, state: State, candidate: Candidate) -> None:
+        """Measures a candidate next to the best one, and where it is faster, next to the default."""
+        assert state.search is not None
+        task, written = state.task, self._with_text(state.task, candidate)
+        measured = self._measurer.measure(task, state.best, written, SECONDS)
+        found, is_best = measured.comparison, False
+        relative = None if found is None else state.relative / found.ratio
+        if found is not None and found.verdict == FASTER:
+            # The fastest of many is often one that was lucky: it is measured again, for longer.
+            measured = self._measurer.measure(task, Candidate(schedule=self._text(task, DEFAULT)), written, 2 * SECONDS)
+            again = measured.comparison
+            is_best = again is not None and again.verdict == FASTER
+            relative = None if again is None else 1 / again.ratio
+            found = again
+        if relative is not None and not is_best:
+            relative = max(relative, state.relative)  # what seemed faster was noise
+        trial = self._trial(task, candidate, relative, measured)
+        record = None
+        if is_best and relative is not None and found is not None:
+            state.best, state.relative, state.stale = written, relative, 0
+            count = state.known + len(state.trials) + 1
+            record = Record(
+                key=task.key,
+                target=task.target,
+                kernel=task.name,
+                ops=task.ops,
+                strategy=candidate.strategy,
+                numbers=candidate.numbers,
+                seconds=found.seconds,
+                default_seconds=found.base_seconds,
+                ratio=found.ratio,
+                low=found.low,
+                high=min(found.high, 1e9),
+                trials=count,
+                sizes=task.shapes,
+                machine=self._machine,
+                time=time.time(),
+            )
+            state.record = record
+        else:
+            state.stale += 1
+        state.trials.append(trial)
+        state.search.tell(candidate, relative)
+        self._database.add(trial, record)
+
+    def _trial(self, task: Task, candidate: Candidate, relative: float | None, measured: Measured) -> Trial:
+        found = measured.comparison
+        times = (0.0, 0.0, 0) if found is None else (found.seconds, found.base_seconds, found.rounds)
+        return Trial(
+            task.key, candidate.strategy, candidate.numbers, relative, measured.outcome, measured.message, *times, machine=self._machine
+        )
+
+    def settle(self, refused: Sequence[str], checked: Sequence[str]) -> None:
+        """Notes what the whole model says of records, by key: those that gain in the model are checked, in place of others there is what
+        was there before."""
+        for state in self.states:
+            record = state.record
+            if record is None or (record is state.previous and record.key not in checked):
+                continue
+            if record.key in refused:
+                trial = Trial(record.key, record.strategy, record.numbers, 1.0, "refused", machine=self._machine)
+                self._database.add(trial, state.previous if state.previous is not record else None)
+                if state.previous is None or state.previous is record:
+                    self._database.remove([record.key])
+                state.record, state.relative, state.best = None, 1.0, DEFAULT
+            elif record.key in checked:
+                state.record = replace(record, is_checked=True)
+                self._database.put(state.record)

@@ -1,0 +1,138 @@
+"""`relayc.tune.kernel`: one function of the te stage, or a schedule with knobs that a person wrote for it."""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from relayc.interrupts import deferred
+from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.tuning_space import TuningSpace, kernels_of, tuning_space
+from relayc.pipelines.history.keys import kernel_key
+from relayc.pipelines.history.records import DATABASE
+from relayc.pipelines.program.functions import specs_of
+from relayc.pipelines.program.single import parsed
+from relayc.pipelines.tir.strategy.choice import operators_of
+from relayc.runtime import num_threads as current_threads
+from relayc.tools.inputs import symbol_sizes
+from relayc.tune.model import MINUTES, Tuning, default_sampler, open_database, task_spaces
+from relayc.tune.process import Measurer, WorkerProcess
+from relayc.tune.search import AskSpace
+from relayc.tune.session import Session, Status
+from relayc.tune.tasks import Task, module_text, params_of
+from relayc.tune.worker import Candidate
+
+if TYPE_CHECKING:
+    from relayc.pipelines.program.single import Source
+
+
+def tune_kernel(
+    kernel: "Source",
+    target: str | Target = "cpu",
+    *,
+    schedule: Any = None,
+    name: str | None = None,
+    sizes: Mapping[str, int] | None = None,
+    params: Sequence[int] = (),
+    num_threads: int | None = None,
+    minutes: float | None = None,
+    trials: int | None = None,
+    database: str | os.PathLike[str] | None = None,
+    all_strategies: bool = False,
+    sampler: str | None = None,
+    seed: int = 0,
+    report: Callable[[Status], None] = lambda status: None,
+    measurer: Measurer | None = None,
+) -> Tuning:
+    """Searches for the numbers with which one kernel is fastest; see `relayc.tune`.
+
+    Args:
+      kernel: as for `relayc.compile_kernel`.
+      schedule: a schedule with knobs, whose values are searched. What is found is recorded, for another search to go on, and applies only
+        where it is set: `tuning.settings` says it for `relayc.compile_kernel(..., schedule=schedule, tuning=...)`.
+      name: which function, where there are several.
+      sizes: of symbols; by default typical ones.
+      params: positions of arguments that are parameters, beside those with the attribute `relay.param`.
+      measurer: what measures; by default a process of its own.
+
+    The other arguments are those of `relayc.tune`, `relayc.compile_kernel` and `relayc.tuning_space`. Raises as these do.
+    """
+    if minutes is None and trials is None:
+        minutes = MINUTES
+    target = Target(target, num_threads=num_threads) if num_threads is not None or not isinstance(target, Target) else target
+    found = open_database(database)
+    task = kernel_task(kernel, target, schedule, name, sizes or {}, params, num_threads or current_threads())
+
+    def spaces_of(task: Task) -> tuple[Sequence[TuningSpace], AskSpace]:
+        return task_spaces(task, all_strategies)
+
+    start = time.perf_counter()
+    own = WorkerProcess() if measurer is None else None
+    chosen = default_sampler() if sampler is None else sampler
+    session = Session([task], found, measurer or own, spaces_of, chosen, seed, schedule_text=written_text, report=report)  # type: ignore[arg-type]
+    tuning = Tuning(f"@{task.name}", found.path, session.states, session.gains, 0.0)
+    try:
+        session.run(trials, None if minutes is None else minutes * 60)
+    except KeyboardInterrupt:
+        tuning.interrupted = True
+    finally:
+        if own is not None:
+            own.close()
+    tuning.total, tuning.seconds = session.states[0].seconds, time.perf_counter() - start
+    return tuning
+
+
+def kernel_task(
+    kernel: "Source",
+    target: Target,
+    schedule: Any,
+    name: str | None,
+    sizes: Mapping[str, int],
+    params: Sequence[int],
+    threads: int,
+) -> Task:
+    """The task of one kernel. Raises ValueError where there is no such function, or several; TypeError for what is no schedule."""
+    mod, label = parsed(kernel, "tune"), ""
+    if schedule is not None:
+        from relayc.pipelines.tir.schedule.written_strategy import name_of
+
+        label = name_of(schedule)
+    config = {key: value for key, value in PassContext.current().config.items() if key.startswith("schedule.")}
+    with mod.context, mod.ranges:
+        functions = kernels_of(mod)
+        if (name is None and len(functions) != 1) or (name is not None and name not in functions):
+            wanted = "one kernel (name= says which)" if name is None else f"a kernel {name}"
+            raise ValueError(f"tune: expected {wanted}, found {', '.join(functions) or 'none'}")
+        found = name or next(iter(functions))
+        function = functions[found]
+        specs = specs_of(function, "input")
+        known = symbol_sizes(specs, sizes, mod.ranges)
+        marked = tuple(sorted({*params, *params_of(function)}))
+        shapes = tuple(() if i in marked else tuple(spec.at(known)) for i, spec in enumerate(specs))
+        key = kernel_key(function, target, label)
+        text, ops = module_text(mod, function), tuple(operators_of(function))
+    return Task(key, found, text, ops, marked, shapes, str(target), threads, config, schedule)
+
+
+class _Seen(PassInstrument):
+    """The schedule by primitives that was applied last."""
+
+    observes_schedules = True
+    found: KernelSchedule | None = None
+
+    def run_on_schedule(self, found: KernelSchedule) -> None:
+        self.found = found
+
+
+def written_text(task: Task, candidate: Candidate) -> str:
+    """The trace of a written schedule with the decisions of a candidate, or the module that it gives in place of the kernel: texts, which a
+    worker process can read where it cannot have the function."""
+    settings = {f"{candidate.strategy}.{name}": value for name, value in candidate.numbers.items()}
+    seen = _Seen()
+    config = {**task.config, DATABASE: "", "schedule.kernels": {task.name: settings}}
+    with deferred(), PassContext(config=config, instruments=[seen]):
+        tuning_space(task.text, task.target, task.name, {task.name: task.schedule})
+    assert seen.found is not None
+    return seen.found.trace or seen.found.after

@@ -1,0 +1,232 @@
+"""Measurements in a process of their own, which answers requests over a socket.
+
+A request is (task, base, candidate, seconds), an answer a Measured. The process compiles the kernel, compares what it gives with what the
+default schedule gives, and times both in turns. It may crash, hang, or run out of memory: see tune.process.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+
+from relayc.dialects.relay.module import IRModule
+from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.driver.compile_kernel import compile_kernel
+from relayc.pipelines.history.records import DATABASE
+from relayc.pipelines.program.functions import read_functions, specs_of
+from relayc.runtime.artifact import TensorSpec
+from relayc.runtime.kernel import Kernel
+from relayc.runtime.threads import Team
+from relayc.tools.inputs import random_inputs, sizes_of_call
+from relayc.tools.reference import compare
+from relayc.tools.timing import WORTH, Comparison, compare_times, is_decided
+from relayc.tune.tasks import Task
+
+_MOST_COPIES, _MOST_COPY_BYTES = 64, 256 << 20
+"""Of parameters that calls take in turns."""
+_KEPT = 3
+"""Compiled kernels: the default, the best, and the one that is measured."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to compile a kernel: a strategy with its numbers, or where it is "" what relayc chooses.
+
+    Attributes:
+      schedule: text of a trace or a module, in place of a strategy of the table.
+    """
+
+    strategy: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    schedule: str = ""
+
+    @property
+    def name(self) -> str:
+        """Equal for equal candidates."""
+        return json.dumps([self.strategy, sorted(self.numbers.items()), self.schedule])
+
+    def __str__(self) -> str:
+        return " ".join([self.strategy or "default", *(f"{name}={value}" for name, value in self.numbers.items())])
+
+
+DEFAULT = Candidate()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a candidate.
+
+    Attributes:
+      outcome: "measured", "wrong" results, "failed" to compile or run, "crashed", "timeout".
+      comparison: of the base with the candidate.
+      message: what the error said.
+    """
+
+    outcome: str
+    comparison: Comparison | None = None
+    message: str = ""
+
+
+class WrongResult(ValueError):
+    """A candidate that gives something else than the default schedule."""
+
+
+class Bench:
+    """Measures candidates of one kernel after the other."""
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+        self._kernels: dict[str, tuple[Kernel, Callable[[], Any]]] = {}
+        self._memory: dict[Hashable, list[tvm_ffi.Tensor]] = {}
+        self._params: dict[str, np.ndarray] = {}
+        self._expected: list[np.ndarray] = []
+
+    def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
+        """Times a candidate and the base in turns, after it has given the same results as the default."""
+        if task != self._task:
+            self._task, self._kernels, self._memory, self._params, self._expected = task, {}, {}, {}, []
+        with PassContext(config={**task.config, DATABASE: ""}):
+            try:
+                _, first = self._compiled(task, base)
+                _, second = self._compiled(task, candidate)
+                with Team(task.threads):
+                    found = compare_times(first, second, seconds, _is_enough)
+                return Measured("measured", found)
+            except WrongResult as error:
+                return Measured("wrong", message=str(error))
+            except Exception as error:  # whatever a strategy or MLIR raises costs this candidate
+                return Measured("failed", message=" ".join(f"{type(error).__name__}: {error}".split())[:500])
+
+    def _compiled(self, task: Task, candidate: Candidate) -> tuple[Kernel, Callable[[], Any]]:
+        found = self._kernels.pop(candidate.name, None)
+        if found is None:
+            if candidate != DEFAULT and not self._expected:
+                self._compiled(task, DEFAULT)
+            kernel, inputs = compiled(task, candidate, self._params)
+            self._check(kernel, inputs, candidate)
+            found = kernel, self._call(task, kernel, inputs)
+        self._kernels[candidate.name] = found  # those used last are last
+        while len(self._kernels) > _KEPT:
+            self._kernels.pop(next(name for name in self._kernels if name != DEFAULT.name))
+        return found
+
+    def _check(self, kernel: Kernel, inputs: Mapping[str, Any], candidate: Candidate) -> None:
+        """Compares the results with those of the default schedule."""
+        results = kernel(*inputs.values())
+        arrays = [np.asarray(array) for array in (results if isinstance(results, (tuple, list)) else (results,))]
+        if candidate == DEFAULT:
+            self._expected = arrays
+        check_results(kernel.outputs, arrays, self._expected)
+
+    def _call(self, task: Task, kernel: Kernel, inputs: Mapping[str, Any]) -> Callable[[], Any]:
+        """A call of the function of the kernel alone, its parameters packed and its memory at hand. Where the model's calls find the
+        parameters in no cache, each call has others."""
+        sizes = sizes_of_call(kernel.module, dict(inputs))
+        numbers = [sizes[name] for name in kernel.info.symbols]
+        params = [kernel.info.inputs[i] for i in task.params]
+        copies = copies_of(sum(int(spec.num_bytes) for spec in params), task)
+        turns = []
+        for turn in range(copies):
+            tensors = [self._tensor(spec, sizes, turn if spec in params else 0) for spec in (*kernel.info.inputs, *kernel.info.outputs)]
+            turns.append(partial(kernel.packed, *tensors, *numbers))
+        following = itertools.cycle(turns)
+        return turns[0] if copies == 1 else lambda: next(following)()
+
+    def _tensor(self, spec: TensorSpec, sizes: Mapping[str, int], copy: int) -> tvm_ffi.Tensor:
+        """Memory that all candidates use: where it lies can make a kernel half as fast again."""
+        found = self._memory.setdefault((spec.name, spec.dtype, spec.at(sizes)), [])
+        while len(found) <= copy:
+            found.append(tvm_ffi.from_dlpack(random_inputs([spec], len(found), sizes)[spec.name]))
+        return found[copy]
+
+
+def copies_of(num_bytes: int, task: Task) -> int:
+    """How many copies of its parameters the calls of a kernel take in turns: so many that they are in no cache which the model's other
+    parameters would fill, too."""
+    target = Target(task.target)
+    filled = [size for size in (target.l2_bytes, target.l3_bytes) if size and task.others + num_bytes > size]
+    if not num_bytes or not filled:
+        return 1
+    return max(1, min(_MOST_COPIES, _MOST_COPY_BYTES // num_bytes, 1 + -(-2 * max(filled) // num_bytes)))
+
+
+def compiled(task: Task, candidate: Candidate, params: dict[str, np.ndarray]) -> tuple[Kernel, Mapping[str, Any]]:
+    """The kernel as a candidate compiles it, and inputs for it.
+
+    Args:
+      params: the parameters by name, which are made where there are none.
+    """
+    mod = IRModule.parse(task.text)
+    with mod.context:
+        functions = read_functions(mod.module)
+        function = {**functions.kernels, **functions.programs}[task.name]
+        specs = specs_of(function, "input")
+    params.update({} if params else random_inputs([specs[i] for i in task.params], 0))
+    settings = {f"{candidate.strategy}.{name}": value for name, value in candidate.numbers.items()}
+    kernel = compile_kernel(
+        mod,
+        Target(task.target),
+        {} if candidate.schedule or not candidate.strategy else {"strategy": candidate.strategy, **settings},
+        {i: params[specs[i].name] for i in task.params},
+        task.name,
+        task.threads,
+        schedule=candidate.schedule or None,
+    )
+    shapes = [shape for i, shape in enumerate(task.shapes) if i not in task.params]
+    given = [TensorSpec(spec.name, shape, spec.dtype) for spec, shape in zip(kernel.inputs, shapes, strict=True)]
+    return kernel, random_inputs(given, 1)
+
+
+def check_results(specs: tuple[TensorSpec, ...], found: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    """Raises WrongResult where results differ by more than sums in another order do: floats by the tolerances of their format, others at
+    all."""
+    for i, (spec, one, other) in enumerate(zip(specs, found, expected, strict=True)):
+        if "float" not in spec.dtype:
+            agrees, far = np.array_equal(one, other), "other values"
+        else:
+            compared = compare({"": one}, {"": other}, "f32" if spec.dtype in ("float32", "float64") else "bf16")
+            agrees, far = compared.agrees, f"a difference of {compared.difference:.3g}"
+        if not agrees:
+            raise WrongResult(f"result {i}: expected what the default schedule gives, found {far}")
+
+
+def _is_enough(found: Comparison) -> bool:
+    """Whether a candidate is known to be faster, or known not to be worth a change."""
+    return is_decided(found) or found.high < 1 + WORTH
+
+
+def _end_with_the_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def main(arguments: list[str], bench: Bench | None = None) -> None:
+    """The process. Requests are answered until the socket is closed.
+
+    Args:
+      arguments: the file descriptor of the socket, and how many bytes the process may take.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_parent, args=(os.getppid(),), daemon=True).start()
+    handle, num_bytes = map(int, arguments)
+    if num_bytes:
+        with contextlib.suppress(ValueError, OSError):  # not on every system
+            resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, num_bytes))
+    bench = bench or Bench()
+    with Connection(handle) as connection, contextlib.suppress(EOFError):
+        while True:
+            connection.send(bench.measure(*connection.recv()))

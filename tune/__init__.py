@@ -10,11 +10,24 @@ import importlib
 import os
 import sys
 from types import ModuleType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relayc.interrupts import deferred
 
-_HOMES = {"kernel": ("single", "tune_kernel"), "Tuning": ("model", "Tuning"), "Status": ("session", "Status")}
+if TYPE_CHECKING:
+    from relayc.tune.model import Tuning, tune
+    from relayc.tune.session import Status
+    from relayc.tune.single import tune_kernel as kernel
+
+__all__ = ["ApplyHistoryBest", "Status", "Tuning", "kernel", "tune"]
+
+# Public names are looked up on first use: what searches is imported then.
+_HOMES = {
+    "kernel": ("single", "tune_kernel"),
+    "tune": ("model", "tune"),
+    "Tuning": ("model", "Tuning"),
+    "Status": ("session", "Status"),
+}
 
 
 class ApplyHistoryBest:
@@ -49,22 +62,18 @@ class ApplyHistoryBest:
 
 
 class _Tune(ModuleType):
-    """The package as a function: `relayc.tune(model)` is `relayc.tune.model.tune(model)`."""
+    """The package as a function: `relayc.tune(model)` is `relayc.tune.tune(model)`."""
 
-    def __call__(self, model: Any, **options: Any) -> Any:
-        return _imported("model", "tune")(model, **options)
-
-
-def _imported(module: str, name: str) -> Any:
-    """What searches is imported when it is first used."""
-    with deferred():
-        return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    def __call__(self, model: Any, **options: Any) -> "Tuning":
+        return __getattr__("tune")(model, **options)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'relayc.tune' has no attribute {name!r}")
-    return _imported(*_HOMES[name])
+    home, found = _HOMES[name]
+    with deferred():
+        return getattr(importlib.import_module(f"{__name__}.{home}"), found)
 
 
 sys.modules[__name__].__class__ = _Tune

@@ -130,12 +130,13 @@ def test_every_block_is_run_or_says_what_it_is():
 def test_the_reference_has_every_public_name():
     reference = (ROOT / "docs" / "api.md").read_text()
     named = re.findall(r"^::: relayc\.(\S+)$", reference, re.M)
-    public = {*relayc.__all__, *(f"runtime.{name}" for name in relayc.runtime.__all__ if name not in relayc.__all__)}
+    public = {*relayc.__all__, *(f"tune.{name}" for name in relayc.tune.__all__)}
+    public |= {*(f"runtime.{name}" for name in relayc.runtime.__all__ if name not in relayc.__all__)}
     assert sorted(named) == sorted(public)
 
 
 def test_every_public_name_says_what_it_is():
-    from relayc import relay, runtime, te, tir
+    from relayc import relay, runtime, te, tir, tune
 
     def members(value):
         """A name and, of a class, its own public methods and properties; those that visit nodes are named after them."""
@@ -144,7 +145,7 @@ def test_every_public_name_says_what_it_is():
         yield from ((name, x) for name, x in own if inspect.isroutine(x) or isinstance(x, property) if not name.startswith(("_", "visit_")))
 
     silent = set()
-    for module in (relayc, runtime, te, tir, relay):
+    for module in (relayc, runtime, te, tir, tune, relay):
         for name in module.__all__:
             value = getattr(module, name)
             silent |= {

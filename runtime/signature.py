@@ -8,6 +8,7 @@ others; ["named", [class, [...]]] is a tuple of a class, a plain one where its c
 first leaf]] has torch's own text.
 """
 
+import functools
 import importlib
 import json
 import sys
@@ -71,6 +72,16 @@ class Signature:
     def state(self) -> tuple[str, ...]:
         """Names of the inputs that are the module's state, in order."""
         return tuple(name for name in self.inputs if isinstance(name, str))
+
+    @functools.cached_property
+    def plain(self) -> int:
+        """The number of arguments of a program that takes tensors in order, and gives tensors in order; -1 for any other."""
+        _, ((_, positional), (_, named)) = self.arguments
+        count, results = len(positional), [self.results] if isinstance(self.results, int) else self.results and self.results[1]
+        ordered = positional == list(range(count)) and self.inputs == tuple(range(count)) and not (named or self.constants or self.written)
+        is_flat = isinstance(self.results, int) or (self.results is not None and self.results[0] == "tuple")
+        given = is_flat and results == list(range(len(self.outputs))) and self.outputs == tuple(("result", i) for i in results)
+        return count if ordered and given and count else -1
 
     def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The leaves of the arguments. Raises TypeError where they are of another structure."""
@@ -193,6 +204,9 @@ def call(signature: Signature, function: Any, on_host: bool, state: dict[str, An
 
     Raises TypeError or ValueError for arguments of another structure, and as the function does.
     """
+    if on_host and len(args) == signature.plain and not kwargs and all(map(is_torch, args)):
+        found = function(*map(from_torch, args))
+        return to_torch(found) if isinstance(found, np.ndarray) else tuple(map(to_torch, found))
     leaves = signature.leaves(args, kwargs)
     lacking = [name for name in signature.state if name not in state]
     if lacking:

@@ -98,7 +98,7 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
       percentile: of the values that are in the range of the method "percentile".
       activations: "uint8" with a zero point, or "int8" around zero.
       smooth: alpha of SmoothQuant, such as 0.5: moves the size of large channels from activations behind a normalisation into weights.
-      correct_bias: whether biases take back the mean error of each output channel.
+      correct_bias: whether biases take back the mean error of each output channel, where it is beyond chance.
       keep: names (with * and ?) or operators of layers that stay in floats.
       max_drop: the most that the metric may lose, in its own unit; without a metric the error of the model's results as a share of their
         root mean square. The most sensitive layers stay in floats as far as it takes.
@@ -222,7 +222,8 @@ class _Work:
     def _correct(self, twin: Twin) -> None:
         for layer, alone in zip(self.layers, twin.alone, strict=True):
             if layer.bias is not None or layer.node.op_type != "MatMul":
-                layer.corrected = -alone.mean.astype(np.float32)
+                found = alone.correction()
+                layer.corrected = found if found.any() else layer.corrected
 
     def _checked(self, chosen: list[Layer]) -> tuple[ModelProto, tuple[Module, Module] | None, Score | None]:
         """The model with the chosen layers quantised, compiled as it will be used and compared with floats. Layers become floats until the
@@ -272,7 +273,7 @@ class _Work:
         if tried is not None and tried.weights is not None:
             reference = self.graph.constants[tried.weight].astype(np.float64)
             weights_db = decibels(float((reference**2).sum()), float(((reference - tried.weights) ** 2).sum()))
-        output_db = None if alone is None or tried is None else alone.decibels(tried.corrected.size > 0)
+        output_db = None if alone is None or tried is None else alone.decibels(tried.corrected)
         times = [one.get(layer.name, 0.0) for one in seconds] or [None, None]
         names = layer.name, layer.node.op_type, form
         return LayerReport(*names, weights_db, output_db, self.sensitivity.get(layer.name), before, after, *times)

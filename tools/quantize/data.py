@@ -82,7 +82,7 @@ class Samples:
             raise ValueError(f"{where}: {name}: expected the shape [{', '.join(map(str, shape))}], found {list(array.shape)}")
         if not np.can_cast(array.dtype, dtype, "same_kind"):
             raise ValueError(f"{where}: {name}: expected {dtype}, found {array.dtype}")
-        return np.ascontiguousarray(array, dtype)
+        return np.asarray(array, dtype, order="C")
 
     def shape(self, name: str) -> list[int | str]:
         """The shape of an input: sizes, and names or "?" for what may be any size."""

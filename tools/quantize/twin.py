@@ -15,6 +15,8 @@ from relayc.tools.quantize.graph import Graph, tensor_info
 from relayc.tools.quantize.layers import Layer, decibels
 from relayc.tools.quantize.qdq import Writer
 
+_SURE = 4
+"""Standard errors that a mean has to be away from zero."""
 SWITCHES, CORRECTIONS = "quantize.switches", "quantize.corrections"
 
 Metric = Callable[[Mapping[str, np.ndarray], Mapping[str, np.ndarray]], float]
@@ -94,15 +96,18 @@ class Alone:
     sums: np.ndarray
     elements: int = 0
 
-    @property
-    def mean(self) -> np.ndarray:
-        """The mean error of each channel."""
-        return self.sums[0] / max(self.elements, 1)
+    def correction(self) -> np.ndarray:
+        """What takes back the mean error of each channel, where it is beyond chance: an outlier that was cut is no reason."""
+        count = max(self.elements, 1)
+        mean = self.sums[0] / count
+        spread = np.sqrt(np.maximum(self.sums[1] / count - mean**2, 0) / count)
+        return np.where(np.abs(mean) > _SURE * spread, -mean, 0).astype(np.float32)
 
-    def decibels(self, corrected: bool) -> float:
-        """The result's power in that of the error, without the mean error where it is corrected."""
-        noise = self.sums[1] - (self.sums[0] ** 2 / max(self.elements, 1) if corrected else 0)
-        return decibels(float(self.sums[2].sum()), float(max(noise.sum(), 0)))
+    def decibels(self, correction: np.ndarray) -> float:
+        """The result's power in that of the error with a correction, or with none (an empty one)."""
+        added = correction.astype(np.float64) if correction.size else np.zeros(self.sums.shape[1])
+        noise = self.sums[1] + 2 * added * self.sums[0] + self.elements * added**2
+        return decibels(float(self.sums[2].sum()), float(np.maximum(noise, 0).sum()))
 
 
 class Twin:

@@ -1,0 +1,72 @@
+"""Quantised networks keep their accuracy, in relayc and in ONNX Runtime, and are computed in integers."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import trained
+
+import relayc
+
+NETWORKS = {"network": trained.network, "language": trained.language}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cached(tmp_path_factory):
+    """What one test compiles, others find."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RELAYC_CACHE", "1")
+        patch.setenv("RELAYC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def by_onnxruntime(model):
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return lambda x: session.run(None, {session.get_inputs()[0].name: x})[0]
+
+
+def check(network, found):
+    """The accuracy is that of floats, up to 1 %, by both engines, whose results agree. Gives relayc's module."""
+    onnx.checker.check_model(found.model, full_check=found.layers[0].form == "int8")
+    module = relayc.compile(found.model)
+    floats, theirs = network.accuracy(by_onnxruntime(network.model)), by_onnxruntime(found.model)
+    assert floats > 0.85
+    assert network.accuracy(theirs) >= floats - 0.01
+    assert network.accuracy(module["main"]) >= floats - 0.01
+    assert found.metric == pytest.approx((floats, network.accuracy(module["main"])), abs=1e-3)
+    x = network.inputs[: network.batch]
+    ours, reference = module["main"](x), theirs(x)
+    assert np.sqrt(np.mean((ours - reference) ** 2)) < 5e-3 * reference.std()
+    return module
+
+
+CASES = [("network", {"method": "minmax"}), ("network", {"method": "percentile"}), ("network", {"method": "entropy"}), ("network", {})]
+CASES += [("language", {}), ("language", {"activations": "int8"})]
+
+
+@pytest.mark.parametrize("name,options", CASES, ids=str)
+def test_eight_bits_keep_the_accuracy(name, options):
+    network = NETWORKS[name]()
+    found = relayc.quantize(network.model, network.samples, metric=trained.metric, **options)
+    assert [layer.form for layer in found.layers] == ["int8"] * 3
+    assert sum(layer.bytes_after for layer in found.layers) < 0.35 * sum(layer.bytes_before for layer in found.layers)
+    module = check(network, found)
+    products = [kernel for kernel in module.kernels if "dense" in kernel.name or "conv2d" in kernel.name]
+    assert len(products) == 3
+    assert all({spec.dtype for spec in kernel.inputs[:2]} <= {"int8", "uint8"} for kernel in products)
+
+
+def test_images_stay_in_eight_bits_between_kernels():
+    network = trained.network()
+    module = relayc.compile(relayc.quantize(network.model, network.samples, metric=trained.metric).model)
+    wide = [spec for kernel in module.kernels for spec in kernel.outputs if spec.dtype == "float32" and len(spec.shape) == 4]
+    assert not wide
+
+
+@pytest.mark.parametrize("options", [{"weight_only": 4}, {"weight_only": 8}, {"weight_only": 4, "gptq": True, "block_size": 16}], ids=str)
+def test_weights_in_blocks_keep_the_accuracy(options):
+    network = trained.language()
+    found = relayc.quantize(network.model, network.samples, metric=trained.metric, **options)
+    module = check(network, found)
+    assert [node.op_type for node in found.model.graph.node].count("MatMulNBits") == 3
+    assert any("dense_blocks" in kernel.name for kernel in module.kernels)

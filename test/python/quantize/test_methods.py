@@ -1,0 +1,290 @@
+"""What each method is for: ranges against outliers, SmoothQuant, bias correction, GPTQ, layers that stay in floats."""
+
+import numpy as np
+import pytest
+import trained
+from onnx import helper
+from onnx_models import model_of
+
+import relayc
+from relayc.tools.quantize import Settings
+from relayc.tools.quantize.calibration import BINS, METHODS, Histogram, range_of, steps_of
+from relayc.tools.quantize.layers import decibels
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((6, 8, 32), np.float32)
+W = RNG.standard_normal((32, 24), np.float32)
+B = RNG.standard_normal(24, np.float32)
+
+
+def product(x_nodes=(), data="x", bias=True, rows=8, **constants):
+    """x [rows, 32] -> nodes -> MatMul by w [+ b]."""
+    nodes = [*x_nodes, helper.make_node("MatMul", [data, "w"], ["p" if bias else "y"], name="product")]
+    nodes += [helper.make_node("Add", ["p", "b"], ["y"], name="bias")] if bias else []
+    return model_of(nodes, {"x": [rows, 32]}, initializers={"w": W, "b": B, **constants}, ir_version=9)
+
+
+def samples(x=X):
+    return [{"x": one} for one in x]
+
+
+def error(model, found, x):
+    """Root mean square of what is lost on inputs."""
+    a, b = (relayc.compile(m)["main"] for m in (model, found.model))
+    return float(np.sqrt(np.mean([(np.asarray(a(one)) - np.asarray(b(one))) ** 2 for one in x])))
+
+
+# ---- ranges ---------------------------------------------------------------------------------------------------------------------------
+
+
+def histogram_of(*arrays):
+    found = Histogram()
+    for array in arrays:
+        found.add(np.asarray(array, np.float32), "x")
+    return found
+
+
+def test_a_histogram_grows_with_its_values_and_loses_none():
+    parts = [RNG.standard_normal(1000), 5 * RNG.standard_normal(1000), np.zeros(10), [-90.0]]
+    found = histogram_of(*parts)
+    values = np.concatenate(parts).astype(np.float32)
+    assert (found.total, found.zeros, found.counts.sum()) == (2011, 10, 2001)
+    assert (found.low, found.high) == (values.min(), values.max())
+    width = 2 * found.reach / BINS
+    expected, _ = np.histogram(values[values != 0], BINS, (-found.reach, found.reach))
+    assert np.abs(np.cumsum(found.counts) - np.cumsum(expected)).max() <= 2, "values on the edge of a bin"
+    assert np.average(found.centres(), weights=found.counts) == pytest.approx(values[values != 0].mean(), abs=width)
+
+
+def test_the_order_of_samples_does_not_matter_to_the_range():
+    parts = [RNG.standard_normal(500), 30 * RNG.standard_normal(500)]
+    for method in METHODS:
+        a, b = (range_of(histogram_of(*order), method, 99) for order in (parts, parts[::-1]))
+        np.testing.assert_allclose(a, b, rtol=0.05)
+
+
+def test_a_percentile_cuts_both_ends():
+    values = np.linspace(-1, 3, 100_001)
+    low, high = range_of(histogram_of(values), "percentile", 99)
+    np.testing.assert_allclose([low, high], [-0.96, 2.96], atol=2e-3)
+    assert range_of(histogram_of(np.abs(values)), "percentile", 99)[0] == 0
+
+
+def quantised_error(values, low, high):
+    steps = steps_of(low, high, "uint8")
+    numbers = np.clip(np.rint(values / steps.scale) + steps.zero, 0, 255)
+    return np.mean(((numbers - steps.zero) * steps.scale - values) ** 2)
+
+
+def test_the_least_squared_error_is_as_good_as_any_range():
+    values = np.concatenate([RNG.laplace(size=50_000), [40.0]]).astype(np.float32)
+    found = quantised_error(values, *range_of(histogram_of(values), "mse"))
+    tried = [quantised_error(values, values.min() * a, 40 * b) for a in np.linspace(0.1, 1, 30) for b in np.linspace(0.1, 1, 30)]
+    assert found <= 1.05 * min(tried)
+
+
+def test_steps_hold_zero_exactly():
+    steps = steps_of(-1.0, 2.0, "uint8")
+    assert (steps.zero, float(steps.scale)) == (85, pytest.approx(3 / 255))
+    assert steps_of(0.0, 0.0, "uint8").scale == 1
+    assert steps_of(-4.0, 2.0, "int8") == steps_of(-2.0, 4.0, "int8")
+
+
+@pytest.mark.parametrize("method,limit", [("percentile", 0.1), ("entropy", 0.1), ("mse", 0.6)])
+def test_one_outlier_does_not_cost_the_others_their_steps(method, limit):
+    """Squares weigh the outlier: the range with the least squared error is between it and the others."""
+    x = RNG.standard_normal((8, 4096, 32), np.float32)
+    x[0, 0, 0] = 300
+    model = product(rows=4096)
+    of_all = relayc.quantize(model, samples(x), method="minmax")
+    clipped = relayc.quantize(model, samples(x), method=method, percentile=99.99)
+    assert error(model, clipped, x[1:]) < limit * error(model, of_all, x[1:])
+
+
+# ---- what is changed of the model -----------------------------------------------------------------------------------------------------
+
+
+def normalised(gain, shift):
+    """The nodes of a LayerNormalization of x, or of a multiplication and a sum, with their constants."""
+    layer = [helper.make_node("LayerNormalization", ["x", "gain", "shift"], ["n"], name="norm")]
+    plain = [helper.make_node("Mul", ["x", "gain"], ["m"]), helper.make_node("Add", ["m", "shift"], ["n"])]
+    return {"layer": layer, "plain": plain}, {"gain": gain, "shift": shift}
+
+
+@pytest.mark.parametrize("form", ["layer", "plain"])
+def test_smoothing_lowers_the_error_of_outlier_channels(form):
+    gain = np.where(np.arange(32) % 11 == 3, 60, 1).astype(np.float32)
+    nodes, constants = normalised(gain, np.linspace(-1, 1, 32, dtype=np.float32))
+    model = product(nodes[form], "n", **constants)
+    rough, smooth = (relayc.quantize(model, samples(), method="minmax", smooth=alpha) for alpha in (None, 0.5))
+    assert smooth.snr > rough.snr + 6
+    assert error(model, smooth, X) < 0.5 * error(model, rough, X)
+
+
+def test_what_others_read_is_not_smoothed():
+    nodes, constants = normalised(np.full(32, 3, np.float32), np.zeros(32, np.float32))
+    model = product(nodes["layer"], "n", **constants)
+    model.graph.node.append(helper.make_node("Exp", ["n"], ["z"]))
+    model.graph.output.add().name = "z"
+    rough, smooth = (relayc.quantize(model, samples(), smooth=alpha) for alpha in (None, 0.5))
+    assert rough.model == smooth.model
+
+
+def test_bias_correction_takes_back_the_mean_error():
+    x = np.abs(X) + 0.3  # the errors of the weights, which all are the data's mean times, do not vanish
+    model = product()
+    a = relayc.compile(model)["main"]
+    means = []
+    for correct in (False, True):
+        b = relayc.compile(relayc.quantize(model, samples(x), correct_bias=correct).model)["main"]
+        means.append(np.mean([np.asarray(b(one)) - np.asarray(a(one)) for one in x], (0, 1)))
+    assert np.abs(means[1]).mean() < 0.2 * np.abs(means[0]).mean()
+
+
+def test_an_outlier_moves_no_bias():
+    """The mean error is corrected where it is sure: a value that is cut once moves the mean of all, and no other result."""
+    x = X.copy()
+    x[0, 0, 0] = 300
+    model = product()
+    found = [relayc.quantize(model, samples(x), method="percentile", percentile=99, correct_bias=correct) for correct in (False, True)]
+    assert error(model, found[1], X[1:]) < 1.1 * error(model, found[0], X[1:])
+
+
+@pytest.mark.parametrize("operator", ["Conv", "Gemm"])
+def test_a_layer_without_a_bias_gets_one_for_the_correction(operator):
+    w = np.abs(RNG.standard_normal((6, 3, 3, 3) if operator == "Conv" else (3, 6), np.float32))
+    shape = [4, 3, 5, 5] if operator == "Conv" else [4, 3]
+    model = model_of([helper.make_node(operator, ["x", "w"], ["y"])], {"x": shape}, initializers={"w": w}, ir_version=9)
+    data = [{"x": RNG.uniform(0.2, 1, shape).astype(np.float32)} for _ in range(3)]
+    found = relayc.quantize(model, data)
+    assert len(found.model.graph.node) > len(relayc.quantize(model, data, correct_bias=False).model.graph.node)
+    assert found.snr > 30
+
+
+def test_gptq_loses_less_than_rounding_to_the_nearest():
+    mixed = X @ (RNG.standard_normal((32, 32)) * np.geomspace(1, 0.03, 32)[:, None]).astype(np.float32)
+    model = product(bias=False)
+    nearest, gptq = (relayc.quantize(model, samples(mixed), weight_only=4, gptq=way, block_size=16) for way in (False, True))
+    assert gptq.layers[0].weights_db < nearest.layers[0].weights_db, "weights are farther, so that results are nearer"
+    assert gptq.snr > nearest.snr + 3
+    assert error(model, gptq, mixed) < 0.75 * error(model, nearest, mixed)
+
+
+@pytest.mark.parametrize("bits,block", [(4, 16), (4, 32), (8, 64)])
+def test_blocks_that_end_behind_the_last_input(bits, block):
+    w = RNG.standard_normal((40, 24), np.float32)
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
+    model = model_of([node], {"x": [8, 40]}, initializers={"w": w, "b": B}, ir_version=9)
+    found = relayc.quantize(model, weight_only=bits, block_size=block)
+    x = RNG.standard_normal((3, 8, 40), np.float32)
+    assert found.score is None
+    spread = np.std(x @ w)
+    assert error(model, found, x) < (0.12 if bits == 4 else 0.01) * spread
+
+
+# ---- layers in floats -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_layers():
+    """x * gain -> MatMul "rough", of channels that min-max cannot hold -> Tanh -> MatMul "fine"."""
+    nodes = [
+        helper.make_node("Mul", ["x", "gain"], ["n"]),
+        helper.make_node("MatMul", ["n", "w"], ["p"], name="rough"),
+        helper.make_node("Tanh", ["p"], ["t"]),
+        helper.make_node("MatMul", ["t", "v"], ["y"], name="fine"),
+    ]
+    gain = np.where(np.arange(32) == 3, 400, 1).astype(np.float32)
+    w = np.where(np.arange(32)[:, None] == 3, 0.001, W / 8).astype(np.float32)
+    return model_of(nodes, {"x": [8, 32]}, initializers={"gain": gain, "w": w, "v": W[:24, :8].copy()}, ir_version=9)
+
+
+def test_the_most_sensitive_layer_stays_in_floats(two_layers):
+    free = relayc.quantize(two_layers, samples(), method="minmax")
+    assert free.score.drop > 0.05
+    found = relayc.quantize(two_layers, samples(), method="minmax", max_drop=0.05)
+    assert {layer.name: layer.form for layer in found.layers} == {"rough": "float", "fine": "int8"}
+    rough, fine = found.layers
+    assert rough.sensitivity > 0.05 > fine.sensitivity > 0
+    assert rough.bytes_after == rough.bytes_before
+    assert found.score.drop <= 0.05
+    assert all(layer.form == "float" for layer in relayc.quantize(two_layers, samples(), method="minmax", max_drop=0).layers)
+
+
+def test_a_metric_says_what_may_be_lost(two_layers):
+    def metric(outputs, sample):
+        return -100 * np.abs(outputs["y"] - sample["right"]).mean()
+
+    reference = relayc.compile(two_layers)["main"]
+    data = [{"x": one, "right": np.asarray(reference(one))} for one in X]
+    free = relayc.quantize(two_layers, data, method="minmax", metric=metric)
+    floats, quantised = free.metric
+    assert floats == 0 and quantised < -5
+    found = relayc.quantize(two_layers, data, method="minmax", metric=metric, max_drop=-quantised / 2)
+    assert [layer.form for layer in found.layers] == ["float", "int8"]
+    assert found.metric[1] >= quantised / 2
+
+
+def test_layers_by_name_and_operator_stay_in_floats(two_layers):
+    assert [layer.form for layer in relayc.quantize(two_layers, samples(), keep=["rou*"]).layers] == ["float", "int8"]
+    with pytest.raises(ValueError, match="found none"):
+        relayc.quantize(two_layers, samples(), keep=["MatMul"])
+    with pytest.raises(ValueError, match=r"keep: expected the name or operator of a layer \(rough, fine\), found 'Conv'"):
+        relayc.quantize(two_layers, samples(), keep=["Conv"])
+
+
+def test_the_sensitivity_is_that_of_the_layer_alone(two_layers):
+    found = relayc.quantize(two_layers, samples(), max_drop=1.0)
+    for layer, other in zip(found.layers, found.layers[::-1], strict=True):
+        alone = relayc.quantize(two_layers, samples(), keep=[other.name])
+        assert layer.sensitivity == pytest.approx(alone.score.deviation.share, rel=0.02)
+
+
+# ---- the report -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_ratios_in_the_report_are_those_of_the_layer():
+    model = product()
+    layer = relayc.quantize(model, samples(), correct_bias=False).layers[0]
+    scales = np.abs(W).max(0) / 127
+    rounded = np.rint(W / scales) * scales
+    assert layer.weights_db == pytest.approx(decibels((W**2).sum(), ((W - rounded) ** 2).sum()), abs=0.05)
+    alone = relayc.quantize(model, samples(), correct_bias=False)
+    difference = error(model, alone, X)
+    assert layer.output_db == pytest.approx(20 * np.log10(np.sqrt(np.mean((X @ W) ** 2)) / difference), abs=0.1)
+    assert (layer.bytes_before, layer.bytes_after) == (32 * 24 * 4 + 96, 32 * 24 + 96 + 96)
+
+
+def test_times_and_tables():
+    model = product()
+    found = relayc.quantize(model, samples(), times=0.05)
+    assert found.times.rounds >= 1 and "times as fast" in found.summary()
+    assert all(layer.seconds_before > 0 and layer.seconds_after > 0 for layer in found.layers)
+    assert [column.header for column in found.table().columns][-2:] == ["us", "after us"]
+    data = found.as_data()
+    assert data["layers"][0]["name"] == "product" and data["snr_db"] == found.snr and data["metric"] is None
+    assert len(relayc.quantize(model, samples()).table().columns) == 7
+
+
+@pytest.mark.parametrize(
+    "options,what",
+    [
+        ({"method": "entropie"}, "method: expected minmax or percentile or entropy or mse, found entropie; did you mean entropy"),
+        ({"percentile": 20}, "percentile: expected a number above 50"),
+        ({"smooth": 2}, "smooth: expected a number from 0 to 1, found 2"),
+        ({"weight_only": 3}, "weight_only: expected None or 4 or 8, found 3"),
+        ({"weight_only": 4, "block_size": 24}, "block_size: expected a power of two, 16 or more, found 24"),
+        ({"gptq": True}, "gptq: expected weight_only"),
+        ({"max_drop": -1}, "max_drop: expected 0 or more"),
+    ],
+)
+def test_settings_that_make_no_sense(options, what):
+    with pytest.raises(ValueError, match=what):
+        Settings(**options)
+
+
+def test_the_twin_of_a_trained_network_gives_what_the_written_model_gives():
+    network = trained.network()
+    found = relayc.quantize(network.model, network.samples, metric=trained.metric, max_drop=0.5)
+    assert [layer.form for layer in found.layers] == ["int8"] * 3
+    assert 0 < max(layer.sensitivity for layer in found.layers) < 2 * found.score.deviation.share

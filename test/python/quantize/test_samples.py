@@ -1,0 +1,191 @@
+"""Samples from folders, files, scripts and Python, and what is wrong with them."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import model_of
+
+import relayc
+from relayc.tools import cli
+from relayc.tools.quantize.data import BATCH, open_samples
+
+RNG = np.random.default_rng(3)
+
+
+def inputs(**shapes):
+    """Inputs of float32 by name."""
+    return [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+
+
+def shapes_of(samples):
+    return [{name: array.shape for name, array in sample.items()} for sample in samples]
+
+
+def test_a_folder_of_arrays_is_a_sample_each_in_the_order_of_names(tmp_path):
+    for i in (2, 0, 1):
+        np.save(tmp_path / f"{i}.npy", np.full((3, 4), i, np.float64))
+    found = list(open_samples(tmp_path, inputs(x=["batch", 3, 4])))
+    assert [sample["x"].shape for sample in found] == [(1, 3, 4)] * 3
+    assert [sample["x"].max() for sample in found] == [0, 1, 2]
+    assert found[0]["x"].dtype == np.float32
+
+
+def test_a_folder_of_files_by_input_name(tmp_path):
+    for i in range(2):
+        np.savez(tmp_path / f"{i}.npz", x=np.ones((2, 3)), z=np.ones(4))
+    assert shapes_of(open_samples(tmp_path, inputs(x=["n", 3], z=[4]))) == [{"x": (2, 3), "z": (4,)}] * 2
+
+
+@pytest.mark.parametrize(
+    "shape,rows,expected",
+    [
+        (["batch", 3], (20, 3), [(BATCH, 3), (20 - BATCH, 3)]),  # batches of any size
+        ([4, 3], (10, 3), [(4, 3), (4, 3)]),  # whole batches only
+        ([1, 3], (2, 3), [(1, 3), (1, 3)]),
+        ([4, 3], (2, 4, 3), [(4, 3), (4, 3)]),  # a batch for each row
+        ([], (2,), [(), ()]),
+    ],
+)
+def test_the_first_axis_of_a_file_counts_the_samples(shape, rows, expected, tmp_path):
+    array = np.arange(np.prod(rows), dtype=np.float32).reshape(rows)
+    np.savez(tmp_path / "data.npz", x=array)
+    found = [sample["x"] for sample in open_samples(tmp_path / "data.npz", inputs(x=shape))]
+    assert [one.shape for one in found] == expected
+    np.testing.assert_array_equal(np.concatenate([one.ravel() for one in found]), array.ravel()[: sum(one.size for one in found)])
+
+
+def test_labels_go_with_the_rows_of_a_file(tmp_path):
+    np.savez(tmp_path / "data.npz", x=np.ones((10, 3), np.float32), labels=np.arange(10))
+    found = list(open_samples(tmp_path / "data.npz", inputs(x=[4, 3]), extra=True))
+    assert [list(sample["labels"]) for sample in found] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_samples_are_read_one_after_the_other_and_again():
+    alive = []
+
+    def data():
+        for i in range(5):
+            alive.append(i)
+            yield {"x": np.full(3, i, np.float32)}
+
+    samples = open_samples(data, inputs(x=[3]), limit=3)
+    for _ in range(2):
+        first = next(iter(samples))
+        assert first["x"][0] == 0
+    assert alive == [0, 0]
+    assert len(list(samples)) == samples.count == 3
+
+
+@pytest.mark.parametrize(
+    "sample,what",
+    [
+        ({"y": np.ones(3)}, "data: sample 1: expected the input x, found y"),
+        ({"x": np.ones(3), "xx": 1}, r"sample 1: expected inputs of the model \(x\), found xx; did you mean x\?"),
+        ({"x": np.ones(4)}, r"sample 1: x: expected the shape \[3\], found \[4\]"),
+        ({"x": np.ones(3, complex)}, "sample 1: x: expected float32, found complex128"),
+        ([np.ones(3)], "sample 1: expected arrays by input name, found list"),
+    ],
+)
+def test_a_sample_that_does_not_fit(sample, what):
+    samples = open_samples([{"x": np.ones(3)}, sample], inputs(x=[3]))
+    with pytest.raises((ValueError, TypeError), match=what):
+        list(samples)
+
+
+@pytest.mark.parametrize(
+    "data,what",
+    [
+        ([], "data: expected samples, found none"),
+        (iter([{}]), "found an iterator; pass the function that makes it"),
+        ({"x": np.ones(3)}, "found one dict"),
+        (np.ones(3), "found ndarray"),
+        (lambda x: [], "expected a function that is called without arguments"),
+        ("nowhere", "found nothing at nowhere"),
+    ],
+)
+def test_data_that_are_no_samples(data, what):
+    with pytest.raises((ValueError, TypeError), match=what):
+        list(open_samples(data, inputs(x=[3])))
+
+
+def test_files_that_are_no_samples(tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    np.save(empty.parent / "x.npy", np.ones(3))
+    (tmp_path / "bad.npz").write_bytes(b"nothing")
+    np.savez(tmp_path / "uneven.npz", x=np.ones((2, 3)), z=np.ones((3, 3)))
+    np.savez(tmp_path / "few.npz", x=np.ones((2, 3)), z=np.ones((2, 3)))
+    for name, what in {
+        "empty": "expected .npy or .npz files, found none",
+        "x.npy": "expected a folder, an .npz file or a script",
+        "bad.npz": "expected numeric arrays",
+        "uneven.npz": "expected arrays of as many samples each along the first axis, found x: 2, z: 3",
+        "few.npz": "expected 4 rows or more, as the model takes batches of 4, found 2",
+    }.items():
+        with pytest.raises(ValueError, match=what):
+            list(open_samples(tmp_path / name, inputs(x=[4, 3], z=[4, 3])))
+    np.save(empty / "0.npy", np.ones((4, 3)))
+    with pytest.raises(ValueError, match=r"expected an \.npz file with the inputs x, z, found one array"):
+        list(open_samples(empty, inputs(x=[4, 3], z=[4, 3])))
+
+
+# ---- the command ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(tmp_path):
+    w = RNG.standard_normal((12, 4), np.float32)
+    made = model_of([helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], {"x": [2, 12]}, initializers={"w": w}, ir_version=9)
+    onnx.save(made, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def command(*arguments):
+    return cli.main(["quantize", *map(str, arguments)])
+
+
+def test_the_command_writes_the_model_and_its_report(model, tmp_path, capsys):
+    script = tmp_path / "data.py"
+    script.write_text(
+        "import numpy as np\n"
+        "def data():\n    for i in range(3):\n        yield {'x': np.full((2, 12), i, np.float32), 'right': i}\n"
+        "def metric(outputs, sample):\n    return sample['right']\n"
+    )
+    out = tmp_path / "out.onnx"
+    assert command(model, "--data", script, "-o", out, "--method", "minmax", "--json", tmp_path / "report.json") == 0
+    printed = capsys.readouterr().out
+    assert "product" in printed and "1 of 1 layers quantised" in printed and "metric 1 (in floats 1)" in printed
+    assert {"QuantizeLinear", "DequantizeLinear"} <= {node.op_type for node in onnx.load(out).graph.node}
+    assert '"form": "int8"' in (tmp_path / "report.json").read_text()
+    assert command(model, "-o", out, "--weight-only", 4, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+    assert [node.op_type for node in onnx.load(out).graph.node] == ["MatMulNBits"]
+
+
+@pytest.mark.parametrize(
+    "arguments,what",
+    [
+        ([], "expected data to calibrate on, found none"),
+        (["--data", "nowhere"], "found nothing at nowhere"),
+        (["--method", "least", "--data", "."], "expected minmax or percentile or entropy or mse, found least"),
+        (["--weight-only", 4, "--gptq"], "expected data to calibrate on"),
+    ],
+)
+def test_the_command_says_what_is_wrong(arguments, what, model, tmp_path, capsys):
+    assert command(model, "-o", tmp_path / "out.onnx", *arguments) == 1
+    assert what in capsys.readouterr().err
+
+
+def test_models_that_cannot_be_quantised(model, tmp_path):
+    data = [{"x": RNG.standard_normal((2, 12), np.float32)}]
+    once = relayc.quantize(model, data).model
+    with pytest.raises(ValueError, match="expected a model in floats, found a quantised one"):
+        relayc.quantize(once, data)
+    plain = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [2, 12]})
+    with pytest.raises(ValueError, match=r"expected layers with constant weights in f32 \(Conv, ConvTranspose, Gemm, MatMul\), found none"):
+        relayc.quantize(plain, data)
+    with pytest.raises(TypeError, match=r"expected an ONNX file or an onnx\.ModelProto, found int"):
+        relayc.quantize(3, data)
+    with pytest.raises(ValueError, match="expected finite values in x, found nan"):
+        relayc.quantize(model, [{"x": np.full((2, 12), np.nan, np.float32)}])

@@ -185,7 +185,7 @@ class DialectPass(Pass):
 
     Args:
       name: of the pass.
-      keeps: whether composed operators stay as they are; the pass does not look into them.
+      keeps: whether composed operators stay as they are, and functions that the pass does not change; it does not look into the operators.
 
     Raises:
       RelayError: the pass gives operations that the language has not, or the program has no form in the dialect.
@@ -204,8 +204,10 @@ class DialectPass(Pass):
         return infer_module(found)
 
     def _changed(self, typed: RelayModule) -> RelayModule:
-        """A module after the pass. Functions that it leaves as they are do not take the form of what is raised."""
+        """A module after the pass. Functions that one which keeps operators does not change do not take the form of what is raised."""
         lowered = lower(typed)
+        if not self._keeps:
+            return raised(self._pass(lowered), typed)
         before = _texts(lowered)
         changed = self._pass(lowered)
         after, found = _texts(changed), raised(changed, typed)

@@ -11,6 +11,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.builder import Program
 from relayc.frontend.relay.dims import bind_dims
 from relayc.frontend.relay.lowering import lower
+from relayc.frontend.relay.passes.padding import flatten_atrous_conv
 from relayc.frontend.relay.text import parse_module
 from relayc.symbolic import Size
 
@@ -39,7 +40,7 @@ def from_relay(
         model = IRModule.parse(text) if path.lower().endswith(".mlir") else parse_module(text, path)
     if isinstance(model, RelayModule):
         try:
-            model = lower(model)
+            model = lower(flatten_atrous_conv(model))
         except NeedsControl as error:
             error.program = model
             raise

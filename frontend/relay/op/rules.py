@@ -131,6 +131,13 @@ def _constant_like(name: str) -> Rule:
 _RULES["zeros_like"], _RULES["ones_like"] = _constant_like("zeros"), _constant_like("ones")
 
 
+@_rule("shape_of")
+def _shape_of(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
+    """Sizes are integers, which may be asked for as floats."""
+    dtype = "int64" if attrs["dtype"].startswith("float") else attrs["dtype"]
+    return _cast(emitter, emitter.emit("shape_of", args[0], dtype=dtype), attrs["dtype"])
+
+
 @_rule("full_like")
 def _full_like(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     return emitter.emit("full", _cast(emitter, args[1], _dtype(emitter, args[0])), shape=_shape(emitter, args[0]))

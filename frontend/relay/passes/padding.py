@@ -7,6 +7,7 @@ import numpy as np
 
 from relayc.dialects.relay.window import padding_pairs
 from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.functions import call
 from relayc.frontend.relay.passes.operators import name_of, replaced
@@ -16,6 +17,8 @@ _Pairs = Sequence[tuple[int, int]]
 
 def flatten_atrous_conv(mod: RelayModule) -> RelayModule:
     """batch_to_space_nd(conv2d(space_to_batch_nd(x))) of images in NHWC -> a convolution whose dilation is the size of the blocks."""
+    if not any(node is e.Op("nn.batch_to_space_nd") for function in mod.functions.values() for node in post_order(function)):
+        return mod
 
     def change(_: e.Call, new: e.Call) -> e.Expr | None:
         conv = _operand(new, ("nn.batch_to_space_nd",), ("nn.conv2d", "qnn.conv2d"))

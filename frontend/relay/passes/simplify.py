@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.build import const
@@ -14,7 +16,10 @@ _ORDERS = ("argmax", "argmin", "argsort")
 
 
 def simplify(mod: RelayModule) -> RelayModule:
-    """Names types by attributes in the place of tensors, compares quantized numbers, and writes x + x and c / sqrt(x) as products."""
+    """Names types by attributes in the place of tensors, compares quantized numbers, merges constants of sums and products.
+
+    x + x and c / sqrt(x) become products. As in Relay, results of floats may round in another way.
+    """
     return replaced(mod, _simpler)
 
 
@@ -35,8 +40,37 @@ def _simpler(before: e.Call, new: e.Call) -> e.Expr | None:
     if name == "divide" and name_of(args[1]) == "sqrt" and isinstance(args[0], e.Constant) and args[0].data.size == 1:
         root = call("rsqrt", [args[1].args[0]])  # type: ignore[attr-defined]
         return root if args[0].data.numpy().item() == 1 and not args[0].data.shape else call("multiply", [args[0], root])
+    if name in ("add", "multiply") and (merged := _merged(new)) is not None:
+        return merged
     if name == "add" and before.args[0] is before.args[1]:
         type_ = before.checked_type
         if isinstance(type_, t.TensorType) and type_.dtype.startswith("float"):
             return call("multiply", [args[0], const(2.0, type_.dtype)])
     return None
+
+
+def _with_constant(expr: e.Expr, name: str) -> tuple[e.Expr, np.ndarray] | None:
+    """The operands of a sum or product of an expression and a constant."""
+    if name_of(expr) != name:
+        return None
+    lhs, rhs = expr.args  # type: ignore[attr-defined]
+    if isinstance(lhs, e.Constant) == isinstance(rhs, e.Constant):
+        return None
+    return (rhs, lhs.data.numpy()) if isinstance(lhs, e.Constant) else (lhs, rhs.data.numpy())
+
+
+def _merged(expr: e.Expr) -> e.Expr | None:
+    """(x + b) + c -> x + (b + c); (x * b) * c -> x * (b * c); (x + b) * c -> x * c + b * c."""
+    name = str(name_of(expr))
+    outer = _with_constant(expr, name)
+    if outer is None or outer[1].dtype == bool:
+        return None
+    inner, c = outer
+    same = _with_constant(inner, name)
+    if same is not None:
+        return call(name, [same[0], e.Constant(np.asarray(same[1] + c if name == "add" else same[1] * c))])
+    total = _with_constant(inner, "add") if name == "multiply" else None
+    if total is None:
+        return None
+    scaled = call("multiply", [total[0], e.Constant(c)])
+    return call("add", [_merged(scaled) or scaled, e.Constant(np.asarray(total[1] * c))])

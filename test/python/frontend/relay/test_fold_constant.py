@@ -58,8 +58,10 @@ def test_sizes_and_branches_on_constants_are_known():
     x = relay.var("x", shape=(3, 4))
     shape = relay.shape_of(relay.exp(x))
     taken = relay.If(relay.less(relay.const(2), relay.const(1)), relay.exp(x), relay.tanh(x))
-    first, second = folded(relay.Function([x], relay.Tuple([relay.cast(shape, "int64"), taken]))).body.fields
+    sizes = relay.shape_of(relay.exp(x), "float32")
+    first, second, third = folded(relay.Function([x], relay.Tuple([relay.cast(shape, "int64"), taken, sizes]))).body.fields
     np.testing.assert_array_equal(first.data.numpy(), np.array([3, 4], "int64"))
+    assert third.data.dtype == "float32" and third.data.numpy().tolist() == [3, 4]
     assert second.op.name == "tanh"
 
 

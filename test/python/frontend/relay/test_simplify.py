@@ -161,3 +161,28 @@ def test_factors_go_into_weights():
         backward = operators(main_of(program(scale), transform.BackwardFoldScaleAxis()))
         assert backward[0] == "multiply" and backward[-1] == "nn.relu"
     np.testing.assert_allclose(run(both, data), run(program(scale), data), rtol=1e-5, atol=1e-5)
+
+
+def test_constants_of_sums_and_products_are_merged():
+    x, data = relay.var("x", shape=(2, 3)), values((2, 3))
+    b, c, d = (relay.const(values(shape, seed=seed)) for seed, shape in enumerate(((3,), (2, 1), (1,))))
+    for expr, wanted in (
+        (c + (b + x), ["add"]),
+        (c * (x * b), ["multiply"]),
+        (d * ((b * x + c) * b), ["multiply", "add"]),
+        (x * b + x, ["multiply", "add"]),
+        (b + c + x, ["add", "add"]),
+    ):
+        found = simplified(expr)
+        assert operators(found) == wanted
+        np.testing.assert_allclose(run(found, data), run(relay.Function([x], expr), data), rtol=1e-5, atol=1e-6)
+
+
+def test_programs_are_compiled_with_dilations_in_the_place_of_blocks():
+    x, w = relay.var("x", shape=(1, 4, 4, 2)), relay.var("w", shape=(3, 3, 2, 4))
+    into = relay.nn.space_to_batch_nd(x, block_shape=(2, 2), paddings=((2, 2), (2, 2)))
+    conv = relay.nn.conv2d(into, w, data_layout="NHWC", kernel_layout="HWIO")
+    module = relayc.import_model(
+        relay.IRModule.from_expr(relay.Function([x, w], relay.nn.batch_to_space_nd(conv, block_shape=(2, 2), crops=((0, 0), (0, 0)))))
+    )
+    assert "dilation = array<i64: 2, 2>" in str(module) and "relay.transpose" not in str(module)

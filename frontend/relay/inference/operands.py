@@ -22,7 +22,7 @@ def _conv(known: Known, attrs: Mapping[str, Any]) -> Sequence[Sequence[Any]] | N
         return None
     target = layout(attrs["kernel_layout"])
     kernel = target.letters
-    groups, inputs = attrs["groups"], layout(attrs["data_layout"]).logical(data.shape)["C"]  # type: ignore[call-overload] # Any is a size, too
+    groups, inputs = attrs["groups"], layout(attrs["data_layout"]).logical(data.shape)["C"]  # type: ignore[arg-type] # Any is a size, too
     # The filters of a transposed convolution have the input channels first, and its results' channels by group.
     is_transposed = kernel.find("I") < kernel.find("O")
     sizes = dict(zip([axis for axis in kernel if axis not in "IO"], attrs["kernel_size"], strict=True))

@@ -13,8 +13,8 @@ result = relay.create_executor("graph", mod).evaluate()(image, weights)
 from collections.abc import Mapping, Sequence
 from typing import Any as _Any
 
-from relayc.frontend.relay import analysis, dataflow_pattern
 from relayc.frontend.relay import ast as _ast
+from relayc.frontend.relay import dataflow_pattern
 from relayc.frontend.relay.ast import *  # noqa: F403 (its __all__ are Relay's names)
 from relayc.frontend.relay.ast import RelayModule as IRModule
 from relayc.frontend.relay.builder import Program
@@ -22,7 +22,7 @@ from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op
 from relayc.frontend.relay.prelude import Prelude
 from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_module
-from relayc.relay import frontend, qnn, relay_viz, transform, vm
+from relayc.relay import analysis, frontend, qnn, relay_viz, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 from relayc.relay.external import debug

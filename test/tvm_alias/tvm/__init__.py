@@ -18,10 +18,11 @@ import relayc
 from relayc import relay as _relay
 from relayc.dialects.relay import Pattern
 from relayc.dialects.relay.errors import RelayError
-from relayc.frontend.relay import analysis, ast, dataflow_pattern, inference
+from relayc.frontend.relay import ast, dataflow_pattern, inference
 from relayc.frontend.relay.op import registered
 from relayc.frontend.relay.passes import byoc, layout_rules, layouts
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
+from relayc.relay import analysis
 from relayc.relay import transform as relay_transform
 from relayc.runtime import LibraryError, save_param_dict, values
 from relayc.runtime.graph_executor import GraphModule, create
@@ -300,7 +301,6 @@ sys.modules["tvm.relay.backend.vm"] = _relay.vm
 module("tvm.relay.backend.te_compiler", get=lambda: SimpleNamespace(clear=lambda: None))
 module("tvm.relay.analysis", **{name: getattr(analysis, name) for name in analysis.__all__})
 # What TVM has in them and relayc has not is imported by name all the same: the tests that use it fail.
-relay.analysis.get_calibration_data = None
 relay.analysis.AnnotatedRegionSet = byoc.AnnotatedRegionSet
 
 

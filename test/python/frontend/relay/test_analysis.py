@@ -2,6 +2,7 @@
 
 import contextlib
 
+import numpy as np
 import pytest
 
 from relayc import relay
@@ -225,3 +226,32 @@ def test_modules_are_equal_where_their_functions_are():
     module, other = (relay.parse(f"type B {{ Box(int32) }} def @main(%x: int32) {{ %x + {n} }}") for n in (1, 2))
     assert not relay.structural_equal(module, other) and relay.structural_hash(module) != relay.structural_hash(other)
     assert relay.structural_equal(module, relay.parse(module.astext()))
+
+
+def test_partitions_are_observed():
+    x, y = (relay.var(name, shape=(2, 3)) for name in "xy")
+    a, b = (relay.var(name, shape=(2, 3)) for name in "ab")
+    pair, single = (relay.GlobalVar(name) for name in ("pair", "single"))
+    mod = relay.IRModule()
+    mod[pair] = relay.Function([a, b], relay.Tuple([a + b, a * b])).with_attr("Compiler", "other")
+    c = relay.var("c", shape=(2, 3))
+    mod[single] = relay.Function([c], relay.tanh(c)).with_attr("Compiler", "other")
+    mod["main"] = relay.Function([x, y], single(relay.TupleGetItem(pair(x, relay.exp(y)), 1)))
+    p, q = np.linspace(-1, 2, 6, dtype="float32").reshape(2, 3), np.linspace(0, 1, 6, dtype="float32").reshape(2, 3)
+    found = {var.name_hint: values for var, values in relay.analysis.get_calibration_data(mod, {"x": p, "y": q}).items()}
+    expected = {"pair": ([p, np.exp(q)], [p + np.exp(q), p * np.exp(q)]), "single": ([p * np.exp(q)], [np.tanh(p * np.exp(q))])}
+    for name, parts in expected.items():
+        for key, arrays in zip(("inputs", "outputs"), parts, strict=True):
+            for array, wanted in zip(found[name][key], arrays, strict=True):
+                np.testing.assert_allclose(array.numpy(), wanted, rtol=1e-5)
+    mod["main"] = relay.Function([x, y], pair(x, y))
+    with pytest.raises(ValueError, match=r"expected one call of each partition \(pair, single\), found \['pair'\]"):
+        relay.analysis.get_calibration_data(mod, {"x": p, "y": q})
+
+
+def test_fused_functions_are_there_once():
+    x = relay.var("x", shape=(2, 8))
+    w, v = relay.var("w", shape=(8, 8)), relay.var("v", shape=(8, 8))
+    body = relay.nn.relu(relay.nn.dense(relay.nn.relu(relay.nn.dense(x, w)), v))
+    found = relay.analysis.extract_fused_functions(relay.IRModule.from_expr(body))
+    assert [f.attrs.Primitive for f in found.values()] == [1]

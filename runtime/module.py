@@ -25,13 +25,13 @@ from relayc.runtime.host import HOST_PREFIX, ProgramStrings
 from relayc.runtime.imports import Imports, Library
 from relayc.runtime.late import Late
 from relayc.runtime.native import NativeCode, NativeFunction, on_tensors
-from relayc.runtime.native_info import NATIVE, Constructor, Link, NativeInfo
+from relayc.runtime.native_info import Constructor, Link, NativeInfo
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
 from relayc.runtime.signature import INITIAL_STATE, Signature, call
 from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
-from relayc.runtime.threads import Team, startable_threads
+from relayc.runtime.threads import Team, Within, startable_threads
 from relayc.runtime.timing import BenchmarkResult, evaluator
 
 
@@ -116,16 +116,15 @@ class Module:
     def _link_native(self, info: NativeInfo) -> NativeCode:
         """The functions of a program with values that are no tensors, linked to its kernels."""
 
-        team = Team()
-
         def kernel(link: Link) -> Callable[..., Any]:
             function = self._make_function(link.name, self._artifact.functions[link.name])
-            function.team = team
+            function.team = Within()
             return on_tensors(function, link.types)
 
-        own = {f.name for f in info.functions}
-        addresses = {name: address for name, address in self._artifact.functions.items() if name in own or name.startswith(NATIVE)}
-        return NativeCode(info, addresses, self._artifact.keep_alive, kernel, lambda link: kernel(link)(), team=team)
+        owner = self._artifact.keep_alive
+        found = NativeCode(info, self._artifact.functions, owner, kernel, lambda link: kernel(link)(), team=Team())
+        found.set_params(self._artifact.params)
+        return found
 
     def _make_function(self, name: str, address: int) -> Any:
         if self._native is not None and any(f.name == name for f in self._native.info.functions):
@@ -421,7 +420,7 @@ class Module:
         """
         given = params if isinstance(params, Mapping) else load_param_dict_from_file(params)
         self._artifact = with_parameters(self._artifact, given)
-        for memory in (self._arenas, self._device_arenas):
+        for memory in (self._arenas, self._device_arenas, self._native):
             if memory is not None:
                 memory.set_params(self._artifact.params)
 

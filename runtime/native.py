@@ -18,9 +18,9 @@ from relayc.runtime.control import NO_CLAUSE, NoClause
 from relayc.runtime.deep import PYTHON_BYTES, STACK_BYTES, on_deep_stack
 from relayc.runtime.exceptions import keeping_exceptions, reraise_original
 from relayc.runtime.heap import CLOSURE, DELETER, DROP, ENTRIES, REFERENCE, TUPLE, Cell, Heap, constructors, keep, shared_heap, type_index
-from relayc.runtime.native_info import APPLY, HEAP, LINKS, NATIVE, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
+from relayc.runtime.native_info import APPLY, HEAP, LINKS, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
 from relayc.runtime.tensor import as_array, to_tensor
-from relayc.runtime.threads import Team
+from relayc.runtime.threads import Team, Within
 from relayc.runtime.values import ConstructorValue, RefValue
 from relayc.symbolic import symbol
 
@@ -276,12 +276,12 @@ class NativeCode:
     """The code of a program, linked to what it needs.
 
     Args:
-      addresses: of its functions, by name; those that are not for callers begin with NATIVE.
+      addresses: of its functions and kernels, by name; those of its own that are not for callers begin with NATIVE.
       owner: of the code.
       kernel: gives the function of a kernel on values of Python.
       constant: gives a tensor.
       constructors_: of the data types, as callers know them.
-      team: the threads of kernels.
+      team: the threads of calls; by default kernels have teams of their own.
       array, tensor: as of Values.
     """
 
@@ -297,27 +297,39 @@ class NativeCode:
         **conversions: Any,
     ) -> None:
         self.info, self._kernel, self._constant = info, kernel, constant
-        self.team = team or Team()
+        self.team = team or Within()
         heap = shared_heap({name: addresses[HEAP + name] for name in (*ENTRIES, DROP, DELETER)}, owner)
         data = {each.name: each for each in info.data}
         self.values = Values(heap, data, constructors_ or {name: each.constructors for name, each in data.items()}, **conversions)
         self.values.apply = self._apply
         self._packed = {}
         for name, address in addresses.items():
-            if not name.startswith(NATIVE) or name.startswith(APPLY):
+            if name.startswith(APPLY) or any(name == each.name for each in info.functions):
                 self._packed[name] = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
+                self._packed[name].release_gil = True
         self._kept: list[Any] = []  # what the code has addresses of
         words = (ctypes.c_int64 * (3 + len(info.links))).from_address(addresses[LINKS])
         words[:3] = type_index(), heap.drop, heap.deleter
-        words[3:] = [self._linked(link) for link in info.links]
+        self._words, self._addresses = words, addresses
+        for i, link in enumerate(info.links, 3):
+            if link.kind != "params":
+                words[i] = self._linked(link)
         if info.has_closures:
             keep((owner, self._kept))
+
+    def set_params(self, params: np.ndarray) -> None:
+        """Links the parameters of kernels, which the caller keeps."""
+        for i, link in enumerate(self.info.links, 3):
+            if link.kind == "params":
+                self._words[i] = params.ctypes.data
 
     def _linked(self, link: Link) -> int:
         if link.kind in ("constructor", "empty"):
             number = constructors.number(self.values.constructors[link.name][link.tag])
             word = number if link.kind == "constructor" else number << 32 | link.tag << 8 | _EMPTY_WORD
             return word - (1 << 64) if word >> 63 else word
+        if link.kind == "entry":
+            return self._addresses[link.name]
         found = to_tensor(np.array(self._constant(link))) if link.kind == "constant" else self._callback(link)
         self._kept.append(found)
         return int(ctypes.cast(found.__ctypes_handle__(), ctypes.c_void_p).value or 0)
@@ -350,12 +362,18 @@ class NativeCode:
           What kernels raise.
         """
         try:
-            return on_deep_stack(packed, [*args, STACK_BYTES - PYTHON_BYTES]) if is_deep else packed(*args)
+            if is_deep:
+                return on_deep_stack(self._call, [packed, *args, STACK_BYTES - PYTHON_BYTES])
+            return self._call(packed, *args)
         except BaseException as error:
             reraise_original(error)
             if str(error).endswith(NO_CLAUSE):
                 raise NoClause(str(error)) from None
             raise
+
+    def _call(self, packed: Any, *args: Any) -> Any:
+        with self.team:
+            return packed(*args)
 
     def _apply(self, closure: HeapClosure, args: Sequence[Any]) -> Any:
         """The result of a closure."""

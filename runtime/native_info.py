@@ -78,8 +78,8 @@ class Link:
     """A word that a program is linked to when it is loaded.
 
     Attributes:
-      kind: "constructor" (its number), "empty" (the value of one without fields), "kernel" (a packed function) or "constant" (a tensor,
-        which a kernel without arguments gives).
+      kind: "constructor" (its number), "empty" (the value of one without fields), "kernel" (a packed function) "constant" (a tensor, which
+        a kernel without arguments gives), "entry" (the address of a kernel's packed entry) or "params" (that of the parameters).
       name: of the data type, or of the kernel.
       tag: of the constructor.
       types: of the kernel's arguments and its result.

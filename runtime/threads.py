@@ -207,6 +207,19 @@ class Team:
             _running.pop()
 
 
+class Within(Team):
+    """The team of what is called by code that has entered a team: it has the threads of its caller."""
+
+    __slots__ = ()
+
+    def enter(self) -> int:
+        """Nothing."""
+        return 0
+
+    def leave(self) -> None:
+        """Nothing."""
+
+
 def _apply(count: int) -> None:
     """Makes a number of threads hold for the calling thread: OpenMP keeps it for each thread that opens parallel regions."""
     if _caller.count is None and not any(os.environ.get(name) for name in _WAITING_VARIABLES):

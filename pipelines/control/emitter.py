@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.discardable import OPTIMIZE
+from relayc.pipelines.control.kernels import cell_of
 from relayc.pipelines.control.scalars import Lines, emit_scalars, immediate, is_scalar
 from relayc.pipelines.control.steps import Kernel
 from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, REFERENCE, TUPLE
@@ -96,15 +97,6 @@ class FunctionText(Lines):
     def _field(self, word: str, place: int) -> str:
         return self.made(f"llvm.call @heap_field({word}, {self.number(place)}) : (i64, i64) -> i64")
 
-    def _cell(self, tag: int, info: str, words: Sequence[str]) -> str:
-        """A new cell."""
-        count = self.number(len(words), "i32")
-        cell = self.made(f"llvm.call @heap_new({self.number(tag, 'i32')}, {count}, {info}) : (i32, i32, i64) -> !llvm.ptr")
-        for i, word in enumerate(words):
-            place = self.made(f"llvm.getelementptr {cell}[{CELL_BYTES + 8 * i}] : (!llvm.ptr) -> !llvm.ptr, i8")
-            self.line(f"llvm.store {word}, {place} : i64, !llvm.ptr")
-        return self.made(f"llvm.ptrtoint {cell} : !llvm.ptr to i64")
-
     def _release_all(self, but: Sequence[int] = ()) -> None:
         """The registers are owned by nobody any more; the closure is the caller's."""
         for register in range(self._function.registers):
@@ -142,13 +134,13 @@ class FunctionText(Lines):
         elif isinstance(step, c.Read):
             self._put(step.to, self._field(self._get(step.ref), 0))
         elif isinstance(step, c.Refer):
-            self._put(step.to, self._cell(REFERENCE, self.number(0), self._owned(at, [step.value])))
+            self._put(step.to, cell_of(self, REFERENCE, self.number(0), self._owned(at, [step.value])))
         elif isinstance(step, c.Write):
             self._write(at, step)
         elif isinstance(step, c.Bind):
             address = self.made(f"llvm.mlir.addressof @f{step.function} : !llvm.ptr")
             info = self.made(f"llvm.ptrtoint {address} : !llvm.ptr to i64")
-            self._put(step.to, self._cell(CLOSURE, info, self._owned(at, step.captures)))
+            self._put(step.to, cell_of(self, CLOSURE, info, self._owned(at, step.captures)))
         elif isinstance(step, c.Move):
             self._put(step.to, self._owned(at, [step.value])[0])
         elif isinstance(step, c.Compute):
@@ -182,9 +174,9 @@ class FunctionText(Lines):
 
     def _value_of(self, at: int, step: c.Make) -> str:
         if step.constructor is None:
-            return self._cell(TUPLE, self.number(0), self._owned(at, step.args))
+            return cell_of(self, TUPLE, self.number(0), self._owned(at, step.args))
         linked = self._linked(self._links.constructor(step.constructor))
-        return self._cell(step.constructor.tag, linked, self._owned(at, step.args)) if step.args else linked
+        return cell_of(self, step.constructor.tag, linked, self._owned(at, step.args)) if step.args else linked
 
     def _write(self, at: int, step: c.Write) -> None:
         (word,) = self._owned(at, [step.value])
@@ -193,7 +185,7 @@ class FunctionText(Lines):
         old = self.made(f"llvm.load {place} : !llvm.ptr -> i64")
         self.line(f"llvm.store {word}, {place} : i64, !llvm.ptr")
         self.line(f"llvm.call @heap_release({old}) : (i64) -> ()")
-        self._put(step.to, self._cell(TUPLE, self.number(0), []))
+        self._put(step.to, cell_of(self, TUPLE, self.number(0), []))
 
     def _call(self, at: int, step: c.Call | c.Apply) -> None:
         itself = self._own[-1]
@@ -237,6 +229,13 @@ class FunctionText(Lines):
         assert isinstance(kernel, Kernel)
         if is_scalar(kernel):
             self._put(step.to, emit_scalars(self, kernel, [self._get(register) for register in step.args]))
+            return
+        direct = self._links.direct(kernel)
+        if direct is not None:
+            words, types = [self._get(register) for register in step.args], ", ".join(["i64"] * len(step.args))
+            found = self.made(f"llvm.call @{direct}({', '.join(words)}) : ({types}) -> i64")
+            self._put(step.to, found)
+            self._check(found)
             return
         count = self.number(len(step.args), "i32")
         args = "%anys"

@@ -14,6 +14,7 @@ from relayc.frontend.relay.dims import bind_dims
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import is_first_order, lower
 from relayc.pipelines.control.emitter import FunctionText
+from relayc.pipelines.control.kernels import SUPPORT, KernelText, has_numbers
 from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
 from relayc.pipelines.llvm.heap import FIRST_LINK, heap_text
 from relayc.pipelines.llvm.tables import address_table
@@ -105,11 +106,20 @@ class _Types:
         self.data[var.name_hint] = DataType(var.name_hint, params, tuple(made))
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """What is known of the kernels of a program when they are compiled: their programs by name, and the bytes of all parameters."""
+
+    programs: Mapping[str, ProgramInfo] = field(default_factory=dict)
+    params_bytes: int = 0
+
+
 class Links:
     """What a program is to be linked to, each once."""
 
-    def __init__(self, types: _Types, kernel_name: Callable[[int], str]) -> None:
-        self._types, self._kernel_name = types, kernel_name
+    def __init__(self, types: _Types, kernel_name: Callable[[int], str], compiled: Compiled) -> None:
+        self._types, self._kernel_name, self._compiled = types, kernel_name, compiled
+        self.texts: dict[str, str] = {}  # of the functions that call kernels
         self._places: dict[Link, int] = {}
         self._names: dict[KernelKey, str] = {}
         self.kernels: dict[str, Kernel] = {}
@@ -122,9 +132,24 @@ class Links:
 
     def kernel(self, kernel: Kernel) -> int:
         """That of a kernel."""
+        return self._place(Link("kernel", self._name(kernel), types=self._kernel_types(kernel)))
+
+    def direct(self, kernel: Kernel) -> str | None:
+        """The function of words that calls a kernel; None where it is called through Python."""
+        name = self._name(kernel)
+        program = self._compiled.programs.get(name)
+        if program is None or not has_numbers(program):
+            return None
+        found = f"{name}_call"
+        if found not in self.texts:
+            entry, params = self._place(Link("entry", name)), self._place(Link("params", ""))
+            types = self._kernel_types(kernel)
+            self.texts[found] = KernelText(found, program, types, entry, params, self._compiled.params_bytes).text()
+        return found
+
+    def _kernel_types(self, kernel: Kernel) -> tuple[ValueType, ...]:
         typed = kernel.typed
-        types = tuple(map(self._types.of, (*(param.type_annotation for param in typed.params), typed.body.checked_type)))
-        return self._place(Link("kernel", self._name(kernel), types=types))
+        return tuple(map(self._types.of, (*(param.type_annotation for param in typed.params), typed.body.checked_type)))
 
     def constant(self, value: np.ndarray) -> int:
         """That of a tensor."""
@@ -146,11 +171,15 @@ class Links:
         return tuple(self._places)
 
 
-def control_code(program: ControlProgram) -> ControlCode:
-    """The code of a program, whose roots are functions for callers."""
+def control_code(program: ControlProgram, compiled: Compiled | None = None) -> ControlCode:
+    """The code of a program, whose roots are functions for callers.
+
+    Args:
+      compiled: by default kernels are called through Python.
+    """
     types = _Types(program.module)
     taken = {var.name_hint for var in program.module.functions}
-    links = Links(types, lambda number: _free(f"kernel_{number}", taken))
+    links = Links(types, lambda number: _free(f"kernel_{number}", taken), compiled or Compiled())
     steps = [step for function in program.functions for step in function.steps]
     texts = [FunctionText(program.functions, i, links).text() for i in range(len(program.functions))]
     is_deep = any(_nests(step, number) for number, function in enumerate(program.functions) for step in function.steps)
@@ -166,7 +195,8 @@ def control_code(program: ControlProgram) -> ControlCode:
         texts.append(_entry(f"__relayc_apply_{count}", None, count))
     entries |= {LINKS: "__relayc_links"} | {HEAP + name: f"__relayc_heap_{name}" for name in (*ENTRIES, DROP, DELETER)}
     info = NativeInfo(tuple(infos), tuple(types.data.values()), links.all, bool(closed))
-    return ControlCode("\n".join([heap_text(len(info.links)), *texts]), entries, info, links.kernels)
+    text = "\n".join([heap_text(len(info.links)), *texts, *([SUPPORT, *links.texts.values()] if links.texts else [])])
+    return ControlCode(text, entries, info, links.kernels)
 
 
 def _nests(step: c.Step, number: int) -> bool:
@@ -178,7 +208,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name if name not in taken else _free(f"{name}_", taken)
 
 
-def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, int]] | None) -> tuple[ControlCode, IRModule]:
+def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, int]] | None) -> tuple[ControlProgram, IRModule]:
     """The control of a module, and the program of its kernels and of those of its functions that are on tensors alone.
 
     Args:
@@ -208,7 +238,7 @@ def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, in
     lowered = lower(kernels) if kernels.functions else IRModule.parse("module {}")
     if dims:
         bind_dims(lowered, dims)
-    return code, lowered
+    return program, lowered
 
 
 def _entry(name: str, callee: str | None, params: int) -> str:

@@ -33,6 +33,7 @@ from relayc.symbolic import Size
 
 if TYPE_CHECKING:
     from relayc.pipelines.control.program import ControlCode
+    from relayc.pipelines.control.steps import ControlProgram
 
 
 class StageTimes(PassInstrument):
@@ -74,7 +75,7 @@ def build(
     """
     times = StageTimes()
     backend = find_backend(target.kind)
-    control: ControlCode | None = None
+    steps_of_control: ControlProgram | None = None
     try:
         mod = import_model(model, shapes=shapes, dims=dims, progress=progress)
     except NeedsControl as error:
@@ -86,8 +87,7 @@ def build(
             ) from None
         from relayc.pipelines.control.program import compiled_program
 
-        control, mod = compiled_program(error.program, dims)
-        linked = control.symbols, backend.control_part(control, target)
+        steps_of_control, mod = compiled_program(error.program, dims)
     signature = SIGNATURE.get(mod.module.operation, "")
     if first == "relay" and written_in_te(mod):
         # What a person wrote in the te stage (relayc.te) has only the later ones before it.
@@ -132,17 +132,22 @@ def build(
             if stage == "tir":
                 assert isinstance(mod, TirModule)
                 program = mod
-                if control is None and not any(p.public for p in program.programs):
+                if steps_of_control is None and not any(p.public for p in program.programs):
                     names = ", ".join(p.name for p in program.programs) or "none at all"
                     raise RelayError(f"expected a module with a public function, found private ones only: {names}")
                 # Parameters are packed while LLVM works.
                 blob = Blob(program.take_layout(), program.params_bytes, pool, threads)
         assert program is not None
+        control: ControlCode | None = None
+        if steps_of_control is not None:
+            from relayc.pipelines.control.program import Compiled, control_code
+
+            control = control_code(steps_of_control, Compiled({p.name: p for p in program.programs}, program.params_bytes))
         # Those of kernels are of no use outside.
         symbols = {name for p in program.programs for name in p.symbols}
         ranges = {name: (known.low, known.high) for name, known in mod.ranges.items() if name in symbols}
         with mod.context, ir.Location.unknown():
-            given = {} if control is None else {"linked": linked}
+            given = {} if control is None else {"linked": (control.symbols, backend.control_part(control, target))}
             made = backend.machine_code(mod.module, target, packed_entries(program, ranges), **given)
         times.mark("codegen")
         params = blob.result()

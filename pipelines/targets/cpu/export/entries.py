@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.llvm.size_text import SizeText
 from relayc.pipelines.llvm.tables import Strings, dtype_bits
+from relayc.pipelines.llvm.tensors import TENSORS
 from relayc.pipelines.targets.cpu.export.support import SUPPORT, TEXTS
 from relayc.runtime.artifact import PACKED_PREFIX, Artifact, ProgramInfo, TensorSpec, is_host_dtype, numpy_dtype
 from relayc.runtime.device import device_kind
@@ -82,7 +83,7 @@ def entries_text(
     if artifact.permissions:
         parts.append(_PREPARE.substitute(kind=texts["runtime_error"], refused=strings.offset(_NO_TILES)))
     support = SUPPORT.substitute(entries=symbols.entries, params=symbols.params, **texts)
-    return "\n".join([support, strings.as_global("__relayc_texts"), *parts]), exported
+    return "\n".join([support, TENSORS, strings.as_global("__relayc_texts"), *parts]), exported
 
 
 def _refusal(artifact: Artifact, program: ProgramInfo | None, params_file: str) -> str:
@@ -264,8 +265,8 @@ class _ProgramText:
         extra += [(places, body.constant(given), _INT64)] if late else []
         for i, (data, length, kind) in enumerate(extra):
             self.store(length, lengths, i)
-            operands = [self.at(anys, 2 * (first + i)), self.at(blobs, 6 * i), data, self.at(lengths, i), self.i32(kind)]
-            self.line(f"llvm.call @__relayc_blob({', '.join(operands)}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32) -> ()")
+            operands = [self.at(anys, 2 * (first + i)), self.at(blobs, 6 * i), data, self.at(lengths, i), self.i32(kind), self.i32(1)]
+            self.line(f"llvm.call @__relayc_blob({', '.join(operands)}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, i32) -> ()")
         self.line(f"llvm.cond_br {makes}, ^make, ^call")
         self.label("make")
         for i, (output, spec) in enumerate(self.known):

@@ -244,7 +244,7 @@ def measure_texts(names: Sequence[str], rounds: int, seed: int = 0, progress: Ca
                 begin = time.perf_counter()
                 function(*args)
                 into.append(time.perf_counter() - begin)
-        points.append(TextPoint(name, *map(statistics.median, times), difference))
+        points.append(TextPoint(name, statistics.median(times[0]), statistics.median(times[1]), difference))
     return points
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from relayc.dialects.mlir import bare_context, ir
-from relayc.frontend.relay.ast import ndarray
+from relayc.frontend.relay.ast import Constant, ndarray
 from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.control.program import control_code
-from relayc.pipelines.control.steps import ControlProgram
+from relayc.pipelines.control.steps import ControlProgram, Kernel
 from relayc.relay.kernel import argument
 from relayc.runtime.artifact import ENTRIES_SYMBOL
 from relayc.runtime.device import device_kind
@@ -20,14 +20,14 @@ def native_function(program: ControlProgram) -> Callable[..., Any]:
     code = control_code(program)
     module = ir.Module.parse(code.with_table(ENTRIES_SYMBOL), context=bare_context())
     addresses, owner = device_kind("cpu").load(find_backend("cpu").object_code(module, Target("cpu")), len(code.symbols))
-    types = {data.header.name_hint: data.constructors for data in program.module.type_definitions.values()}
+    types = {var.name_hint: data.constructors for var, data in program.module.type_definitions.items()}
     kernels = code.kernels
     function = NativeCode(
         code.info,
         dict(zip(code.symbols, addresses, strict=True)),
         owner,
         lambda link: kernels[link.name],
-        lambda link: kernels[link.name].typed.body.data,
+        lambda link: _constant(kernels[link.name]),
         types,
         array=ndarray,
         tensor=argument,
@@ -38,3 +38,9 @@ def native_function(program: ControlProgram) -> Callable[..., Any]:
         return list(found) if isinstance(found, tuple) else found
 
     return call
+
+
+def _constant(kernel: Kernel) -> Any:
+    body = kernel.typed.body
+    assert isinstance(body, Constant)
+    return body.data

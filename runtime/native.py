@@ -309,7 +309,7 @@ class NativeCode:
                 self._packed[name].release_gil = True
         self._kept: list[Any] = []  # what the code has addresses of
         words = (ctypes.c_int64 * (3 + len(info.links))).from_address(addresses[LINKS])
-        words[:3] = type_index(), heap.drop, heap.deleter
+        words[:3] = [type_index(), heap.drop, heap.deleter]
         self._words, self._addresses = words, addresses
         for i, link in enumerate(info.links, 3):
             if link.kind != "params":

@@ -126,9 +126,10 @@ class Links:
 
     def constructor(self, constructor: e.Constructor) -> int:
         """The place in `@__relayc_links` of a constructor's number; of one without fields, of its value."""
-        self._types.define(constructor.belong_to)
-        kind = "constructor" if constructor.inputs else "empty"
-        return self._place(Link(kind, constructor.belong_to.name_hint, constructor.tag))
+        of = constructor.belong_to
+        assert isinstance(of, t.GlobalTypeVar)
+        self._types.define(of)
+        return self._place(Link("constructor" if constructor.inputs else "empty", of.name_hint, constructor.tag))
 
     def kernel(self, kernel: Kernel) -> int:
         """That of a kernel."""

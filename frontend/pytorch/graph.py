@@ -18,6 +18,7 @@ from relayc.frontend.pytorch import control
 from relayc.frontend.pytorch.errors import UnsupportedOperators
 from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
 from relayc.frontend.pytorch.values import DTYPES, Symbols, dtype_name, is_expression, weight
+from relayc.frontend.steps import filled
 
 _IGNORED = ("aten._assert", "aten.sym_constrain_range", "aten._functional_assert", "aten._functional_sym_constrain", "aten._linalg_check")
 """Operators without results: what they state of sizes is in the ranges of symbols, or checked by what relies on it."""
@@ -161,6 +162,8 @@ class Graphs:
         many = isinstance(fake, (tuple, list))
         used = {user.args[1] for user in found.users if getattr(user.target, "__name__", "") == "getitem"} if many else {0}
         name = plain_name(found.target).rpartition(".")[0]
+        if not many and shapes[0] is not None and 0 in shapes[0]:
+            return filled(shapes[0], 0, dtypes[0])  # nothing is computed of no elements
         about = shapes if many else shapes[0], dtypes if many else dtypes[0]
         with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor)):
             return call(function, args, defaults)

@@ -3,13 +3,16 @@
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from relayc.frontend.common.padding import pad
 from relayc.frontend.common.windows import SPATIAL_LAYOUTS
-from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.convolution import each
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import size_tensor
-from relayc.frontend.steps import cast, filled, multiply, reshape
+from relayc.frontend.steps import broadcast_to, cast, filled, multiply, reshape, transpose
 from relayc.symbolic import Size
 
 
@@ -63,13 +66,21 @@ def avg_pool(
     n = _axes()
     x, window = _batched(self, n), _window(n, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override is not None:
-        if ceil_mode:
-            raise ModelError("ceil_mode: expected none beside divisor_override, found it")
+        # The padding of whole windows, so that a mean is their sum up to a factor.
+        x, window["padding"] = pad(x, _whole_windows(x, window, n), None, "constant", range(2, n + 2)), (0,) * (2 * n)
         found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=True)
         found = multiply(found, prod(window["pool_size"]) / divisor_override)
     else:
         found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=count_include_pad)
     return reshape(found, node().sizes)
+
+
+def _whole_windows(x: Tensor, window: dict[str, Any], n: int) -> list[Size]:
+    """The padding, all begins then all ends, with which every window of the result is whole."""
+    begins, ends = window["padding"][:n], []
+    for size, count, k, s, p in zip(x.shape[2:], node().sizes[-n:], window["pool_size"], window["strides"], begins, strict=True):
+        ends.append((count - 1) * s + k - size - p)
+    return [*begins, *ends]
 
 
 # ---- adaptive poolings ------------------------------------------------------------------------------------------------------------------
@@ -97,14 +108,26 @@ def adaptive_pool(self: Tensor, output_size: Any) -> Any:
 
 
 def _adaptive_indices(x: Tensor, size: tuple[Size, ...], shape: tuple[Size, ...]) -> Tensor:
-    """Where in a channel the largest element of each window is, where all windows are alike."""
+    """Where in a channel the largest element of each window is: of each place a window of the widest extent, which ends at the own one."""
     n, extents = len(size), x.shape[2:]
-    if any(not isinstance(d, int) or not isinstance(o, int) or d % o for d, o in zip(extents, size, strict=True)):
-        raise ModelError(f"output_size: expected sizes that divide those of {x.type} beside indices, found {list(size)}")
-    kernel = tuple(d // o for d, o in zip(extents, size, strict=True))
-    window = _window(n, kernel, kernel, 0, 1, False)
-    places = emit("nn.max_pool_indices", x, emit(f"nn.max_pool{n}d", x, **window), **window)
-    return reshape(emit("floor_mod", places, cast(size_tensor(prod(extents)), places.dtype)), shape)
+    if any(not isinstance(d, int) for d in (*extents, *size)):
+        raise ModelError(f"expected images of a size known at import beside indices, found {x.type}")
+    columns, places = [], np.zeros([1] * (2 * n), np.int64)
+    for i, (d, o) in enumerate(zip(extents, size, strict=True)):
+        begins, ends = [k * d // o for k in range(o)], [-(-(k + 1) * d // o) for k in range(o)]
+        widest = max(e - b for b, e in zip(begins, ends, strict=True))
+        # The last place again, where a window is not as wide: it is no larger than itself.
+        at = np.minimum(np.array(begins)[:, None] + np.arange(widest), np.array(ends)[:, None] - 1)
+        columns.append(at)
+        places = places * d + at.reshape([o if j == i else widest if j == n + i else 1 for j in range(2 * n)])
+    for i, at in enumerate(columns):
+        x = emit("take", x, constant(at, "int64"), axis=2 + 2 * i, mode="clip")
+    # [batch, channels, o1, k1, o2, k2, ...] to [batch, channels, o1, o2, ..., all places of a window]
+    x = transpose(x, [0, 1, *range(2, 2 + 2 * n, 2), *range(3, 3 + 2 * n, 2)])
+    rows = reshape(x, (*x.shape[: 2 + n], prod(x.shape[2 + n :])))
+    first = emit("argmax", rows, axis=(rows.rank - 1,), keepdims=True)
+    table = broadcast_to(constant(places.reshape(1, 1, *places.shape[:n], -1), "int64"), rows.shape)
+    return reshape(emit("gather", table, cast(first, "int64"), axis=rows.rank - 1), shape)
 
 
 @aten("max_unpool2d", "max_unpool3d")

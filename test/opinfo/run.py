@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 RECORD = Path(__file__).parent / "passing.txt"
-SAMPLES = 6
+SAMPLES = 4
 SECONDS = 90
 
 
@@ -74,7 +74,9 @@ def disagreement(op, most=SAMPLES):
             found = module(*contiguous)
             for want, got in zip(_pytree.tree_leaves(expected), _pytree.tree_leaves(found), strict=True):
                 if isinstance(want, torch.Tensor):
-                    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5, equal_nan=True, check_stride=False)
+                    # Sums of products are rounded in another order: to some times the rounding of the largest one.
+                    largest = want.nan_to_num(0, 0, 0).abs().max().item() if want.is_floating_point() and want.numel() else 0
+                    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5 * max(1, largest), equal_nan=True, check_stride=False)
                 elif want != got:
                     return f"expected {want}, found {got}"
     except Exception as error:
@@ -110,10 +112,15 @@ def main():
     warnings.filterwarnings("ignore")
     import torch
 
-    import relayc  # noqa: F401 # before the processes fork
+    # What each process would import, before they fork.
+    import relayc.frontend.pytorch
+    import relayc.pipelines.driver.build
+    import relayc.pipelines.targets.cpu  # noqa: F401
 
     torch.set_num_threads(1)
-    chosen = {name: op for name, op in entries().items() if not options.names or name.startswith(tuple(options.names))}
+    torch.export.export(torch.nn.ReLU(), (torch.ones(2),)).run_decompositions(torch.export.default_decompositions())
+    every = entries()
+    chosen = {name: every[name] for start in options.names or [""] for name in every if name.startswith(start)}
     passing = set(RECORD.read_text().split()) if RECORD.exists() else set()
     passed, done, lost, start = set(), set(), [], time.time()
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -272,7 +272,7 @@ def _searchsorted(emitter: Emitter, args: list[Value], attrs: dict[str, Any], ex
 def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
     """Bounds that are missing at the end are those of the data."""
     shape = _shape(emitter, args[0])
-    axes = attrs["axes"] or range(max(len(attrs["begin"]), len(attrs["end"])))
+    axes = attrs["axes"] or range(max(len(attrs[name]) for name in ("begin", "end", "strides")))
     count, sizes = len(axes), [shape[axis] for axis in axes]
     attrs["begin"] = (*attrs["begin"], *(0,) * (count - len(attrs["begin"])))
     rest = (-1,) * count if attrs["slice_mode"] == "size" else sizes

@@ -62,7 +62,7 @@ FOLLOWERS = {
     "argmax": (lambda y: relay.argmax(y, axis=-1), []),
     "split": (lambda y: relay.Tuple(list(relay.split(y, [3], axis=3))), OUT * 2),
     "concatenate": (lambda y: relay.concatenate([y, relay.exp(y)], axis=-1), OUT),
-    "slice": (lambda y: relay.strided_slice(y, begin=[0, 1, 2, 3], end=[2, 5, 6, 8], strides=[1, 2, 1, 1]), OUT),
+    "slice": (lambda y: relay.strided_slice(y, begin=[0, 1], end=[2, 5, 6], strides=[1, 2, 1, 3]), OUT),
     "sliced axes": (lambda y: relay.strided_slice(y, begin=[2, 1], end=[6, 4], axes=[3, 1]), OUT),
     "transpose": (lambda y: relay.transpose(y, [0, 3, 1, 2]), []),
     "flat": (lambda y: nn.batch_flatten(y), OUT),

@@ -9,6 +9,7 @@ from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.control.program import control_code
 from relayc.pipelines.control.steps import ControlProgram, Kernel
+from relayc.pipelines.llvm.tables import address_table
 from relayc.relay.kernel import argument
 from relayc.runtime.artifact import ENTRIES_SYMBOL
 from relayc.runtime.device import device_kind
@@ -18,7 +19,8 @@ from relayc.runtime.native import NativeCode
 def native_function(program: ControlProgram) -> Callable[..., Any]:
     """The function main of a program, on values of Python; a tuple is a list. Raises as NativeFunction."""
     code = control_code(program)
-    module = ir.Module.parse(code.with_table(ENTRIES_SYMBOL), context=bare_context())
+    text = f"{code.text}\n{address_table(ENTRIES_SYMBOL, list(code.symbols.values()))}"
+    module = ir.Module.parse(text, context=bare_context())
     addresses, owner = device_kind("cpu").load(find_backend("cpu").object_code(module, Target("cpu")), len(code.symbols))
     types = {var.name_hint: data.constructors for var, data in program.module.type_definitions.items()}
     kernels = code.kernels

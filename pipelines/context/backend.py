@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from relayc.dialects.mlir import ir
     from relayc.pipelines.context.target import Target
-    from relayc.pipelines.control.program import ControlCode
     from relayc.pipelines.program.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.tir.strategy.table import Entry
@@ -87,8 +86,12 @@ class Backend(ABC):
     def lower(self, module: "ir.Module", target: "Target") -> None:
         """Lowers a tir module to the last stage in place. Raises a ValueError for what has no lowering."""
 
-    def control_part(self, code: "ControlCode", target: "Target") -> "Future[Any]":
+    def control_part(self, text: str, symbols: Sequence[str], target: "Target") -> "Future[Any]":
         """The control of a program as machine code, for `machine_code` to link the kernels to.
+
+        Args:
+          text: in the LLVM dialect.
+          symbols: of the entries in it.
 
         Raises:
           ValueError: the backend makes none.

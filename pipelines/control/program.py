@@ -17,7 +17,6 @@ from relayc.pipelines.control.emitter import FunctionText
 from relayc.pipelines.control.kernels import SUPPORT, KernelText, has_numbers
 from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
 from relayc.pipelines.llvm.heap import FIRST_LINK, heap_text
-from relayc.pipelines.llvm.tables import address_table
 from relayc.runtime import control as c
 from relayc.runtime.artifact import ProgramInfo
 from relayc.runtime.heap import DELETER, DROP, ENTRIES
@@ -51,10 +50,6 @@ class ControlCode:
             for f in self.info.functions
         ]
         return (*own, *(replace(program, public=program.public and program.name not in self.kernels) for program in others))
-
-    def with_table(self, symbol: str) -> str:
-        """The text with the function `symbol`, which gives the addresses of the entries in order."""
-        return f"{self.text}\n{address_table(symbol, list(self.symbols.values()))}"
 
 
 def is_native(function: e.Function) -> bool:

@@ -147,7 +147,9 @@ def build(
         symbols = {name for p in program.programs for name in p.symbols}
         ranges = {name: (known.low, known.high) for name, known in mod.ranges.items() if name in symbols}
         with mod.context, ir.Location.unknown():
-            given = {} if control is None else {"linked": (control.symbols, backend.control_part(control, target))}
+            given = {}
+            if control is not None:
+                given["linked"] = control.symbols, backend.control_part(control.text, list(control.symbols.values()), target)
             made = backend.machine_code(mod.module, target, packed_entries(program, ranges), **given)
         times.mark("codegen")
         params = blob.result()

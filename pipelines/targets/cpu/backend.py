@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from relayc.dialects.mlir import ir
-    from relayc.pipelines.control.program import ControlCode
     from relayc.pipelines.program.packed_entry import PackedEntry
     from relayc.pipelines.program.tir import TirModule
     from relayc.pipelines.tir.strategy.table import Entry
@@ -47,11 +46,12 @@ class CpuBackend(Backend):
 
         lower_to_llvm(module, _cpu(target))
 
-    def control_part(self, code: "ControlCode", target: Target) -> "Future[Any]":
+    def control_part(self, text: str, symbols: Sequence[str], target: Target) -> "Future[Any]":
+        from relayc.pipelines.llvm.tables import address_table
         from relayc.pipelines.targets.cpu.jit import compiled_in_thread
         from relayc.runtime.cpu.objects import PART_SYMBOL
 
-        return compiled_in_thread(code.with_table(PART_SYMBOL), list(code.symbols.values()), _cpu(target))
+        return compiled_in_thread(f"{text}\n{address_table(PART_SYMBOL, symbols)}", symbols, _cpu(target))
 
     def machine_code(
         self,

@@ -110,8 +110,9 @@ def dropout(input: Tensor, p: float = 0.5, train: bool | None = True) -> Any:
     return (input, filled(input.shape, True, "bool")) if node().operator == "aten.native_dropout" else input
 
 
-@aten("rrelu", "rrelu_with_noise")
-def rrelu(self: Tensor, lower: float, upper: float, training: bool = False) -> Tensor:
+@aten("rrelu", "rrelu_with_noise", "rrelu_with_noise_functional")
+def rrelu(self: Tensor, lower: float, upper: float, training: bool = False) -> Any:
     if training:
         raise ModelError("expected a model in inference, found rrelu in training: call model.eval() before the export")
-    return where(binary("less", self, 0.0), multiply(self, (float(lower) + float(upper)) / 2), self)
+    found = where(binary("less", self, 0.0), multiply(self, (float(lower) + float(upper)) / 2), self)
+    return (found, None) if isinstance(node().dtype, tuple) else found

@@ -61,6 +61,12 @@ def einsum_(equation: str, tensors: tuple[Tensor, ...]) -> Tensor:
     return einsum(tensors, equation)
 
 
+@aten("bilinear", keep=True)
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    found = einsum((input1, weight, input2), "...i,oij,...j->...o")
+    return found if bias is None else emit("add", found, bias)
+
+
 @aten("_int_mm")
 def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return matmul(cast(self, "int32"), cast(mat2, "int32"))

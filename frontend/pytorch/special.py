@@ -5,10 +5,10 @@ from typing import Any
 
 from relayc.frontend.common.padding import pad
 from relayc.frontend.converter import Tensor, emit
-from relayc.frontend.pytorch.operands import operand
+from relayc.frontend.pytorch.operands import operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions
-from relayc.frontend.steps import binary, cast, reshape, transpose
+from relayc.frontend.steps import add, binary, cast, filled, like, multiply, reshape, strided_slice, subtract, transpose
 
 
 @aten("col2im", keep=True)
@@ -36,6 +36,25 @@ def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: 
     batch, channels, kh, rows, kw, columns = x.shape
     found = reshape(transpose(x, (0, 1, 2, 4, 3, 5)), (batch, channels * kh * kw, rows * columns))
     return reshape(found, node().sizes)
+
+
+@aten("histc")
+def histc(self: Tensor, bins: int, min: Any, max: Any) -> Tensor:
+    """How many elements are in each of equal parts of a range: of that of the elements where none is given."""
+    x = reshape(self, (prod(self.shape),))
+    whole = x if x.is_float else cast(x, "float32")
+    if min == max:
+        low, high = (emit(name, whole, axis=(0,)) for name in ("min", "max"))
+        flat = emit("equal", low, high)
+        low, high = (where(flat, add(t, by), t) for t, by in ((low, -1.0), (high, 1.0)))
+    else:
+        low, high = operand(min, whole.dtype), operand(max, whole.dtype)
+    at = emit("floor", emit("divide", multiply(subtract(whole, low), float(bins)), subtract(high, low)))
+    inside = emit("logical_and", emit("greater_equal", whole, low), emit("less_equal", whole, high))
+    places = cast(where(inside, emit("clip", at, a_min=0.0, a_max=float(bins - 1)), like(bins, at)), "int64")
+    ones = filled(x.shape, 1, x.dtype)
+    found = emit("scatter_elements", filled((bins + 1,), 0, x.dtype), places, ones, axis=0, reduction="add", in_bounds=True)
+    return strided_slice(found, (0,), (bins,), (1,), (0,))
 
 
 @aten("trace")

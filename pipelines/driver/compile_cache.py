@@ -29,7 +29,7 @@ from relayc.symbolic import Dim, Size
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("dialects", "frontend", "pipelines", "runtime", "symbolic")
-_PACKAGES = ("torch-mlir", "onnx", "numpy", "ml_dtypes", "apache-tvm-ffi", "intel-openmp")
+_PACKAGES = ("torch-mlir", "onnx", "numpy", "ml_dtypes", "apache-tvm-ffi", "intel-openmp", "torch")
 """What decides how a program is imported, what its code and its parameters are, and what the code calls."""
 _STARTED = time.time_ns()
 

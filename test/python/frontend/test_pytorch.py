@@ -160,11 +160,13 @@ class Counter(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("total", torch.arange(3.0))
+        self.register_buffer("calls", torch.tensor(5))
 
     def forward(self, x):
         self.total.add_(x.sum(0))
         x.mul_(2)
-        return x + self.total
+        self.calls += 1
+        return x + self.total / self.calls
 
 
 def test_what_a_model_writes_is_written(tmp_path):
@@ -176,6 +178,7 @@ def test_what_a_model_writes_is_written(tmp_path):
         same(module(x), model(y))
         same(x, y)
         same(torch.from_numpy(module.state["total"]), model.total)
+        assert int(module.state["calls"]) == int(model.calls)
     # A library has the state as it was at first.
     module.export_library(tmp_path / "model.so")
     loaded = relayc.load_module(tmp_path / "model.so")

@@ -1,6 +1,6 @@
 """Ranges of activations: histograms over all samples in memory that does not grow with them, and the ranges that methods take from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -162,9 +162,6 @@ class Products:
         rows = values.reshape(-1, values.shape[-1])
         found = rows.T @ rows
         self.values = self.values + found if self.values.size else found
-
-
-Run = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 
 def observe(observers: dict[str, Histogram] | dict[str, Largest] | dict[str, Products], results: dict[str, np.ndarray]) -> None:

@@ -23,7 +23,7 @@ class Steps:
     dtype: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Layer:
     """A node with constant weights, and its quantised form.
 

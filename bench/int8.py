@@ -2,7 +2,7 @@
 
 Products are a u8 tensor, s8 weights with a scale for each column, and a u8 result, written with DequantizeLinear and QuantizeLinear. Models
 are quantised by onnxruntime.quantization: statically (the same operators around each, calibrated on random inputs), or dynamically
-(DynamicQuantizeLinear and MatMulInteger) where they have no convolutions.
+(DynamicQuantizeLinear and MatMulInteger) where they have no convolutions; and by `relayc.quantize`, calibrated on the same inputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +17,14 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from rich.table import Table
 
+import relayc
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import ratio_text, threads_text
 from relayc.bench.measure import Progress, Result, Settings, check, job_of, measure_case, take_turns
 from relayc.bench.models import Case, Source, load_graph, make_case
 from relayc.bench.ops import Conv, Gemm, Operation
 from relayc.bench.worker import EngineError, EngineProcess
+from relayc.tools.quantize.twin import Deviation
 from relayc.tools.tables import NUMBER, make_table
 
 PRODUCTS = (
@@ -149,7 +151,7 @@ def quantised_files(path: Path, inputs: Sequence[Mapping[str, np.ndarray]]) -> I
             return next(self.rest, None)
 
     with TemporaryDirectory(prefix="relayc-bench-") as folder:
-        prepared, static, dynamic = (Path(folder) / f"{name}.onnx" for name in ("prepared", "static", "dynamic"))
+        prepared, static, dynamic, own = (Path(folder) / f"{name}.onnx" for name in ("prepared", "static", "dynamic", "relayc"))
         model = onnx.load(path)
         given = {tensor.name for tensor in model.graph.initializer}
         kept = [value for value in model.graph.input if value.name not in given]
@@ -159,7 +161,8 @@ def quantised_files(path: Path, inputs: Sequence[Mapping[str, np.ndarray]]) -> I
         onnx.save(model if newest >= 13 else onnx.version_converter.convert_version(model, 13), prepared)
         quant_pre_process(prepared, prepared, skip_symbolic_shape=True)
         quantize_static(prepared, static, Reader(), per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
-        files = {"static": static}
+        relayc.quantize(path, list(inputs)).save(own)
+        files = {"static": static, "relayc": own}
         if not any(node.op_type == "Conv" for node in load_graph(path).node):
             quantize_dynamic(prepared, dynamic, weight_type=QuantType.QInt8)
             files["dynamic"] = dynamic
@@ -184,7 +187,7 @@ def measure_quantised(
 
 
 def _in_turns(cases: Mapping[tuple[str, str], Case], settings: Settings, progress: Progress) -> dict[tuple[str, str], Result]:
-    """Cases by engine and form, measured in turns; outputs are compared with ONNX Runtime's of the same form."""
+    """Cases by engine and form, measured in turns. Outputs are compared with ONNX Runtime's of the same form, and relayc's in floats."""
     results = {key: Result(case.name, key[0]) for key, case in cases.items()}
     with ExitStack() as stack:
         running: dict[str, EngineProcess] = {}
@@ -200,14 +203,18 @@ def _in_turns(cases: Mapping[tuple[str, str], Case], settings: Settings, progres
                 results[key].error = str(error)
         for key, found in outputs.items():
             check(results[key], found, outputs.get(("ort", key[1])))
+            deviation = Deviation()
+            deviation.add(*(dict(enumerate(values)) for values in (outputs.get(("relayc", FLOAT), found), found)))
+            results[key].facts["share of error"] = deviation.share
         take_turns({" ".join(key): result for key, result in results.items()}, running, settings, progress)
     return results
 
 
 def models_table(points: Sequence[ModelPoint], threads: int) -> Table:
-    """One line per model, form and engine; ratios are times in those of relayc on the quantised model."""
+    """One line per model, form and engine; ratios are times in those of relayc on the quantised model, errors shares of the root mean
+    square of the results in floats."""
     title = f"quantised models, batch 1, {threads_text(threads)}"
-    table = make_table(title, model={}, form={}, engine={}, **{name: NUMBER for name in ("median ms", "ratio", "difference")})
+    table = make_table(title, model={}, form={}, engine={}, **{name: NUMBER for name in ("median ms", "ratio", "difference", "error")})
     for point in points:
         base = next((r.seconds for (engine, form), r in point.results.items() if engine == "relayc" and form != FLOAT), None)
         for i, ((engine, form), result) in enumerate(point.results.items()):
@@ -221,6 +228,7 @@ def models_table(points: Sequence[ModelPoint], threads: int) -> Table:
                 f"{result.seconds * 1e3:.2f}",
                 ratio_text(None if base is None else result.seconds / base),
                 "" if result.difference is None else f"{result.difference:.1e}",
+                "" if form == FLOAT else f"{result.facts['share of error']:.1%}",
                 end_section=last,
             )
     return table

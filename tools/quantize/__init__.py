@@ -23,7 +23,7 @@ from relayc.tools.quantize.layers import Layer, Steps, decibels, find_layers, qu
 from relayc.tools.quantize.qdq import plan, write
 from relayc.tools.quantize.result import LayerReport, Quantized
 from relayc.tools.quantize.smooth import smooth, smoothable
-from relayc.tools.quantize.twin import Call, Metric, Score, Twin, choose, score
+from relayc.tools.quantize.twin import Alone, Call, Metric, Score, Twin, choose, score
 from relayc.tools.quantize.weight_only import quantize_blocks
 from relayc.tools.timing import Comparison, compare_times
 
@@ -146,29 +146,29 @@ class _Work:
         return ("Gemm", "MatMul") if self.settings.weight_only is not None else ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
     def run(self) -> Quantized:
-        settings, twin = self.settings, None
+        settings = self.settings
         if settings.weight_only is not None:
             self._round_blocks(settings.weight_only)
         else:
             self._smooth()
             self._calibrate()
-        order = self.layers
         chosen = list(self.layers)
+        alone: dict[str, Alone] = {}
         if self.samples is not None:
             self.show("compiling")
             twin = Twin(self.graph, self.layers, settings.compile)
             twin.measure(self.samples, self.show)
+            alone = {layer.name: found for layer, found in zip(self.layers, twin.alone, strict=True)}
             if settings.correct_bias:
-                self._correct(twin)
+                self._correct(alone)
             if settings.max_drop is not None:
                 kept, shares = choose(twin, self.samples, self.metric, settings.max_drop, self.show)
                 self.sensitivity = {layer.name: share for layer, share in zip(self.layers, shares, strict=True)}
                 chosen = [self.layers[i] for i in kept]
         model, modules, found = self._checked(chosen)
         times, seconds = self._times(modules)
-        kept = {layer.name: layer for layer in chosen}
-        alone = {} if twin is None else dict(zip([layer.name for layer in order], twin.alone, strict=True))
-        reports = [self._report(layer, kept.get(layer.name), alone.get(layer.name), seconds) for layer in self.every]
+        forms = {layer.name for layer in chosen}
+        reports = [self._report(layer, layer.name in forms, alone.get(layer.name), seconds) for layer in self.every]
         return Quantized(model, reports, found, times)
 
     def _programs(self, outputs: Sequence[str]) -> Module:
@@ -219,10 +219,10 @@ class _Work:
             curvature = products[layer.data].values if products else None
             quantize_blocks(self.graph, layer, bits, self.settings.block_size, curvature)
 
-    def _correct(self, twin: Twin) -> None:
-        for layer, alone in zip(self.layers, twin.alone, strict=True):
+    def _correct(self, alone: Mapping[str, Alone]) -> None:
+        for layer in self.layers:
             if layer.bias is not None or layer.node.op_type != "MatMul":
-                found = alone.correction()
+                found = alone[layer.name].correction()
                 layer.corrected = found if found.any() else layer.corrected
 
     def _checked(self, chosen: list[Layer]) -> tuple[ModelProto, tuple[Module, Module] | None, Score | None]:
@@ -256,27 +256,25 @@ class _Work:
             return None, []
         self.show("timing")
         inputs = self.samples.inputs_of(next(iter(self.samples)))
-        calls = [lambda m=module: m.run(inputs) for module in modules]
-        return compare_times(*calls, self.settings.times), [_seconds(module, inputs, self.every) for module in modules]
+        floats, quantised = modules
+        found = compare_times(lambda: floats.run(inputs), lambda: quantised.run(inputs), self.settings.times)
+        return found, [_seconds(module, inputs, self.every) for module in modules]
 
-    def _report(self, layer: Layer, quantised: Layer | None, alone: Any, seconds: Sequence[Mapping[str, float]]) -> LayerReport:
+    def _report(self, layer: Layer, is_chosen: bool, alone: Alone | None, seconds: Sequence[Mapping[str, float]]) -> LayerReport:
         arrays = [self.floats.constants[name] for name in (layer.weight, layer.bias) if name is not None]
         before = after = sum(array.nbytes for array in arrays)
         tried = next((one for one in self.layers if one.name == layer.name), None)
-        form, weights_db = "float", None
-        if quantised is not None:
-            form = "int8" if quantised.block is None else f"{quantised.block.bits} bits"
-            if quantised.block is not None:
-                after = quantised.block.nbytes + sum(array.nbytes for array in arrays[1:])
-            elif quantised.integers is not None and quantised.scales is not None:
-                after = quantised.integers.nbytes + quantised.scales.nbytes + sum(array.nbytes for array in arrays[1:])
+        form, weights_db, output_db = "float", None, None
         if tried is not None and tried.weights is not None:
             reference = self.graph.constants[tried.weight].astype(np.float64)
             weights_db = decibels(float((reference**2).sum()), float(((reference - tried.weights) ** 2).sum()))
-        output_db = None if alone is None or tried is None else alone.decibels(tried.corrected)
-        times = [one.get(layer.name, 0.0) for one in seconds] or [None, None]
-        names = layer.name, layer.node.op_type, form
-        return LayerReport(*names, weights_db, output_db, self.sensitivity.get(layer.name), before, after, *times)
+            output_db = None if alone is None else alone.decibels(tried.corrected)
+            if is_chosen:
+                form = "int8" if tried.block is None else f"{tried.block.bits} bits"
+                after = tried.nbytes + before - arrays[0].nbytes
+        first, second = (one.get(layer.name, 0.0) for one in seconds) if seconds else (None, None)
+        sensitivity = self.sensitivity.get(layer.name)
+        return LayerReport(layer.name, layer.node.op_type, form, weights_db, output_db, sensitivity, before, after, first, second)
 
 
 def _seconds(module: Module, inputs: Mapping[str, np.ndarray], layers: Sequence[Layer]) -> dict[str, float]:

@@ -135,7 +135,7 @@ def _fold_constants(model: ModelProto) -> None:
         if node.op_type in _FOLDED and node.domain in ("", "ai.onnx") and all(name in known for name in node.input):
             outputs = [ValueInfoProto(name=name) for name in node.output]
             part = helper.make_graph([node], "part", [], outputs, [known[name] for name in node.input])
-            values = ReferenceEvaluator(helper.make_model(part, opset_imports=model.opset_import)).run(None, {})
+            values: Any = ReferenceEvaluator(helper.make_model(part, opset_imports=model.opset_import)).run(None, {})
             known[node.output[0]] = numpy_helper.from_array(np.asarray(values[0]), node.output[0])
         else:
             left.append(node)

@@ -61,6 +61,12 @@ class Layer:
         return self.node.output[0]
 
     @property
+    def nbytes(self) -> int:
+        """Of the quantised weights with their scales and zero points."""
+        parts = (self.integers, self.scales) if self.block is None else (self.block.packed, self.block.scales, self.block.zeros)
+        return sum(array.nbytes for array in parts if array is not None)
+
+    @property
     def is_image(self) -> bool:
         """Whether the channels of the result are its second axis; else they are its last."""
         return self.node.op_type in ("Conv", "ConvTranspose")
@@ -84,10 +90,6 @@ class Blocks:
     zeros: np.ndarray
     bits: int
     size: int
-
-    @property
-    def nbytes(self) -> int:
-        return self.packed.nbytes + self.scales.nbytes + self.zeros.nbytes
 
 
 def find_layers(graph: Graph, keep: Sequence[str] = (), operators: Sequence[str] = OPERATORS) -> list[Layer]:

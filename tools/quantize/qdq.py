@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
@@ -73,7 +74,7 @@ class Writer:
         self.constants[name] = array
         return name
 
-    def emit(self, op: str, inputs: Sequence[str], output: str, domain: str = "", **attrs: object) -> str:
+    def emit(self, op: str, inputs: Sequence[str], output: str, domain: str = "", **attrs: Any) -> str:
         self.nodes.append(helper.make_node(op, inputs, [output], name=f"{output}.{op}", domain=domain, **attrs))
         return output
 
@@ -155,5 +156,5 @@ def _blocks_node(writer: Writer, layer: Layer, bias: np.ndarray | None) -> NodeP
     if bias is not None:
         inputs += ["", writer.constant(f"{layer.name}.bias.corrected", bias)]
     depth, units = layer.matrix(writer.graph.constants[layer.weight]).shape
-    attrs = {"K": depth, "N": units, "bits": block.bits, "block_size": block.size}
+    attrs: dict[str, Any] = {"K": depth, "N": units, "bits": block.bits, "block_size": block.size}
     return helper.make_node("MatMulNBits", inputs, [layer.output], name=layer.name, domain=MICROSOFT, **attrs)

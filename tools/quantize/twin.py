@@ -26,16 +26,16 @@ class Deviation:
     """How far results are from those of the model in floats: the error's power in that of the result, of the output that is farthest."""
 
     def __init__(self) -> None:
-        self.sums: dict[str, np.ndarray] = {}
+        self.sums: dict[Any, np.ndarray] = {}
 
-    def add(self, reference: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    def add(self, reference: Mapping[Any, Any], found: Mapping[Any, Any]) -> None:
         for name, value in reference.items():
             a, b = np.asarray(value), np.asarray(found[name])
             if a.dtype.kind == "f":
                 a, b = a.astype(np.float64), b.astype(np.float64)
                 pair = [float((a**2).sum()), float(((a - b) ** 2).sum())]
             else:
-                pair = [a.size, np.count_nonzero(a != b)]
+                pair = [a.size, float(np.count_nonzero(a != b))]
             self.sums[name] = self.sums.get(name, np.zeros(2)) + pair
 
     @property

@@ -250,7 +250,8 @@ def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records
         for i in (0, 1) if turn % 2 == 0 else (1, 0):
             for name, seconds in _seconds_by_kernel((module, other)[i], inputs).items():
                 rounds[i].setdefault(name, []).append(seconds)
-    kept, refused = [], []
+    kept: list[str] = []
+    refused: list[str] = []
     for key in records:
         before, after = ([sum(times) for times in zip(*(part.get(name, []) for name in names[key]), strict=True)] for part in rounds)
         gains = bool(before) and compare_rounds(before, after).ratio > 1

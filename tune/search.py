@@ -123,7 +123,7 @@ class Search:
             key, value = f"{candidate.strategy}.{name}", candidate.numbers.get(name)
             if len(values) < 2:
                 continue
-            if not isinstance(value, tuple) and _are_numbers(values) and _are_numbers([value]):
+            if isinstance(value, int) and value >= 0 and _are_numbers(values):
                 low, high = _log(values[0]), _log(values[-1])
                 params[key], distributions[key] = min(high, max(low, _log(value))), FloatDistribution(low, high)
             elif value in values:

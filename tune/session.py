@@ -226,18 +226,16 @@ class Session:
         )
 
     def settle(self, refused: Sequence[str], checked: Sequence[str]) -> None:
-        """Notes what the whole model says of records, by key: those that gain in the model are checked, in place of others there is what
-        was there before."""
+        """Notes what the whole model says of records, by their keys: those that gain in it are checked. The place of a refused one is taken
+        by the record before it, where a model has checked that."""
         for state in self.states:
             record = state.record
-            if record is None or (record is state.previous and record.key not in checked):
-                continue
-            if record.key in refused:
-                trial = Trial(record.key, record.strategy, record.numbers, 1.0, "refused", machine=self._machine)
-                self._database.add(trial, state.previous if state.previous is not record else None)
-                if state.previous is None or state.previous is record:
-                    self._database.remove([record.key])
-                state.record, state.relative, state.best = None, 1.0, DEFAULT
-            elif record.key in checked:
+            if record is not None and record.key in checked:
                 state.record = replace(record, is_checked=True)
                 self._database.put(state.record)
+            elif record is not None and record.key in refused:
+                before = state.previous if state.previous is not record and state.previous and state.previous.is_checked else None
+                self._database.add(Trial(record.key, record.strategy, record.numbers, 1.0, "refused", machine=self._machine), before)
+                if before is None:
+                    self._database.remove([record.key])
+                state.record, state.relative, state.best = None, 1.0, DEFAULT

@@ -19,7 +19,7 @@ from typing import Any
 VERSION = 1
 _WAIT_SECONDS = 60.0
 _TABLES = """
-CREATE TABLE IF NOT EXISTS best (key TEXT PRIMARY KEY, target TEXT NOT NULL, record TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS best (key TEXT PRIMARY KEY, target TEXT NOT NULL, settings TEXT NOT NULL, record TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS best_by_target ON best (target);
 CREATE TABLE IF NOT EXISTS trials (number INTEGER PRIMARY KEY, key TEXT NOT NULL, trial TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS trials_by_key ON trials (key);
@@ -170,8 +170,8 @@ class Database:
 def read_settings(path: Path, target: str) -> dict[str, dict[str, Any]]:
     """The settings of the best records for a target, by key. Raises ValueError where the file is no tuning database, sqlite3.Error."""
     with _opened(path, writes=False) as db:
-        rows = db.execute("SELECT record FROM best WHERE target = ?", (target,)).fetchall()
-    return {found.key: found.settings for (text,) in rows for found in [_record(text)]}
+        rows = db.execute("SELECT key, settings FROM best WHERE target = ?", (target,)).fetchall()
+    return {key: _tuples(json.loads(settings)) for key, settings in rows}
 
 
 def export_records(records: Iterable[Record]) -> str:
@@ -237,7 +237,8 @@ def _retried(action: Callable[[], Any]) -> None:
 
 
 def _put(db: sqlite3.Connection, record: Record) -> None:
-    db.execute("INSERT OR REPLACE INTO best (key, target, record) VALUES (?, ?, ?)", (record.key, record.target, _text(record)))
+    values = record.key, record.target, json.dumps(record.settings), _text(record)
+    db.execute("INSERT OR REPLACE INTO best (key, target, settings, record) VALUES (?, ?, ?, ?)", values)
 
 
 def _text(one: Record | Trial) -> str:
@@ -255,6 +256,9 @@ def _record(text: str) -> Record:
 
 
 def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
-    """Numbers of several together are lists in JSON."""
-    numbers = {name: tuple(value) if isinstance(value, list) else value for name, value in data["numbers"].items()}
-    return {**data, "numbers": numbers}
+    return {**data, "numbers": _tuples(data["numbers"])}
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in which several numbers together, which are lists in JSON, are tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -306,6 +306,23 @@ def test_records_that_the_whole_model_refuses_are_not_kept(tmp_path):
     assert again.states[0].record is None or again.states[0].record.numbers not in refused
 
 
+def test_a_refused_record_makes_room_for_the_one_before(database):
+    found = session(database, Fake(best_at(16, 4)))
+    found.run(4, None)
+    found.settle([], [record.key for record in database.best()])
+    before = database.record("key of k")
+    assert before.is_checked
+    again = session(database, Fake(best_at(16, 4)))
+    again.run(None, None)
+    assert database.record("key of k").ratio > before.ratio
+    again.settle(["key of k"], [])
+    assert database.record("key of k") == before
+    third = session(database, Fake(best_at(16, 4)))
+    third.run(None, None)
+    third.settle(["key of k"], [])  # and a second refusal leaves none
+    assert database.record("key of k") is None
+
+
 def test_a_kernel_with_a_symbol(tmp_path):
     fake = Fake(fewest_rows, 1.2)
     found = tune(tmp_path / "t.sqlite", fake, dense("n"))

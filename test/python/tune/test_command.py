@@ -1,0 +1,123 @@
+"""`relayc tune`: the search as a command, with times that are made up, and what it does with databases."""
+
+import json
+
+import onnx
+import pytest
+from tuned_models import dense
+
+from relayc.pipelines.history.database import Database, Record
+from relayc.tools.cli import main
+from relayc.tools.timing import Comparison
+from relayc.tune import command, model
+from relayc.tune.worker import DEFAULT, Measured
+
+
+def comparison(base, other):
+    return Comparison(base, other, base / other, base / other * 0.999, base / other * 1.001, 8)
+
+
+class Fake:
+    """A worker for which the fewest rows are fastest; it is interrupted after some measurements."""
+
+    left = 1000
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def measure(self, task, base, candidate, seconds):
+        Fake.left -= 1
+        if Fake.left < 0:
+            raise KeyboardInterrupt
+        times = [1.0 if one == DEFAULT else 0.1 * one.numbers["rows"] for one in (base, candidate)]
+        return Measured("measured", comparison(*times))
+
+
+@pytest.fixture
+def tuned(tmp_path, monkeypatch):
+    """Runs `relayc tune` on a model with a database of its own; gives the exit code."""
+    monkeypatch.setattr(command, "WorkerProcess", Fake)
+    monkeypatch.setattr(Fake, "left", 1000)
+    monkeypatch.setattr(model, "whole_model", lambda *arguments: model.Check(comparison(2.0, 1.0), tuple(arguments[-1])))
+    path = tmp_path / "dense.onnx"
+    onnx.save(dense(), path)
+    return lambda *words: main(["tune", str(path), "--sampler", "grid", "--database", str(tmp_path / "t.sqlite"), *words])
+
+
+def test_a_model_is_tuned_and_its_records_move(tuned, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert tuned("--trials", "8", "--report", str(page)) == 0
+    shown = capsys.readouterr().out
+    assert "8 trials of 1 kernels" in shown and "the model is 2.00 times as fast" in shown and "rows=1 " in shown
+    text = page.read_text()
+    assert "fused_dense_add_relu" in text and text.count("<svg") == 2 and "http" not in text.replace("http://www.w3.org", "")
+    database = tmp_path / "t.sqlite"
+    (record,) = Database(database).best()
+    assert record.numbers["rows"] == 1 and record.is_checked
+
+    assert main(["tune", "--show", "--database", str(database)]) == 0
+    assert "fused_dense_add_relu" in capsys.readouterr().out
+    assert main(["tune", "--export", "-", "--database", str(database)]) == 0
+    line = capsys.readouterr().out
+    assert json.loads(line)["numbers"]["rows"] == 1
+    (tmp_path / "records.json").write_text(line)
+    other = tmp_path / "other.sqlite"
+    assert main(["tune", "--import", str(tmp_path / "records.json"), "--database", str(other)]) == 0
+    assert "1 of 1 records are added" in capsys.readouterr().out
+    third = tmp_path / "third.sqlite"
+    assert main(["tune", "--merge", str(other), "--database", str(third)]) == 0
+    assert Database(third).best() == [record]
+
+
+def test_an_interrupt_ends_with_what_is_known(tuned, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Fake, "left", 4)
+    assert tuned() == 130
+    assert "interrupted: what was found is in" in capsys.readouterr().out
+    (record,) = Database(tmp_path / "t.sqlite").best()
+    count = len(Database(tmp_path / "t.sqlite").trials(record.key))
+    assert count > 0
+    monkeypatch.setattr(Fake, "left", 1000)
+    assert tuned("--trials", "3", "--quiet") == 0
+    assert len(Database(tmp_path / "t.sqlite").trials(record.key)) == count + 3
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "expected a model"),
+        (["m.onnx", "--show"], "expected no model with --show"),
+        (["m.so"], "found the library m.so"),
+        (["--import", "none.json"], "expected a file, found none at none.json"),
+        (["--merge", "none.sqlite"], "expected a file, found none at none.sqlite"),
+    ],
+)
+def test_wrong_uses_are_one_line(words, message, tmp_path, capsys):
+    assert main(["tune", *words, "--database", str(tmp_path / "t.sqlite")]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_files_that_are_no_databases(tmp_path, capsys):
+    (tmp_path / "x").write_text("no database\n" * 100)
+    for words in (["--show", "--database", str(tmp_path / "x")], ["--merge", str(tmp_path / "x"), "--database", str(tmp_path / "t")]):
+        assert main(["tune", *words]) == 1
+        assert "expected a tuning database, found another file" in capsys.readouterr().err
+    assert main(["tune", "--import", str(tmp_path / "x"), "--database", str(tmp_path / "t")]) == 1
+    assert "line 1: expected a record" in capsys.readouterr().err
+
+
+def test_the_default_database_can_be_off(capsys):
+    assert main(["tune", "--show"]) == 1  # RELAYC_TUNING_DB=0 in tests
+    assert "RELAYC_TUNING_DB turns the default one off" in capsys.readouterr().err
+
+
+def test_records_that_no_model_has_checked_are_marked(tmp_path, capsys):
+    database = Database(tmp_path / "t.sqlite")
+    database.put(Record("a", "cpu", "one", ("add",), "loops", {"grain": 3}, 1.0, 2.0, 2.0, 1.9, 2.1, 7))
+    assert main(["tune", "--show", "--database", str(database.path)]) == 0
+    shown = capsys.readouterr().out
+    assert "2.00 ?" in shown and "loops grain=3" in shown and "the whole model was not measured" in shown

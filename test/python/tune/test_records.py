@@ -62,16 +62,17 @@ def test_names_of_symbols_are_no_part_of_a_key_and_their_ranges_are():
     assert keys(dense("n"), dims={"n": (1, 64)}) != keys(dense("n"), dims={"n": (1, 32)})
 
 
-def test_parameters_are_part_of_a_key():
+def test_parameters_are_part_of_a_key_and_names_are_not():
     text = """
-func.func private @f(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>{}) -> tensor<4x8xf32> {{
+func.func private @{}(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>{}) -> tensor<4x8xf32> {{
   %e = tensor.empty() : tensor<4x8xf32>
   %0 = linalg.add ins(%x, %y : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }}"""
     found = set()
-    for attribute in ("", " {relay.param}", ' {relay.name = "it"}', ' {relay.name = "other", relay.param}'):
-        mod = relayc.IRModule.parse(text.format(attribute))
+    named = [("f", ' {relay.name = "it"}'), ("g", ' {relay.name = "other", relay.param}')]
+    for name, attribute in (("f", ""), ("f", " {relay.param}"), ("g", ""), *named):
+        mod = relayc.IRModule.parse(text.format(name, attribute))
         with mod.context, mod.ranges:
             found.add(kernel_key(mod.module.body.operations[0], TARGET))
     assert len(found) == 2

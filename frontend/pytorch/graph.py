@@ -162,7 +162,7 @@ class Graphs:
         many = isinstance(fake, (tuple, list))
         used = {user.args[1] for user in found.users if getattr(user.target, "__name__", "") == "getitem"} if many else {0}
         name = plain_name(found.target).rpartition(".")[0]
-        if not many and shapes[0] is not None and 0 in shapes[0]:
+        if not many and shapes[0] is not None and dtypes[0] is not None and 0 in shapes[0]:
             return filled(shapes[0], 0, dtypes[0])  # nothing is computed of no elements
         about = shapes if many else shapes[0], dtypes if many else dtypes[0]
         with converting(Node(name, *about, lambda i: i in used, self.symbols.tensor)):

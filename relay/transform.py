@@ -38,6 +38,7 @@ __all__ = [
     "CanonicalizeCast",
     "CanonicalizeOps",
     "CapturePostDfsIndexInSpans",
+    "CombineParallelBatchMatmul",
     "CombineParallelConv2D",
     "CombineParallelDense",
     "ConvertLayout",
@@ -236,6 +237,7 @@ def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:
 
 CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
 CombineParallelDense = _of_dialect("CombineParallelDense")
+CanonicalizeOps = _of_dialect("CanonicalizeOps")
 ForwardFoldScaleAxis = _of_dialect("ForwardFoldScaleAxis", keeps=True)
 BackwardFoldScaleAxis = _of_dialect("BackwardFoldScaleAxis", keeps=True)
 SimplifyInference = _of_dialect("SimplifyInference")
@@ -260,7 +262,31 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
     Args:
       fuse_opt_level: the level of the PassContext that says which rules hold; that of the current one where it is negative.
     """
-    return DialectPass("FuseOps") if fuse_opt_level < 0 else AtLevel(DialectPass("FuseOps"), fuse_opt_level)
+    return DialectPass("FuseOps") if fuse_opt_level < 0 else With(DialectPass("FuseOps"), opt_level=fuse_opt_level)
+
+
+def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
+    """Convolutions of one tensor, with equal windows, become one and slices of it, as what follows all of them."""
+    return _combining("CombineParallelConv2D", min_num_branches)
+
+
+def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = False) -> Pass:
+    """Products of one tensor with several matrices become one and slices of it, as what follows all of them.
+
+    Args:
+      to_batch: Relay stacks the matrices where it is set. Here they are always side by side: the tensor is not copied.
+    """
+    return _combining("CombineParallelDense", min_num_branches)
+
+
+def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
+    """Products of one batch of matrices with several others become one and slices of it, as what follows all of them."""
+    return _combining("CombineParallelBatchMatmul", min_num_branches)
+
+
+def _combining(name: str, branches: int) -> Pass:
+    options = {"relay.CombineParallel.min_branches": branches, "relay.CombineParallel.variables": True}
+    return With(DialectPass(name, keeps=True), config=options)
 
 
 def SimplifyExpr() -> Pass:
@@ -280,14 +306,14 @@ def FoldExplicitPadding() -> Pass:
     return Sequential([DialectPass("FoldExplicitPadding", keeps=True), quantized], name="FoldExplicitPadding")
 
 
-class AtLevel(Pass):
-    """A pass that runs with another opt_level than that of the current PassContext."""
+class With(Pass):
+    """A pass that runs with other settings than those of the current PassContext; its config gains entries."""
 
-    def __init__(self, inner: Pass, opt_level: int) -> None:
-        self._inner, self._level, self.info = inner, opt_level, inner.info
+    def __init__(self, inner: Pass, config: dict[str, Any] | None = None, **settings: Any) -> None:
+        self._inner, self._config, self._settings, self.info = inner, config or {}, settings, inner.info
 
     def transform(self, mod: RelayModule, ctx: PassContext) -> RelayModule:
-        with PassContext(**{**ctx.settings, "opt_level": self._level}):
+        with PassContext(**{**ctx.settings, **self._settings, "config": {**ctx.settings.get("config", {}), **self._config}}):
             return self._inner.transform(mod, PassContext.current())
 
 

@@ -4,6 +4,7 @@ from relayc.pipelines.context.passes import Sequential, register_pass
 from relayc.pipelines.graph.alter_op_layout import alter_op_layout
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.check_indices import check_indices
+from relayc.pipelines.graph.combine_parallel_batch_matmul import combine_parallel_batch_matmul
 from relayc.pipelines.graph.combine_parallel_conv2d import combine_parallel_conv2d
 from relayc.pipelines.graph.combine_parallel_dense import combine_parallel_dense
 from relayc.pipelines.graph.conv_transpose_to_conv import conv_transpose_to_conv
@@ -31,6 +32,7 @@ __all__ = [
     "alter_op_layout",
     "canonicalize_ops",
     "check_indices",
+    "combine_parallel_batch_matmul",
     "combine_parallel_conv2d",
     "combine_parallel_dense",
     "conv_transpose_to_conv",

@@ -1,16 +1,26 @@
-"""What CombineParallelDense and CombineParallelConv2D share: branches that multiply one tensor by several weights become one product."""
+"""What the passes CombineParallel... share: branches that multiply one tensor by several weights become one product and slices of it.
+
+A model is compiled with constant weights and biases combined: nothing is copied when it runs. Programs of the Relay language ask for more
+by the options below, and get slices in Relay's form.
+"""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.binary import Add
+from relayc.dialects.relay.base import LayoutRole, Op, Pattern
+from relayc.dialects.relay.binary import Add, Multiply, Subtract
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, config_option
 from relayc.pipelines.graph.blocks import graph_blocks
 from relayc.pipelines.graph.reshapes import Shape, per_channel, reshape_to
+
+config_option("relay.CombineParallel.min_branches", int, 3, "how many branches, or more, are combined")
+config_option(
+    "relay.CombineParallel.variables", bool, False, "whether weights that are arguments are combined, and what follows all branches"
+)
 
 
 @dataclass(frozen=True)
@@ -20,18 +30,16 @@ class Family:
     Attributes:
       operator: name in the IR.
       key: what the attributes and the weight's type of branches must have in common; None for an operator that cannot be combined.
-      counted: the attribute that counts the channels of a branch, which the combined operator goes without.
+      counted: the attribute that counts the channels of a branch, if there is one: of constants the combined operator goes without.
       weight_axis: dimension of the weight along which channels of the result run.
       result_axis: the same of the result.
-      min_branches: combine this many branches or more.
     """
 
     operator: str
     key: Callable[[Op], Hashable | None]
-    counted: str
+    counted: str | None
     weight_axis: Callable[[Op], int]
     result_axis: Callable[[Op], int]
-    min_branches: int
 
 
 @dataclass
@@ -58,22 +66,98 @@ def _branch(op: Op, family: Family) -> _Branch:
     return _Branch(op, user, bias) if fits else _Branch(op, None, None)
 
 
-def combine(func: ir.Operation, family: Family) -> None:
+def combine(func: ir.Operation, family: Family, ctx: PassContext) -> None:
     """Combines the parallel branches of a function."""
+    variables = ctx.get("relay.CombineParallel.variables")
     for block in list(graph_blocks(func)):
         groups: dict[Hashable, list[Op]] = {}
         for op in block.operations:
-            if (
-                isinstance(op, Op)
-                and op.operation.name == f"relay.{family.operator}"
-                and isinstance(op.operation.operands[1].owner, Constant)
-            ):
+            if isinstance(op, Op) and op.operation.name == f"relay.{family.operator}" and _is_given(op.operation.operands[1], variables):
                 key = family.key(op)
                 if key is not None and TensorType.of(op.result).is_known:
                     groups.setdefault((op.operation.operands[0], key), []).append(op)
         for ops in groups.values():
-            if len(ops) >= family.min_branches:
+            if len(ops) < ctx.get("relay.CombineParallel.min_branches"):
+                continue
+            if variables:
+                _combine_rows([ops, *_followers(ops, family)], family)
+            else:
                 _combine([_branch(op, family) for op in ops], family)
+
+
+def _is_given(value: ir.Value, variables: bool) -> bool:
+    """Whether a value can be read where the first branch is: a constant, which is moved there, or an argument."""
+    return isinstance(value.owner, Constant) or (variables and isinstance(value.owner, ir.Block))
+
+
+# ---- branches of variables --------------------------------------------------------------------------------------------------------------
+
+
+def _followers(ops: list[Op], family: Family) -> list[list[Op]]:
+    """The same operators after all branches, each the one user of the one before it: elementwise, of a number for each channel beside."""
+    rows: list[list[Op]] = []
+    row = ops
+    while True:
+        users = [[use.owner for use in op.result.uses] for op in row]
+        after = [found[0] for found in users if len(found) == 1]
+        if len(after) < len(ops) or not all(_goes_along(user, op, ops[0], family) for user, op in zip(after, row, strict=True)):
+            return rows
+        if any(type(user) is not type(after[0]) or user.attrs() != after[0].attrs() for user in after):
+            return rows
+        rows.append(after)
+        row = after
+
+
+def _goes_along(user: ir.OpView, op: Op, first: Op, family: Family) -> bool:
+    """Whether an operator after a branch may come after the combined one: it treats channels alike, or has a number for each."""
+    if not isinstance(user, Op) or len(user.operation.results) != 1 or user.result.type != op.result.type:
+        return False
+    operands, axis, type_ = list(user.operation.operands), family.result_axis(first), TensorType.of(op.result)
+    if len(operands) == 1:
+        return user.pattern is Pattern.ELEMWISE and user.layout_role is LayoutRole.FOLLOWS
+    if not isinstance(user, (Add, Subtract, Multiply)) or operands[0] != op.result or not _is_given(operands[1], True):
+        return False
+    shape = TensorType.of(operands[1]).shape
+    padded = (1,) * (type_.rank - len(shape)) + shape
+    return len(shape) >= type_.rank - axis and all(
+        d == (n if i == axis else 1) for i, (d, n) in enumerate(zip(padded, type_.shape, strict=True))
+    )
+
+
+def _combine_rows(rows: list[list[Op]], family: Family) -> None:
+    """Combines branches of operators that follow each other, row by row."""
+    first, rank = rows[0][0], TensorType.of(rows[0][0].result).rank
+    axis = family.result_axis(first)
+    for value in (op.operation.operands[1] for row in rows for op in row if len(op.operation.operands) > 1):
+        if isinstance(value.owner, Constant):
+            value.owner.operation.move_before(first.operation)
+    sizes = [TensorType.of(op.result).static_shape[axis] for op in rows[0]]
+    attrs = first.attrs() if family.counted is None else {**first.attrs(), family.counted: sum(sizes)}
+    with ir.InsertionPoint(first.operation), ir.Location.fused([op.location for op in rows[0]]):
+        weights = [op.operation.operands[1] for op in rows[0]]
+        whole = build(
+            first.relay_name, first.operation.operands[0], build("concatenate", *weights, axis=family.weight_axis(first)), **attrs
+        )
+        for row in rows[1:]:
+            others = [op.operation.operands[1] for op in row if len(op.operation.operands) > 1]
+            shapes = [TensorType.of(other).static_shape for other in others]
+            most = max(map(len, shapes), default=0)
+            beside = [reshape_to(other, (1,) * (most - len(shape)) + shape) for other, shape in zip(others, shapes, strict=True)]
+            beside = [build("concatenate", *beside, axis=axis - rank + most)] if others else []
+            whole = build(row[0].relay_name, whole, *beside, **row[0].attrs())
+        parts, begin = [], 0
+        for size in sizes:
+            ends = {"begin": (*(0,) * axis, begin), "end": (*(-1,) * axis, size)}
+            parts.append(build("strided_slice", whole, **ends, strides=(1,) * (axis + 1), slice_mode="size"))
+            begin += size
+    for op, part in zip(rows[-1], parts, strict=True):
+        op.result.replace_all_uses_with(part)
+    for row in reversed(rows):
+        for op in row:
+            op.operation.erase()
+
+
+# ---- constant branches ------------------------------------------------------------------------------------------------------------------
 
 
 def _combine(branches: list[_Branch], family: Family) -> None:

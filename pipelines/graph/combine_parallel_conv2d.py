@@ -25,11 +25,10 @@ _CONV2D = Family(
     "channels",
     lambda op: layout(op.kernel_layout).index("O"),
     lambda op: layout(op.out_layout or op.data_layout).index("C"),
-    min_branches=3,
 )
 
 
 @function_pass(opt_level=4, name="CombineParallelConv2D")
 def combine_parallel_conv2d(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Three or more nn.conv2d of the same data with equal windows become one, with their biases."""
-    combine(func, _CONV2D)
+    combine(func, _CONV2D, ctx)

@@ -15,10 +15,10 @@ def _key(op: Op) -> Hashable:
     return op.out_dtype, weight.shape[1], weight.dtype
 
 
-_DENSE = Family("nn_dense", _key, "units", lambda op: 0, lambda op: TensorType.of(op.data).rank - 1, min_branches=3)
+_DENSE = Family("nn_dense", _key, "units", lambda op: 0, lambda op: TensorType.of(op.data).rank - 1)
 
 
 @function_pass(opt_level=4, name="CombineParallelDense")
 def combine_parallel_dense(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
     """Three or more nn.dense of the same data become one, with their biases."""
-    combine(func, _DENSE)
+    combine(func, _DENSE, ctx)

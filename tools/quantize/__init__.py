@@ -135,6 +135,7 @@ class _Work:
     def __init__(self, graph: Graph, settings: Settings, samples: Samples | None, metric: Metric | None, show: Progress) -> None:
         self.floats = self.graph = graph
         self.settings, self.samples, self.metric, self.show = settings, samples, metric, show
+        self.reference: Module | None = None
         self.steps: dict[str, Steps] = {}
         self.sensitivity: dict[str, float] = {}
         self.every: list[Layer] = find_layers(graph, (), self._operators())
@@ -165,22 +166,25 @@ class _Work:
                 kept, shares = choose(twin, self.samples, self.metric, settings.max_drop, self.show)
                 self.sensitivity = {layer.name: share for layer, share in zip(self.layers, shares, strict=True)}
                 chosen = [self.layers[i] for i in kept]
-        model, modules, found = self._checked(chosen)
-        times, seconds = self._times(modules)
+        model, module, found = self._checked(chosen)
+        times, seconds = self._times(module)
         forms = {layer.name for layer in chosen}
         reports = [self._report(layer, layer.name in forms, alone.get(layer.name), seconds) for layer in self.every]
         return Quantized(model, reports, found, times)
 
-    def _programs(self, outputs: Sequence[str]) -> Module:
+    def _program(self, outputs: Sequence[str] = ()) -> Module:
         """The model in floats, with further tensors as its results."""
         self.show("compiling")
-        return self.settings.compile(self.graph.copy(self.graph.nodes, {}, [name for name in outputs if name not in self.graph.outputs]))
+        module = self.settings.compile(self.graph.copy(self.graph.nodes, {}, [name for name in outputs if name not in self.graph.outputs]))
+        if self.graph is self.floats:
+            self.reference = module
+        return module
 
     def _observe(self, observers: Any, what: str) -> None:
         """Shows tensors of all samples to observers by name."""
         assert self.samples is not None
         inputs = {value.name for value in self.graph.inputs}
-        module = self._programs([name for name in observers if name not in inputs])
+        module = self._program([name for name in observers if name not in inputs])
         for sample in self.samples.tracked(what, self.show):
             given = self.samples.inputs_of(sample)
             observe(observers, {**given, **module.run(given)})
@@ -225,40 +229,43 @@ class _Work:
                 found = alone[layer.name].correction()
                 layer.corrected = found if found.any() else layer.corrected
 
-    def _checked(self, chosen: list[Layer]) -> tuple[ModelProto, tuple[Module, Module] | None, Score | None]:
+    def _checked(self, chosen: list[Layer]) -> tuple[ModelProto, Module | None, Score | None]:
         """The model with the chosen layers quantised, compiled as it will be used and compared with floats. Layers become floats until the
         limit holds."""
-        floats = None
         while True:
             how = plan(self.graph, chosen)
-            steps = {name: self.steps[name] for name in how.tensors} if self.steps else {}
-            model = write(self.graph, chosen, steps, how)
+            model = write(self.graph, chosen, {name: self.steps[name] for name in how.tensors} if self.steps else {}, how)
             if self.samples is None:
                 return model, None, None
+            floats = self.reference or self._program()
             self.show("compiling")
-            floats = floats or self.settings.compile(self.floats.copy(self.floats.nodes, {}))
             module = self.settings.compile(model)
-            a, b = (self._call(program) for program in (floats, module))
-            found = score(self.samples, a, b, self.metric, "comparing", self.show)
+            found = score(self.samples, self._call(floats), self._call(module), self.metric, "comparing", self.show)
             most = self.settings.max_drop
             if most is None or found.drop <= most or not chosen:
-                return model, (floats, module), found
+                return model, module, found
             chosen.remove(max(chosen, key=lambda layer: self.sensitivity[layer.name]))
 
     def _call(self, module: Module) -> Call:
+        """The results of a program, without the tensors that it has to show."""
         assert self.samples is not None
-        inputs_of = self.samples.inputs_of
-        return lambda sample: module.run(inputs_of(sample))
+        inputs_of, outputs = self.samples.inputs_of, self.floats.outputs
 
-    def _times(self, modules: tuple[Module, Module] | None) -> tuple[Comparison | None, list[dict[str, float]]]:
+        def call(sample: Mapping[str, Any]) -> dict[str, Any]:
+            found = module.run(inputs_of(sample))
+            return {name: found[name] for name in outputs}
+
+        return call
+
+    def _times(self, quantised: Module | None) -> tuple[Comparison | None, list[dict[str, float]]]:
         """Calls of both models against each other, and the seconds of the kernels of each layer in both."""
-        if not self.settings.times or modules is None or self.samples is None:
+        if not self.settings.times or quantised is None or self.samples is None:
             return None, []
+        floats = self.settings.compile(self.floats.copy(self.floats.nodes, {}))
         self.show("timing")
         inputs = self.samples.inputs_of(next(iter(self.samples)))
-        floats, quantised = modules
         found = compare_times(lambda: floats.run(inputs), lambda: quantised.run(inputs), self.settings.times)
-        return found, [_seconds(module, inputs, self.every) for module in modules]
+        return found, [_seconds(module, inputs, self.every) for module in (floats, quantised)]
 
     def _report(self, layer: Layer, is_chosen: bool, alone: Alone | None, seconds: Sequence[Mapping[str, float]]) -> LayerReport:
         arrays = [self.floats.constants[name] for name in (layer.weight, layer.bias) if name is not None]

@@ -1,0 +1,136 @@
+"""Forms of layers: what is written is a model that ONNX Runtime computes as relayc does, and close to the floats."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+from onnx_models import model_of
+
+import relayc
+
+RNG = np.random.default_rng(11)
+
+
+def constant(*shape):
+    return RNG.standard_normal(shape, np.float32)
+
+
+def case(nodes, size, opset=20, **constants):
+    return model_of(nodes, {"x": list(size)}, initializers=constants, opset=opset, ir_version=9)
+
+
+def image(op="Conv", weight=(6, 4, 3, 3), bias=6, opset=20, **attributes):
+    constants = {"w": constant(*weight), **({"b": constant(bias)} if bias else {})}
+    return case([helper.make_node(op, ["x", *constants], ["y"], **attributes)], (2, 4, 9, 9), opset, **constants)
+
+
+def normalised():
+    """Conv -> BatchNormalization -> Clip -> AveragePool -> Conv of one more input channel at the end."""
+    parts = {"g": constant(6), "s": constant(6), "m": constant(6), "v": np.abs(constant(6)) + 0.5}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], group=2),
+        helper.make_node("BatchNormalization", ["c", *parts], ["n"]),
+        helper.make_node("Clip", ["n", "low", "high"], ["l"]),
+        helper.make_node("AveragePool", ["l"], ["p"], kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["p", "w2"], ["y"]),
+    ]
+    limits = {"low": np.float32(0), "high": np.float32(3)}
+    return case(nodes, (2, 4, 9, 9), w=constant(6, 2, 3, 3), w2=constant(5, 6, 1, 1), **parts, **limits)
+
+
+def joined():
+    """Two convolutions, joined, transposed and reshaped on their way to a product whose weights are transposed."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"]),
+        helper.make_node("Conv", ["x", "w2"], ["b"]),
+        helper.make_node("Concat", ["a", "b"], ["c"], axis=1),
+        helper.make_node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
+        helper.make_node("Reshape", ["t", "shape"], ["r"]),
+        helper.make_node("Transpose", ["v"], ["vt"], perm=[1, 0]),
+        helper.make_node("MatMul", ["r", "vt"], ["y"]),
+    ]
+    return case(nodes, (2, 4, 5, 5), w1=constant(3, 4, 2, 2), w2=4 * constant(5, 4, 2, 2), v=constant(7, 8), shape=np.array([2, -1, 8]))
+
+
+def tied():
+    """One constant as the weights of two products, one of them transposed."""
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["h"], transB=1), helper.make_node("MatMul", ["h", "w"], ["y"])]
+    return case(nodes, (8, 12), w=constant(6, 12))
+
+
+def shared():
+    """A tensor that a layer, an operator on floats and the caller read."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["h"]),
+        helper.make_node("MatMul", ["h", "w"], ["y"]),
+        helper.make_node("Softmax", ["h"], ["z"]),
+    ]
+    made = case(nodes, (8, 12), w=constant(12, 6))
+    made.graph.output.extend([onnx.ValueInfoProto(name="z"), onnx.ValueInfoProto(name="h")])
+    return made
+
+
+CASES = {
+    "padded": lambda: image(pads=[1, 0, 2, 1], strides=[2, 1]),
+    "depthwise": lambda: image(weight=(8, 1, 3, 3), bias=8, group=4),
+    "one dimension": lambda: case([helper.make_node("Conv", ["x", "w"], ["y"])], (2, 4, 9), w=constant(5, 4, 3)),
+    "transposed": lambda: image("ConvTranspose", (4, 6, 3, 3)),
+    "transposed groups": lambda: image("ConvTranspose", (4, 3, 2, 2), group=2, strides=[2, 2]),
+    "old operators": lambda: image(opset=11),
+    "gemm": lambda: case([helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)], (8, 12), w=constant(6, 12), b=constant(6)),
+    "normalised": normalised,
+    "joined": joined,
+    "tied": tied,
+    "shared": shared,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_form(name):
+    model = CASES[name]()
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    data = [{"x": RNG.standard_normal(shape, np.float32) + 0.3} for _ in range(4)]
+    found = relayc.quantize(model, data)
+    assert found.snr > 28 and all(layer.form == "int8" for layer in found.layers)
+    session = onnxruntime.InferenceSession(found.model.SerializeToString(), providers=["CPUExecutionProvider"])
+    module = relayc.compile(found.model)
+    for sample in data:
+        for theirs, ours in zip(session.run(None, sample), module.run(sample).values(), strict=True):
+            assert np.sqrt(np.mean((theirs - ours) ** 2)) < 0.01 * np.std(theirs)
+
+
+def test_what_cannot_be_quantised_stays_as_it_is():
+    nodes = [
+        helper.make_node("MatMul", ["x", "x"], ["a"]),  # no constant weights
+        helper.make_node("Gemm", ["a", "w"], ["b"], alpha=0.5),
+        helper.make_node("MatMul", ["b", "v"], ["c"]),  # a stack of weights
+        helper.make_node("MatMul", ["c", "w"], ["y"], name="last"),
+    ]
+    model = case(nodes, (6, 6), w=constant(6, 6), v=constant(3, 6, 6))
+    found = relayc.quantize(model, [{"x": constant(6, 6)}])
+    assert [layer.name for layer in found.layers] == ["last"]
+    assert [node.op_type for node in found.model.graph.node].count("QuantizeLinear") == 1
+
+
+def test_inputs_that_are_no_floats_and_local_functions():
+    body = [helper.make_node("MatMul", ["a", "k"], ["r"])]
+    function = helper.make_function("local", "Project", ["a", "k"], ["r"], body, [helper.make_opsetid("", 20)])
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["e"]), helper.make_node("Project", ["e", "w"], ["y"], domain="local")]
+    model = model_of(
+        nodes, {"ids": (TensorProto.INT64, ["n"])}, initializers={"table": constant(9, 16), "w": constant(16, 5)}, ir_version=9
+    )
+    model.functions.append(function)
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    found = relayc.quantize(model, [{"ids": RNG.integers(0, 9, n)} for n in (3, 8, 5)])
+    assert len(found.layers) == 1 and found.snr > 35
+
+
+def test_a_large_model_has_its_weights_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("relayc.tools.quantize.result._LARGEST_FILE", 1000)
+    model = case([helper.make_node("MatMul", ["x", "w"], ["y"])], (2, 64), w=constant(64, 64))
+    data = [{"x": constant(2, 64)}]
+    relayc.quantize(model, data).save(tmp_path / "m.onnx")
+    assert {file.name for file in tmp_path.iterdir()} == {"m.onnx", "m.onnx.data"}
+    y = relayc.compile(str(tmp_path / "m.onnx"))["main"](data[0]["x"])
+    assert np.isfinite(y).all() and y.std() > 1

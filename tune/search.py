@@ -14,6 +14,8 @@ _FAILED = 3.0
 """What a sampler hears of a candidate that does not work: log2 of its time in that of the default."""
 _MOST_REPEATS = 8
 """How often a sampler may propose what is known, before the grid is asked."""
+_MOST_KNOWN = 400
+"""How many combinations of the grid may be known, one after the other, before there are no more: to ask for each takes 20 ms."""
 
 AskSpace = Callable[[str, Mapping[str, Any]], TuningSpace | None]
 """The space of a kernel by a strategy with some numbers set: what is chosen for the others, and which values these have. None where the
@@ -41,9 +43,11 @@ class Search:
         self._ask = ask
         self.seen: dict[str, float | None] = {}
         """Times of candidates in that of the default, by name; None of those that do not work."""
+        self._by_loops: dict[str, Candidate] = {}
         default = next(iter(self.spaces.values()), None)
         if default is not None:
-            self.seen[Candidate(default.strategy, default.chosen).name] = 1.0
+            found = Candidate(default.strategy, default.chosen)
+            self.seen[found.name], self._by_loops[default.loops or found.name] = 1.0, found
         self._grid = self._unseen()
         self._random = random.Random(seed)
         self._sampler = sampler
@@ -65,7 +69,11 @@ class Search:
                 return found
             if trial is not None:
                 self._study.tell(trial, _value(None if found is None else self.seen[found.name]))
-        return next((fitted for one in self._grid if (fitted := self._fitted(one)) is not None and fitted.name not in self.seen), None)
+        for one in itertools.islice(self._grid, _MOST_KNOWN):
+            found = self._fitted(one) if one.name not in self.seen else None
+            if found is not None and found.name not in self.seen:
+                return found
+        return None
 
     def tell(self, candidate: Candidate, relative: float | None) -> None:
         """The time of a candidate in that of the default; None where it does not work."""
@@ -77,11 +85,13 @@ class Search:
             self._remember(candidate, relative)
 
     def _fitted(self, candidate: Candidate | None) -> Candidate | None:
-        """A candidate with the numbers that the strategy makes of it: those that are not possible it brings to others."""
-        if candidate is None:
+        """A candidate with the numbers that the strategy makes of it: those that are not possible it brings to others. Of candidates with
+        the same loops there is one."""
+        space = None if candidate is None else self._ask(candidate.strategy, candidate.numbers)
+        if space is None:
             return None
-        space = self._ask(candidate.strategy, candidate.numbers)
-        return None if space is None else Candidate(candidate.strategy, dict(space.chosen))
+        found = Candidate(space.strategy, dict(space.chosen))
+        return self._by_loops.setdefault(space.loops or found.name, found)
 
     def _drawn(self, trial: Any) -> Candidate | None:
         """Numbers one after the other, each out of the values that it has with those before."""

@@ -1,7 +1,7 @@
 """`relayc.tuning_space`: the tunable numbers of kernels, with the values that are sensible for each kernel and target."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from relayc.pipelines.tir.strategy.choice import offers, operators_of
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import FUNCTIONS, tuning_for
 from relayc.pipelines.tir.strategy.tuning import Tuning
+from relayc.runtime.cache import digest
 
 if TYPE_CHECKING:
     from relayc.pipelines.program.single import Source
@@ -34,6 +35,7 @@ class TuningSpace:
       chosen: what is used where nobody says otherwise, by parameter; a knob may be several numbers together, as a tuple.
       values: the sensible values of each, what is used among them. Those of a parameter hold while the others are as chosen: with some set
         to other values (`schedule.kernels` of a PassContext), ask again.
+      loops: a digest of the loops that the chosen numbers give: numbers with equal loops need not both be measured.
     """
 
     kernel: str
@@ -41,6 +43,7 @@ class TuningSpace:
     strategy: str
     chosen: Mapping[str, Any]
     values: Mapping[str, tuple[Any, ...]]
+    loops: str = field(default="", compare=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -106,18 +109,21 @@ def _spaces(
     scratch = ir.Module.create()
     with ir.InsertionPoint(scratch.body), function.operation.location:
         choice = schedules.choose(name, function)
-        chosen = TuningSpace(name, ops, "bufferize", {}, {}) if choice.scheduled is None else _space(name, ops, choice.tuning)
+        chosen = (
+            TuningSpace(name, ops, "bufferize", {}, {}) if choice.scheduled is None else _space(name, ops, choice.tuning, choice.scheduled)
+        )
         found = [chosen]
         if everything and not schedules.has_own(name) and not UPDATES.on(function):
             tuning = tuning_for(name, config, target.kind, asks_values=True)
             try:
                 for entry, answer in offers(read_kernel(function), target, tuning):
                     if isinstance(answer, Scheduled) and entry.name != chosen.strategy:
-                        found.append(_space(name, ops, tuning))
+                        found.append(_space(name, ops, tuning, answer))
             except NotStructured:
                 pass
     return found
 
 
-def _space(name: str, ops: tuple[str, ...], tuning: Tuning) -> TuningSpace:
-    return TuningSpace(name, ops, tuning.strategy, dict(tuning.used), dict(tuning.values))
+def _space(name: str, ops: tuple[str, ...], tuning: Tuning, scheduled: Scheduled) -> TuningSpace:
+    loops = digest([str(scheduled.function).encode()])
+    return TuningSpace(name, ops, tuning.strategy, dict(tuning.used), dict(tuning.values), loops)

@@ -137,6 +137,32 @@ def test_numbers_that_a_strategy_brings_to_others_are_one_candidate(sampler):
     assert {c.numbers["vectors"] for c in found} == {1} and 16 not in {c.numbers["rows"] for c in found}
 
 
+def test_numbers_that_give_the_same_loops_are_one_candidate():
+    def ask(strategy, numbers):
+        chosen = {**SPACE.chosen, **numbers}
+        return TuningSpace("k", (), strategy, chosen, SPACE.values, f"{chosen['rows']} rows")
+
+    search = Search([ask("s", {})], ask, "random")
+    found = []
+    while (candidate := search.next()) is not None:
+        found.append(candidate.numbers["rows"])
+        search.tell(candidate, 1.0)
+    assert sorted(found) == [1, 2, 8, 16]  # all but the default's
+
+
+def test_loops_are_those_of_the_numbers():
+    """On one thread the grain of a product of known sizes says nothing."""
+    (found,) = relayc.tuning_space(PRODUCT, relayc.Target("cpu", num_threads=1))
+
+    def loops(**numbers):
+        with PassContext(config={"schedule.kernels": {"product": found.config(numbers)}}):
+            return relayc.tuning_space(PRODUCT, relayc.Target("cpu", num_threads=1))[0].loops
+
+    assert len(found.values["grain"]) > 1
+    assert {loops(grain=value) for value in found.values["grain"]} == {found.loops}
+    assert len({loops(rows=value) for value in found.values["rows"]}) == len(found.values["rows"])
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
 def test_several_strategies_and_numbers_that_are_several(sampler):
     spaces = [space("one", rows=[2, 4]), space("two", tile=[(1, 8), (2, 4)], kind=["a", "b"])]

@@ -235,9 +235,6 @@ def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:
     return make
 
 
-CombineParallelConv2D = _of_dialect("CombineParallelConv2D")
-CombineParallelDense = _of_dialect("CombineParallelDense")
-CanonicalizeOps = _of_dialect("CanonicalizeOps")
 ForwardFoldScaleAxis = _of_dialect("ForwardFoldScaleAxis", keeps=True)
 BackwardFoldScaleAxis = _of_dialect("BackwardFoldScaleAxis", keeps=True)
 SimplifyInference = _of_dialect("SimplifyInference")

@@ -20,6 +20,7 @@ from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization
 from relayc.frontend.relay.passes.lazy_gradient_init import lazy_gradient_init
 from relayc.frontend.relay.passes.simplify import simplify
+from relayc.frontend.relay.passes.manifest_lifetimes import manifest_lifetimes
 from relayc.frontend.relay.passes.split_args import split_args
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo
@@ -68,6 +69,7 @@ __all__ = [
     "LayoutConfig",
     "LazyGradientInit",
     "Legalize",
+    "ManifestLifetimes",
     "MergeCompilerRegions",
     "MergeComposite",
     "ModulePass",
@@ -122,6 +124,7 @@ Inline = factory("Inline", unused.inline, 1)
 LambdaLift = factory("LambdaLift", closures.lambda_lift, 1)
 LazyGradientInit = factory("LazyGradientInit", lazy_gradient_init, 2)
 Legalize = factory("Legalize", basic.legalize, 1)
+ManifestLifetimes = factory("ManifestLifetimes", manifest_lifetimes)
 PlanDevices = factory("PlanDevices", plan_devices.plan_devices)
 PartialEvaluate = factory("PartialEvaluate", partial_evaluate, 1)
 UnCPS = factory("UnCPS", cps.un_cps_pass, 1)

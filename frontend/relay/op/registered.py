@@ -22,6 +22,7 @@ class Registered:
       arguments: names of those that are described.
       attrs_type_key: the type of its attributes.
       support_level: as it was set.
+      attrs: names of its attributes with their defaults; of one that a program registers, none.
       relation: of the types of the operands and the attributes, the type of the result.
     """
 
@@ -31,6 +32,7 @@ class Registered:
     arguments: list[str] = field(default_factory=list)
     attrs_type_key: str = ""
     support_level: int | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
     relation: Callable[[Any, Any], Any] | None = None
 
     @property

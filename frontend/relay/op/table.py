@@ -15,6 +15,7 @@ from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.names import ir_name
 from relayc.frontend.relay.ast.base import NDArray
+from relayc.frontend.relay.op import memory as _memory  # noqa: F401 (registers its operators)
 from relayc.frontend.relay.op.composed import COMPOSED, Composed
 from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.symbolic import Dim
@@ -92,7 +93,7 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 
 _UNSUPPORTED = """
 annotation.with_funcid auto_scheduler_layout_transform call_lowered debug
-memory.alloc_storage memory.alloc_tensor memory.kill meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
+meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
 nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
 nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
 nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
@@ -251,7 +252,8 @@ def _made(name: str, cls: type[Op] | None) -> Signature:
     same = RENAMED.get(name, name)
     if name in REGISTERED:
         inputs = REGISTERED[name].operands
-        return Signature(name, inputs, False, {}, dict.fromkeys(inputs, REQUIRED), None)
+        attrs = REGISTERED[name].attrs
+        return Signature(name, inputs, False, attrs, {**dict.fromkeys(inputs, REQUIRED), **attrs}, None)
     if name in COMPOSED:
         made = COMPOSED[name]
         defaults = {**made.attrs, **made.defaults}

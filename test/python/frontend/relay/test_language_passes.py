@@ -68,3 +68,38 @@ def test_many_tensors_are_joined_in_steps(limit, joins):
     assert operators(found["main"]).count("concatenate") == joins
     data = [values((i + 1, 2)) for i in range(10)]
     np.testing.assert_array_equal(run(found, *data).numpy(), np.concatenate(data))
+
+
+def test_variables_end_after_their_last_use():
+    text = """#[version = "0.0.5"]
+    def @main(%c: bool, %x: float32) -> float32 {
+      let %alias = %x;
+      let %y = %alias * 2f;
+      let %z = if (%c) { let %a = %y + %x; let %b = %a * %a; %b } else { %y };
+      let %w = fn () -> float32 { %z };
+      %w() }"""
+    found = transform.ManifestLifetimes()(relay.parse(text))["main"]
+    ends, body = [], found.body
+    while isinstance(body, relay.Let):
+        branch = body.value.true_branch if isinstance(body.value, relay.If) else None
+        while isinstance(branch, relay.Let):
+            ends.append(branch.value.args[0].name_hint if branch.value.op.name == "memory.kill" else f"let {branch.var.name_hint}")
+            branch = branch.body
+        is_end = isinstance(body.value, relay.Call) and body.value.op.name == "memory.kill"
+        ends.append(body.value.args[0].name_hint if is_end else f"let {body.var.name_hint}")
+        body = body.body
+    # x and y end in the branch that uses them last, c after the if; a function keeps what it uses.
+    assert ends == ["let y", "let a", "y", "x", "let b", "a", "let z", "c", "let w", "z"]
+
+
+def test_operators_of_memory_have_types():
+    text = """#[version = "0.0.5"]
+    extern type Storage
+    def @main(%n: int64, %s: int64) {
+      let %m = memory.alloc_storage(%n, %s, %n);
+      memory.alloc_tensor(%m, %n, %s, const_shape=[3, 2], dtype="float16") }"""
+    mod = relay.parse(text)
+    assert mod["main"].ret_type == relay.TensorType((3, 2), "float16") and str(mod["main"].body.var.type_annotation) == "Storage"
+    relay.assert_structural_equal(relay.parse(mod.astext()), mod)
+    with pytest.raises(relayc.RelayError, match="expected an operator that can be compiled, found one that is only registered"):
+        relay.create_executor("graph", relay.parse('#[version = "0.0.5"]\ndef @main(%x: float32) { memory.kill(%x) }')).evaluate()(1.0)

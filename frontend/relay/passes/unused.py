@@ -12,7 +12,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.passes.normal_forms import is_primitive
 
-_EFFECTS = ("memory.kill", "vm.invoke_tvm_op", "memory.alloc_storage", "memory.alloc_tensor")
+_EFFECTS = ("memory.kill", "vm.invoke_tvm_op")
 """Operators with effects."""
 
 

@@ -103,3 +103,14 @@ def test_operators_of_memory_have_types():
     relay.assert_structural_equal(relay.parse(mod.astext()), mod)
     with pytest.raises(relayc.RelayError, match="expected an operator that can be compiled, found one that is only registered"):
         relay.create_executor("graph", relay.parse('#[version = "0.0.5"]\ndef @main(%x: float32) { memory.kill(%x) }')).evaluate()(1.0)
+
+
+def test_memory_that_nothing_uses_is_not_allocated():
+    text = """#[version = "0.0.5"]
+    extern type Storage
+    def @main(%n: int64, %s: int64) {
+      let %unused = memory.alloc_storage(%n, %s, %n);
+      let %m = memory.alloc_storage(%n, %s, %n);
+      let %end = memory.kill(%m);
+      0 }"""
+    assert operators(transform.DeadCodeElimination(inline_once=True)(relay.parse(text))["main"]) == ["memory.alloc_storage", "memory.kill"]

@@ -27,15 +27,18 @@ from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 from relayc.relay.external import debug
 from relayc.relay.transform import optimize
+from relayc.runtime.values import ConstructorValue, RefValue
 
 __all__ = [
     *_ast.__all__,
+    "ConstructorValue",
     "Executor",
     "ExecutorFactory",
     "IRModule",
     "ParseError",
     "Prelude",
     "Program",
+    "RefValue",
     "TypeInferenceError",
     "UnsupportedOperator",
     "analysis",

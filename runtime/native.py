@@ -361,19 +361,19 @@ class NativeCode:
           RecursionError: calls nest deeper than the stack has room for.
           What kernels raise.
         """
+        if is_deep:
+            return on_deep_stack(self._call, [packed, *args, STACK_BYTES - PYTHON_BYTES])
+        return self._call(packed, *args)
+
+    def _call(self, packed: Any, *args: Any) -> Any:
         try:
-            if is_deep:
-                return on_deep_stack(self._call, [packed, *args, STACK_BYTES - PYTHON_BYTES])
-            return self._call(packed, *args)
+            with self.team:
+                return packed(*args)
         except BaseException as error:
-            reraise_original(error)
+            reraise_original(error)  # in the thread of the call, which has it
             if str(error).endswith(NO_CLAUSE):
                 raise NoClause(str(error)) from None
             raise
-
-    def _call(self, packed: Any, *args: Any) -> Any:
-        with self.team:
-            return packed(*args)
 
     def _apply(self, closure: HeapClosure, args: Sequence[Any]) -> Any:
         """The result of a closure."""

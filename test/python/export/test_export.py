@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from onnx_models import model_of, weighted
 
 import relayc
-from relayc import TensorType
+from relayc import TensorType, relay
 from relayc.pipelines.targets.cpu import engine
 from relayc.pipelines.targets.cpu.export import linker
 from relayc.pipelines.targets.cpu.export.library import export_library
@@ -501,3 +501,39 @@ def test_the_onnx_file_is_named_in_what_the_library_says(tmp_path):
     said = relayc.runtime.library_metadata(tmp_path / "model.so")
     assert said["source"]["name"] == "model.onnx" and len(said["source"]["sha256"]) == 64
     assert relayc.load_module(tmp_path / "model.so", model=tmp_path / "model.onnx").input_names == ("x",)
+
+
+CONTROL = """
+type Steps { Step(Tensor[(2), float32], Steps), Stop }
+def @main(%s: Steps, %x: Tensor[(2), float32]) -> (Tensor[(2), float32], Steps) {
+  match (%s) {
+    Step(%w, %rest) => { let %found = @main(%rest, %x * %w + meta[relay.Constant][0]); (%found.0, Step(%x, %found.1)) },
+    Stop => (%x, Stop)
+  }
+}
+"""
+
+
+def test_programs_of_data_types_with_parameters_beside_and_imports(tmp_path):
+    """A library of two modules: values of the one are arguments of the other."""
+    first, second = np.array([1, -2], "float32"), np.array([10, 20], "float32")
+    constant = [relay.const(np.array([0.5, 3], "float32"))]
+    module = relayc.compile(relay.parse(CONTROL, init_meta_table={"relay.Constant": constant}))
+    helper = relayc.compile(
+        relay.parse(
+            "type Steps { Step(Tensor[(2), float32], Steps), Stop } def @rest(%s: Steps) -> Steps { match? (%s) { Step(_, %r) => %r } }"
+        )
+    )
+    module.import_module(helper)
+    files = module.export_library(tmp_path / "steps.so", params="beside")
+    assert [file.name for file in files][:2] == ["steps.so", "steps.safetensors"]
+    for one in (module, relayc.load_module(tmp_path / "steps.so")):
+        make = one.constructors
+        steps = make["Step"](first, make["Step"](second, make["Stop"]()))
+        last, passed = one["main"](steps, np.array([2, 4], "float32"))
+        np.testing.assert_array_equal(last, (np.array([2, 4]) * first + [0.5, 3]) * second + [0.5, 3])
+        rest = one.get_function("rest", True)(passed)
+        np.testing.assert_array_equal(rest[0], np.array([2, 4]) * first + [0.5, 3])
+        np.testing.assert_array_equal(one["main"](rest, first)[0], first * rest[0] + [0.5, 3])
+    with pytest.raises(ValueError, match=r"main: expected relayc\.load_module for a program with data types"):
+        tvm_ffi.load_module(str(tmp_path / "steps.so"))["main"](1)

@@ -109,6 +109,79 @@ def test_references_and_functions_are_arguments(module):
     assert own.value == 168
 
 
+KERNELS = """
+def @pair(%p: (Tensor[(2, 3), float32], int32), %b: bool) -> ((float32, Tensor[(3), float32]), bool, int32) {
+  let %s = sum(%p.0 * cast(%p.1, dtype="float32"));
+  ((%s, sum(%p.0, axis=[0])), any(less(%p.0, %s)), sum(where(%b, cast(%p.0, dtype="int32"), full(%p.1, shape=[2, 3], dtype="int32"))))
+}
+def @picked(%x: Tensor[(4), float32], %i: int32) -> Option[float32] { if (%i < 0) { None } else { Some(take(%x, %i, mode="fast")) } }
+def @main(%x: Tensor[(2, 3), float32], %l: List[int32], %b: bool) -> List[((float32, Tensor[(3), float32]), bool, int32)] {
+  @map(fn (%n: int32) -> ((float32, Tensor[(3), float32]), bool, int32) { @pair((%x, %n), %b) }, %l)
+}
+"""
+
+
+def test_kernels_of_scalars_and_tuples():
+    module = relayc.compile(parsed(KERNELS))
+    for flag in (True, False):
+        found = elements(module["main"](X, listed(module, [2, -3]), flag))
+        for n, ((total, columns), below, count) in zip([2, -3], found, strict=True):
+            assert total == np.sum(X * n) and below == (np.sum(X * n) > X).any() and below.dtype == bool
+            np.testing.assert_array_equal(columns, X.sum(0))
+            assert count == (X.astype("int32").sum() if flag else 6 * n) and count.dtype == np.int32
+    x = np.arange(4, dtype="float32") * 1.5
+    assert [module["picked"](x, i).fields for i in (-1, 3, 1)] == [[], [4.5], [1.5]]
+
+
+def test_parameters_are_those_that_were_loaded():
+    source = "def @main(%x: Tensor[(3), float32]) { Some(%x + meta[relay.Constant][0]) }"
+    constant = relay.const(np.array([1, 20, 300], "float32"))
+    module = relayc.compile(relay.parse(source, init_module=relay.Prelude().mod, init_meta_table={"relay.Constant": [constant]}))
+    x = np.array([0.5, -1, 2], "float32")
+    np.testing.assert_array_equal(module["main"](x)[0], x + constant.data)
+    module.load_params({name: array * 2 for name, array in module.params.items()})
+    np.testing.assert_array_equal(module["main"](x)[0], x + 2 * constant.data)
+
+
+def test_errors_of_kernels():
+    module = relayc.compile(parsed("def @main(%x: Tensor[(?), float32], %y: Tensor[(?), float32]) { Some(%x + %y) }"))
+    np.testing.assert_array_equal(module["main"](X[0], X[1])[0], X[0] + X[1])
+    with pytest.raises(ValueError, match="x0"):
+        module["main"](X[0], X[0, :2])
+
+
+def test_errors_of_packed_functions_in_kernels():
+    seen = []
+
+    def codegen(name, function):
+        def call(x, out):
+            seen.append(bytes_in_use())
+            if x[0] < 0:
+                raise LookupError("none of it")
+            np.sqrt(x, out=out)
+
+        return call
+
+    relayc.register_external_codegen("rooted", codegen)
+    try:
+        source = """
+        def @root(%x: Tensor[(90000), float32], Primitive=1, Compiler="rooted", global_symbol="root") -> Tensor[(90000), float32] {
+          sqrt(%x)
+        }
+        def @main(%x: Tensor[(90000), float32]) { Some(@root(%x)) }
+        """
+        module = relayc.compile(parsed(source))
+        x = np.full(90000, 4, "float32")
+        np.testing.assert_array_equal(module["main"](x)[0], np.sqrt(x))
+        for _ in range(4):
+            with pytest.raises(LookupError, match="none of it"):
+                module["main"](-x)
+        gc.collect()
+        assert len(seen) == 5 and abs(seen[-1] - seen[1]) < 100_000  # a result takes 360,000
+    finally:
+        relayc.remove_external_codegen("rooted")
+
+
 def test_specs_say_the_types(module):
     assert [str(spec) for spec in module["count"].inputs] == ["value(ref(int32))", "value(fn (int32) -> int32)"]
     assert str(module.outputs[0]) == "value(List[int32])"

@@ -184,3 +184,11 @@ def test_deep_programs():
     round_trip(body)
     nested = parse_expr("exp(" * depth + "1f" + ")" * depth)
     round_trip(nested)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_largest_numbers_are_read_as_they_are_printed(dtype):
+    largest = np.finfo(dtype).max
+    both = relay.Tuple([relay.const(largest, dtype), relay.const(-largest, dtype)])
+    found = parse_module(relay.RelayModule.from_expr(relay.Function([], both)).astext())["main"].body
+    assert [field.data.numpy() for field in found.fields] == [largest, -largest]

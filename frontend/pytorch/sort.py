@@ -52,11 +52,9 @@ def kthvalue(self: Tensor, k: Size, dim: int, keepdim: bool) -> tuple[Tensor, Te
     return _nth(self, k - 1, axis_of(dim, self.rank), keepdim)
 
 
-@aten("median", "nanmedian", keep=True)
+@aten("median", keep=True)
 def median(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower one of two; NaN where any element is."""
-    if node().operator == "aten.nanmedian":
-        raise ModelError("expected median, found nanmedian")
     many = isinstance(node().dtype, tuple)
     if self.rank == 0:
         return (self, filled((), 0, "int64")) if many else self

@@ -19,8 +19,8 @@ from relayc.frontend.relay.passes import gradient as gradient_of_graphs
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
 from relayc.frontend.relay.passes.defunctionalization import defunctionalization as Defunctionalization
 from relayc.frontend.relay.passes.lazy_gradient_init import lazy_gradient_init
-from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.passes.manifest_lifetimes import manifest_lifetimes
+from relayc.frontend.relay.passes.simplify import simplify
 from relayc.frontend.relay.passes.split_args import split_args
 from relayc.frontend.relay.raising import raised
 from relayc.pipelines.context.instruments import PassInfo

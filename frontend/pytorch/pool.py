@@ -109,21 +109,12 @@ def adaptive_pool(self: Tensor, output_size: Any) -> Any:
 
 def _adaptive_indices(x: Tensor, size: tuple[Size, ...], shape: tuple[Size, ...]) -> Tensor:
     """Where in a channel the largest element of each window is: of each place a window of the widest extent, which ends at the own one."""
-<<<<<<< HEAD
-    n, extents = len(size), [d for d in x.shape[2:] if isinstance(d, int)]
-    wanted = [d for d in size if isinstance(d, int)]
-    if len(extents) + len(wanted) < 2 * n:
-        raise ModelError(f"expected images of a size known at import beside indices, found {x.type}")
-    columns, places = [], np.zeros([1] * (2 * n), np.int64)
-    for i, (d, o) in enumerate(zip(extents, wanted, strict=True)):
-=======
     n, extents = len(size), x.shape[2:]
     known = [(d, o) for d, o in zip(extents, size, strict=True) if isinstance(d, int) and isinstance(o, int)]
     if len(known) < n:
         raise ModelError(f"expected images of a size known at import beside indices, found {x.type}")
     columns, places = [], np.zeros([1] * (2 * n), np.int64)
     for i, (d, o) in enumerate(known):
->>>>>>> 312d3c12 (Types of the PyTorch frontend)
         begins, ends = [k * d // o for k in range(o)], [-(-(k + 1) * d // o) for k in range(o)]
         widest = max(e - b for b, e in zip(begins, ends, strict=True))
         # The last place again, where a window is not as wide: it is no larger than itself.

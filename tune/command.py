@@ -14,7 +14,7 @@ from relayc.pipelines.history.database import Database, export_records, import_r
 from relayc.tools.build import Build
 from relayc.tools.commands import CommandError, add_model_options, inputs_of, parse_count, say
 from relayc.tools.inputs import output_file, written
-from relayc.tune.model import MINUTES, Tuning, open_database, search
+from relayc.tune.model import MINUTES, Options, Tuning, open_database, search
 from relayc.tune.process import WorkerProcess
 from relayc.tune.search import SAMPLERS
 from relayc.tune.session import Status
@@ -71,19 +71,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.model.suffix == ".so":
         raise CommandError(f"expected a model, found the library {arguments.model}: its kernels are compiled already")
     with _shown(arguments) as report, WorkerProcess() as measurer:
-        found = search(
-            Build.of_command(arguments),
-            lambda module: inputs_of(module, arguments, console),
-            measurer,
-            arguments.minutes,
-            arguments.trials,
-            arguments.kernels,
-            arguments.database,
-            arguments.all_strategies,
-            arguments.sampler,
-            arguments.seed,
-            report,
-        )
+        names = ("minutes", "trials", "kernels", "database", "all_strategies", "sampler", "seed")
+        options = Options(**{name: getattr(arguments, name) for name in names}, report=report)
+        found = search(Build.of_command(arguments), lambda module: inputs_of(module, arguments, console), measurer, options)
     _finish(found, arguments, console)
     return 130 if found.interrupted else 0
 

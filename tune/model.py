@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,37 @@ class Check:
     comparison: Comparison | None = None
     kept: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search; see `tune`."""
+
+    minutes: float | None = None
+    trials: int | None = None
+    kernels: str = "*"
+    database: str | os.PathLike[str] | None = None
+    all_strategies: bool = False
+    sampler: str | None = None
+    seed: int = 0
+    report: Callable[[Status], None] = lambda status: None
+
+    @property
+    def seconds(self) -> float | None:
+        """The limit of time; None where only the number of trials is a limit."""
+        minutes = MINUTES if self.minutes is None and self.trials is None else self.minutes
+        return None if minutes is None else minutes * 60
+
+    def open_database(self) -> Database:
+        """The database. Raises ValueError where there is none."""
+        return open_database(self.database)
+
+    def session(self, tasks: Sequence[Task], database: Database, measurer: Measurer, **more: Any) -> Session:
+        """A session over some kernels."""
+        sampler = self.sampler or ("tpe" if find_spec("optuna") is not None else "random")
+        return Session(
+            tasks, database, measurer, partial(task_spaces, everything=self.all_strategies), sampler, self.seed, report=self.report, **more
+        )
 
 
 @dataclass
@@ -138,26 +170,16 @@ def tune(
         that matches.
       ModuleNotFoundError: Optuna is not installed, for the sampler "tpe".
     """
-    build = Build.of(model, options)
+    how = Options(minutes, trials, kernels, database, all_strategies, sampler, seed, report)
     with WorkerProcess() as measurer:
-        return search(
-            build, lambda module: inputs_of(module, inputs, sizes, seed), measurer, minutes, trials, kernels, database, all_strategies,
-            sampler, seed, report,
-        )  # fmt: skip
+        return search(Build.of(model, options), lambda module: inputs_of(module, inputs, sizes, seed), measurer, how)
 
 
 def search(
     build: Build,
     make_inputs: Callable[[Module], Mapping[str, Any]],
     measurer: Measurer,
-    minutes: float | None = None,
-    trials: int | None = None,
-    kernels: str = "*",
-    database: str | os.PathLike[str] | None = None,
-    all_strategies: bool = False,
-    sampler: str | None = None,
-    seed: int = 0,
-    report: Callable[[Status], None] = lambda status: None,
+    options: Options,
     check: "Checker | None" = None,
 ) -> Tuning:
     """Does what `tune` does.
@@ -166,12 +188,10 @@ def search(
       make_inputs: gives the inputs of the module.
       check: asks the whole model.
     """
-    if minutes is None and trials is None:
-        minutes = MINUTES
     start, config = time.perf_counter(), {**build.context.get("config", {}), DATABASE: ""}
     build = replace(build, context={**build.context, "config": config})
     target, threads = build.target, build.threads or num_threads()
-    found = open_database(database)
+    found = options.open_database()
     texts = KernelTexts(target)
     outer = PassContext.current()
     with PassContext(**outer.settings, instruments=[*outer.instruments, texts]):
@@ -181,22 +201,19 @@ def search(
     inputs = make_inputs(module)
     profile = module.profile(inputs)
     tasks = model_tasks(texts, module, profile, target, threads, config)
-    matching = [task for task in tasks if fnmatchcase(task.name, kernels)]
+    matching = [task for task in tasks if fnmatchcase(task.name, options.kernels)]
     if tasks and not matching:
-        raise ValueError(f"tune: expected a pattern of kernels out of {', '.join(task.name for task in tasks)}, found {kernels!r}")
-
-    def spaces_of(task: Task) -> tuple[Sequence[TuningSpace], AskSpace]:
-        return task_spaces(task, all_strategies)
-
-    chosen = default_sampler() if sampler is None else sampler
-    session = Session(matching, found, measurer, spaces_of, chosen, seed, profile.latency, report=report)
+        names = ", ".join(task.name for task in tasks)
+        raise ValueError(f"tune: expected a pattern of kernels out of {names}, found {options.kernels!r}")
+    session = options.session(matching, found, measurer, total=profile.latency)
     name = Path(build.model).name if isinstance(build.model, (str, os.PathLike)) else type(build.model).__name__
     tuning = Tuning(name, found.path, session.states, session.gains, profile.latency)
     try:
-        session.run(trials, None if minutes is None else minutes * 60)
+        session.run(options.trials, options.seconds)
         records = {state.record.key: state.record.settings for state in session.states if state.record is not None}
         if records:
-            report(Status("the whole model", "", (len(session.gains), trials), (time.perf_counter() - start, None), session.gain))
+            seconds = time.perf_counter() - start
+            options.report(Status("the whole model", "", (tuning.trials, options.trials), (seconds, options.seconds), session.gain))
             tuning.check = (check or whole_model)(build, module, inputs, records)
             session.settle(tuning.check.refused, tuning.check.kept)
     except KeyboardInterrupt:
@@ -213,16 +230,12 @@ def open_database(path: str | os.PathLike[str] | None) -> Database:
     return Database(named)
 
 
-def default_sampler() -> str:
-    return "tpe" if find_spec("optuna") is not None else "random"
-
-
-def task_spaces(task: Task, all_strategies: bool = False) -> tuple[Sequence[TuningSpace], AskSpace]:
+def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSpace], AskSpace]:
     """The spaces of a kernel, and what answers questions about them."""
     schedules = None if task.schedule is None else {task.name: task.schedule}
     known: dict[str, TuningSpace | None] = {}
 
-    def spaces(kernels: Mapping[str, Mapping[str, Any]], everything: bool = False) -> list[TuningSpace]:
+    def spaces(kernels: Mapping[str, Mapping[str, Any]], everything: bool) -> list[TuningSpace]:
         with deferred(), PassContext(config={**task.config, DATABASE: "", "schedule.kernels": kernels}):
             return tuning_space(task.text, task.target, task.name, schedules, everything)
 
@@ -231,13 +244,13 @@ def task_spaces(task: Task, all_strategies: bool = False) -> tuple[Sequence[Tuni
         key = repr(sorted(settings.items()))
         if key not in known:
             try:
-                (found,) = spaces({task.name: settings})
+                (found,) = spaces({task.name: settings}, False)
                 known[key] = found if found.strategy == strategy else None
             except ValueError:  # a schedule that is not legal with these numbers
                 known[key] = None
         return known[key]
 
-    return spaces({}, all_strategies), ask
+    return spaces({}, everything), ask
 
 
 def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> Check:

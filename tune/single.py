@@ -9,7 +9,7 @@ from relayc.interrupts import deferred
 from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.driver.tuning_space import TuningSpace, kernels_of, tuning_space
+from relayc.pipelines.driver.tuning_space import kernels_of, tuning_space
 from relayc.pipelines.history.keys import kernel_key
 from relayc.pipelines.history.records import DATABASE
 from relayc.pipelines.program.functions import specs_of
@@ -17,10 +17,9 @@ from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.strategy.choice import operators_of
 from relayc.runtime import num_threads as current_threads
 from relayc.tools.inputs import symbol_sizes
-from relayc.tune.model import MINUTES, Tuning, default_sampler, open_database, task_spaces
+from relayc.tune.model import Options, Tuning
 from relayc.tune.process import Measurer, WorkerProcess
-from relayc.tune.search import AskSpace
-from relayc.tune.session import Session, Status
+from relayc.tune.session import Status
 from relayc.tune.tasks import Task, module_text, params_of
 from relayc.tune.worker import Candidate
 
@@ -59,27 +58,21 @@ def tune_kernel(
 
     The other arguments are those of `relayc.tune`, `relayc.compile_kernel` and `relayc.tuning_space`. Raises as these do.
     """
-    if minutes is None and trials is None:
-        minutes = MINUTES
+    options = Options(minutes, trials, "*", database, all_strategies, sampler, seed, report)
     target = Target(target, num_threads=num_threads) if num_threads is not None or not isinstance(target, Target) else target
-    found = open_database(database)
+    found = options.open_database()
     task = kernel_task(kernel, target, schedule, name, sizes or {}, params, num_threads or current_threads())
 
-    def spaces_of(task: Task) -> tuple[Sequence[TuningSpace], AskSpace]:
-        return task_spaces(task, all_strategies)
-
     start = time.perf_counter()
-    own = WorkerProcess() if measurer is None else None
-    chosen = default_sampler() if sampler is None else sampler
-    session = Session([task], found, measurer or own, spaces_of, chosen, seed, schedule_text=written_text, report=report)  # type: ignore[arg-type]
+    own = WorkerProcess()
+    session = options.session([task], found, measurer or own, schedule_text=written_text)
     tuning = Tuning(f"@{task.name}", found.path, session.states, session.gains, 0.0)
     try:
-        session.run(trials, None if minutes is None else minutes * 60)
+        session.run(options.trials, options.seconds)
     except KeyboardInterrupt:
         tuning.interrupted = True
     finally:
-        if own is not None:
-            own.close()
+        own.close()
     tuning.total, tuning.seconds = session.states[0].seconds, time.perf_counter() - start
     return tuning
 

@@ -1,6 +1,5 @@
 """The search for the numbers of kernels, with measurements that are made up: times by a formula, without noise."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -294,10 +293,9 @@ def fewest_rows(task, candidate):
 
 
 def tune(path, measurer, model=None, check=None, **options):
-    kept = functools.partial(tune_model.search, measurer=measurer, check=check or accept)
     build = tune_model.Build.of(model or dense(), {"num_threads": 1})
-    options = {"trials": 16, "sampler": "grid", **options}
-    return kept(build, lambda module: tune_model.inputs_of(module, None, None, 0), database=path, **options)
+    options = tune_model.Options(**{"trials": 16, "sampler": "grid", "database": path, **options})
+    return tune_model.search(build, lambda module: tune_model.inputs_of(module, None, None, 0), measurer, options, check or accept)
 
 
 def accept(build, module, inputs, records):
@@ -385,7 +383,7 @@ def test_an_interrupt_of_a_model_keeps_the_records(tmp_path):
 def test_times_of_another_machine_say_nothing(tmp_path):
     build = tune_model.Build.of(dense(), {"target": "cpu -emulate=true"})
     with pytest.raises(ValueError, match="expected a target whose instructions this machine has"):
-        tune_model.search(build, lambda module: {}, Fake(fewest_rows), trials=1, database=tmp_path / "t.sqlite")
+        tune_model.search(build, lambda module: {}, Fake(fewest_rows), tune_model.Options(database=tmp_path / "t.sqlite"))
 
 
 # ---- the whole model, one kernel, the defaults ------------------------------------------------------------------------------------

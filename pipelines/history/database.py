@@ -168,7 +168,7 @@ class Database:
 
 
 def read_settings(path: Path, target: str) -> dict[str, dict[str, Any]]:
-    """The settings of the best records for a target, by key. Raises ValueError where the file is no tuning database, sqlite3.Error."""
+    """The settings of the best records for a target, by key. Raises ValueError or OSError as `Database`."""
     with _opened(path, writes=False) as db:
         rows = db.execute("SELECT key, settings FROM best WHERE target = ?", (target,)).fetchall()
     return {key: _tuples(json.loads(settings)) for key, settings in rows}
@@ -202,7 +202,7 @@ def this_machine() -> str:
 
 @contextmanager
 def _opened(path: Path, writes: bool = True) -> Iterator[sqlite3.Connection]:
-    """A connection. Raises ValueError for a file that is no tuning database."""
+    """A connection. Raises ValueError for a file that is no tuning database, OSError where it cannot be read or written."""
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'ro'}"
     try:
         opened = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
@@ -212,15 +212,14 @@ def _opened(path: Path, writes: bool = True) -> Iterator[sqlite3.Connection]:
         try:
             version = db.execute("PRAGMA user_version").fetchone()[0]
             is_empty = version == 0 and not db.execute("SELECT name FROM sqlite_master").fetchone()
+            if version != VERSION and not (writes and is_empty):
+                found = f"version {version}" if version else "none"
+                raise ValueError(f"{path}: expected a tuning database of version {VERSION}, found {found}")
+            yield db
+        except sqlite3.OperationalError as error:  # locked for too long, no room
+            raise OSError(f"{path}: {error}") from None
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise OSError(f"{path}: {error}") from None
             raise ValueError(f"{path}: expected a tuning database, found another file ({error})") from None
-        if version != VERSION and not (writes and is_empty):
-            raise ValueError(
-                f"{path}: expected a tuning database of version {VERSION}, found {f'version {version}' if version else 'none'}"
-            )
-        yield db
 
 
 def _retried(action: Callable[[], Any]) -> None:

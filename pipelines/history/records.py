@@ -55,13 +55,11 @@ def current_records(target: "Target") -> Records:
     path = default_database() if named is None else Path(named) if named else None
     if path is None or not path.exists():
         return NOTHING
-    import sqlite3
-
     from relayc.pipelines.history.database import read_settings
 
     try:
         return records_of(read_settings(path, str(target)))
-    except (OSError, ValueError, sqlite3.Error) as error:
+    except (OSError, ValueError) as error:
         warnings.warn(f"the tuning database {path} is left out: {error}", stacklevel=3)
         return NOTHING
 

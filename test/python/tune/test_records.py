@@ -169,6 +169,14 @@ def test_a_writer_that_is_killed_leaves_what_was_there(database):
     database.put(record("b"))  # and the lock is gone
 
 
+def test_a_lock_that_stays_is_an_error(database, monkeypatch):
+    monkeypatch.setattr("relayc.pipelines.history.database._WAIT_SECONDS", 0.1)
+    with database._writing():
+        with pytest.raises(OSError, match=r"tuning\.sqlite: database is locked"):
+            database.put(record("a"))
+        assert current_records(TARGET).settings == {}
+
+
 def test_where_the_database_is(monkeypatch, tmp_path):
     monkeypatch.setenv("RELAYC_TUNING_DB", "0")
     assert default_database() is None

@@ -125,7 +125,12 @@ def cast_chain(op: Op, rw: Rewriter) -> Found:
 
 
 def _clipped_to(cast: Op, target: str, rw: Rewriter) -> bool:
-    """Whether a cast to integers, before one to other integers, is of numbers that are clipped to those that it can give."""
+    """Whether a cast to integers, before one to other integers, is of numbers that are clipped to those that it can give.
+
+    The cast must have no other use: a tensor that is stored is stored in the narrower type.
+    """
+    if not rw.used_once(cast.result):
+        return False
     clip, dtypes = rw.producer(cast.data, "clip"), (numpy_dtype(cast.dtype), numpy_dtype(target))
     if clip is None or is_narrow(cast.dtype) or is_narrow(target) or any(dtype.kind not in "iu" for dtype in dtypes):
         return False

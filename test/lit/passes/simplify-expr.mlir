@@ -276,6 +276,20 @@ func.func @clipped(%x: tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>, tensor<3
 
 // -----
 
+// A tensor that is used in the narrower type, too, is read in it.
+// CHECK-LABEL: func.func @clipped_and_stored
+// CHECK: %[[U:.*]] = "relay.cast"(%{{.*}}) {dtype = "uint8"}
+// CHECK: %[[I:.*]] = "relay.cast"(%[[U]]) {dtype = "int32"}
+// CHECK: return %[[U]], %[[I]]
+func.func @clipped_and_stored(%x: tensor<3xf32>) -> (tensor<3xui8>, tensor<3xi32>) {
+  %0 = "relay.clip"(%x) {a_min = 0.0, a_max = 255.0} : (tensor<3xf32>) -> tensor<3xf32>
+  %1 = "relay.cast"(%0) {dtype = "uint8"} : (tensor<3xf32>) -> tensor<3xui8>
+  %2 = "relay.cast"(%1) {dtype = "int32"} : (tensor<3xui8>) -> tensor<3xi32>
+  return %1, %2 : tensor<3xui8>, tensor<3xi32>
+}
+
+// -----
+
 // Zeros and ones are the number that they repeat.
 // CHECK-LABEL: func.func @filled
 // CHECK: %[[Z:.*]] = "relay.constant"() {value = dense<0.000000e+00> : tensor<f32>}

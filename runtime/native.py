@@ -307,6 +307,7 @@ class NativeCode:
             if name.startswith(APPLY) or any(name == each.name for each in info.functions):
                 self._packed[name] = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
                 self._packed[name].release_gil = True
+        self._overflows = False
         self._kept: list[Any] = []  # what the code has addresses of
         words = (ctypes.c_int64 * (3 + len(info.links))).from_address(addresses[LINKS])
         words[:3] = [type_index(), heap.drop, heap.deleter]
@@ -361,6 +362,12 @@ class NativeCode:
           RecursionError: calls nest deeper than the stack has room for.
           What kernels raise.
         """
+        if is_deep and self.info.is_pure and not self._overflows:
+            # Most calls do not nest deep: the stack of the caller will do, and another thread has to be waited for.
+            try:
+                return self._call(packed, *args)
+            except RecursionError:
+                self._overflows = True
         if is_deep:
             return on_deep_stack(self._call, [packed, *args, STACK_BYTES - PYTHON_BYTES])
         return self._call(packed, *args)

@@ -93,7 +93,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class NativeFunctionInfo:
-    """A function for callers: parameters by name, and the type of its result. One that is deep calls others."""
+    """A function for callers: parameters by name, and the type of its result. The calls of a deep one nest as the data say."""
 
     name: str
     params: tuple[tuple[str, ValueType], ...]
@@ -107,12 +107,14 @@ class NativeInfo:
 
     Attributes:
       has_closures: whether cells may have addresses of its functions.
+      is_pure: whether a call that was left can be done again: it has changed nothing.
     """
 
     functions: tuple[NativeFunctionInfo, ...]
     data: tuple[DataType, ...]
     links: tuple[Link, ...]
     has_closures: bool
+    is_pure: bool
 
 
 def native_info(record: Mapping[str, Any] | None) -> NativeInfo | None:
@@ -125,7 +127,7 @@ def native_info(record: Mapping[str, Any] | None) -> NativeInfo | None:
     ]
     data = [DataType(row["name"], tuple(row["params"]), tuple(map(_constructor, row["constructors"]))) for row in record["data"]]
     links = [Link(row["kind"], row["name"], row["tag"], _types(row["types"])) for row in record["links"]]
-    return NativeInfo(tuple(functions), tuple(data), tuple(links), record["has_closures"])
+    return NativeInfo(tuple(functions), tuple(data), tuple(links), record["has_closures"], record["is_pure"])
 
 
 def _type(row: Mapping[str, Any]) -> ValueType:

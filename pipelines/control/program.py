@@ -178,7 +178,7 @@ def control_code(program: ControlProgram, compiled: Compiled | None = None) -> C
     links = Links(types, lambda number: _free(f"kernel_{number}", taken), compiled or Compiled())
     steps = [step for function in program.functions for step in function.steps]
     texts = [FunctionText(program.functions, i, links).text() for i in range(len(program.functions))]
-    is_deep = any(_nests(step, number) for number, function in enumerate(program.functions) for step in function.steps)
+    is_deep = _nests(program.functions)
     infos, entries = [], {}
     for number, (name, function) in enumerate(program.roots.items()):
         params = tuple((param.name_hint, types.of(param.type_annotation)) for param in function.params)
@@ -190,14 +190,34 @@ def control_code(program: ControlProgram, compiled: Compiled | None = None) -> C
         entries[f"{APPLY}{count}"] = f"__relayc_apply_{count}"
         texts.append(_entry(f"__relayc_apply_{count}", None, count))
     entries |= {LINKS: "__relayc_links"} | {HEAP + name: f"__relayc_heap_{name}" for name in (*ENTRIES, DROP, DELETER)}
-    info = NativeInfo(tuple(infos), tuple(types.data.values()), links.all, bool(closed))
+    info = NativeInfo(tuple(infos), tuple(types.data.values()), links.all, bool(closed), _is_pure(steps, infos, list(types.data.values())))
     text = "\n".join([heap_text(len(info.links)), *texts, *([SUPPORT, *links.texts.values()] if links.texts else [])])
     return ControlCode(text, entries, info, links.kernels)
 
 
-def _nests(step: c.Step, number: int) -> bool:
-    """Whether a step of a function calls another function, or the function itself but not as a loop."""
-    return isinstance(step, c.Apply) or (isinstance(step, c.Call) and (step.to is not None or step.function != number))
+def _nests(functions: Sequence[c.Function]) -> bool:
+    """Whether calls may nest as deep as data say: by values that are functions, or by recursion that is no loop."""
+    if any(isinstance(step, c.Apply) for function in functions for step in function.steps):
+        return True
+    calls = [
+        {step.function for step in function.steps if isinstance(step, c.Call) and (step.to is not None or step.function != number)}
+        for number, function in enumerate(functions)
+    ]
+    left = set(range(len(functions)))
+    while done := {number for number in left if not calls[number] & left}:
+        left -= done
+    return bool(left)
+
+
+def _is_pure(steps: Sequence[c.Step], infos: Sequence[NativeFunctionInfo], data: Sequence[DataType]) -> bool:
+    """Whether a call can be done again from the beginning: it writes no reference, and calls no function of another program."""
+    types = [type_ for info in infos for _, type_ in info.params]
+    types += [type_ for each in data for constructor in each.constructors for type_ in constructor.inputs]
+    return not any(isinstance(step, c.Write) for step in steps) and not any(map(_has_functions, types))
+
+
+def _has_functions(type_: ValueType) -> bool:
+    return type_.kind == "function" or any(map(_has_functions, type_.parts))
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -180,6 +180,8 @@ class Session:
         measured = self._measurer.measure(task, state.best, written, SECONDS)
         found, is_best = measured.comparison, False
         relative = None if found is None else state.relative / found.ratio
+        if found is not None and state.record is None:
+            state.seconds = min(state.seconds, found.base_seconds)  # the first measurement is a short one
         if found is not None and found.verdict == FASTER:
             # The fastest of many is often one that was lucky: it is measured again, for longer.
             measured = self._measurer.measure(task, Candidate(schedule=self._text(task, DEFAULT)), written, 2 * SECONDS)

@@ -1,6 +1,6 @@
 """Passes on programs of the Relay language, by Relay's names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from relayc.dialects.functions import symbol_name
@@ -292,18 +292,31 @@ def _combining(name: str, branches: int) -> Pass:
 def SimplifyExpr() -> Pass:
     """Identities of arithmetic and of data movement."""
     own = ModulePass(lambda mod, ctx: simplify(mod), PassInfo("SimplifyComposed"))
-    return Sequential([own, DialectPass("SimplifyExpr", keeps=True)], opt_level=3, name="SimplifyExpr")
+    return Chain([own, DialectPass("SimplifyExpr", keeps=True)])
 
 
 def FoldScaleAxis() -> Pass:
     """Factors per channel go into the weights around them, which are constants afterwards."""
-    return Sequential([DialectPass("FoldScaleAxis", keeps=True), FoldConstant()], opt_level=3, name="FoldScaleAxis")
+    return Chain([DialectPass("FoldScaleAxis", keeps=True), FoldConstant()])
 
 
 def FoldExplicitPadding() -> Pass:
     """Padding becomes part of the convolutions and poolings that read it, of quantized convolutions, too."""
     quantized = ModulePass(lambda mod, ctx: padding.fold_padding_of_quantized(mod), PassInfo("FoldPaddingOfQuantized"))
-    return Sequential([DialectPass("FoldExplicitPadding", keeps=True), quantized], name="FoldExplicitPadding")
+    return Chain([DialectPass("FoldExplicitPadding", keeps=True), quantized])
+
+
+class Chain(Pass):
+    """Several passes as one, whatever the levels of these: it has the name and level of the one on the dialect."""
+
+    def __init__(self, passes: Sequence[Pass]) -> None:
+        self._passes = passes
+        self.info = next(each.info for each in passes if isinstance(each, DialectPass))
+
+    def transform(self, mod: RelayModule, ctx: PassContext) -> RelayModule:
+        for each in self._passes:
+            mod = each.transform(mod, ctx)
+        return mod
 
 
 class With(Pass):

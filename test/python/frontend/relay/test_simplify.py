@@ -153,6 +153,9 @@ def test_factors_go_into_weights():
         product = relay.nn.dense(x * relay.const(values((3,), seed=3)), weight)
         return relay.Function([x], relay.nn.relu(product + bias) * relay.const(factors))
 
+    with relayc.PassContext(opt_level=0):  # a pass that is called runs at any level
+        assert operators(transform.FoldScaleAxis()(relay.IRModule.from_expr(program(scale)))["main"]) == ["nn.dense", "add", "nn.relu"]
+        assert operators(transform.SimplifyExpr()(relay.IRModule.from_expr(relay.negative(relay.negative(x))))["main"]) == []
     with relayc.PassContext(opt_level=3):
         both = main_of(program(scale), transform.FoldScaleAxis())
         assert operators(both) == ["nn.dense", "add", "nn.relu"]

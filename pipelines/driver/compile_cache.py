@@ -27,7 +27,7 @@ from relayc.runtime.cache import Cache, Origin, digest
 from relayc.runtime.device import device_kind
 from relayc.symbolic import Dim, Size
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 _SOURCES = ("dialects", "frontend", "pipelines", "runtime", "symbolic")
 _PACKAGES = ("torch-mlir", "onnx", "numpy", "ml_dtypes", "apache-tvm-ffi", "intel-openmp", "torch")
 """What decides how a program is imported, what its code and its parameters are, and what the code calls."""

@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from relayc.bench import __main__ as command
+from relayc.bench import machine
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import summarize
 from relayc.bench.machine import describe, measure_peak
@@ -41,7 +42,7 @@ def model(tmp_path):
 def calm(monkeypatch):
     """A peak that is given, not measured: that takes seconds."""
     monkeypatch.setattr(command, "measure_peak", lambda threads: Peak(threads, 100.0, 10.0, 8.0))
-    monkeypatch.setattr(command, "load_average", lambda: 0.0)
+    monkeypatch.setattr(machine, "load_average", lambda: 0.0)
 
 
 def run(capsys, *arguments):

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 import relayc
 from relayc.bench import __main__ as command
+from relayc.bench import machine
 from relayc.bench.dynamic import (
     SizedResult,
     Sweep,
@@ -64,7 +65,7 @@ def model(path):
 def calm(monkeypatch):
     """A peak that is given, not measured: that takes seconds."""
     monkeypatch.setattr(command, "measure_peak", lambda threads: Peak(threads, 100.0, 10.0, 8.0))
-    monkeypatch.setattr(command, "load_average", lambda: 0.0)
+    monkeypatch.setattr(machine, "load_average", lambda: 0.0)
 
 
 def run(capsys, *arguments):

@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from relayc.bench import __main__ as command
+from relayc.bench import machine
 from relayc.bench.engines import Job
 from relayc.bench.measure import Settings
 from relayc.bench.models import Source
@@ -92,7 +93,7 @@ def compare(old, new, path, rounds=1, compile_rounds=1):
 
 
 def test_revisions_are_compared(model, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(command, "load_average", lambda: 0.0)
+    monkeypatch.setattr(machine, "load_average", lambda: 0.0)
     file = tmp_path / "out.json"
     arguments = ["--against", sys.executable, "--models", str(model), "--shape", "x=2,3", *QUICK, "--json", str(file)]
     code = command.main(["revisions", *arguments])

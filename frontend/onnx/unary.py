@@ -152,9 +152,19 @@ def HardSwish(x: Tensor) -> Tensor:
     return multiply(x, hard_sigmoid(x, 1 / 6))
 
 
-converter("Softplus")(softplus)
-converter("Softsign")(softsign)
-converter("Mish", since=18)(mish)
+@converter()
+def Softplus(x: Tensor) -> Tensor:
+    return softplus(x)
+
+
+@converter()
+def Softsign(x: Tensor) -> Tensor:
+    return softsign(x)
+
+
+@converter(since=18)
+def Mish(x: Tensor) -> Tensor:
+    return mish(x)
 
 
 @converter(since=24)

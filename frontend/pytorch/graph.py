@@ -15,6 +15,7 @@ import torch
 from relayc.frontend.converter import Tensor, assume, at_node
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch import control
+from relayc.frontend.pytorch import families as _families  # noqa: F401 (they register converters)
 from relayc.frontend.pytorch.errors import UnsupportedOperators
 from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
 from relayc.frontend.pytorch.values import DTYPES, Symbols, dtype_name, is_expression, weight

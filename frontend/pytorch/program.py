@@ -17,7 +17,6 @@ from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import ModelBuilder, Tensor, constant
 from relayc.frontend.dimensions import free_name, input_shapes
 from relayc.frontend.errors import ModelError
-from relayc.frontend.pytorch import families as _families  # noqa: F401 (they register converters)
 from relayc.frontend.pytorch import names
 from relayc.frontend.pytorch.graph import Graphs, check_operators
 from relayc.frontend.pytorch.registry import KEPT, Converter, plain_name

@@ -6,7 +6,7 @@ A pass on the dialect is one on programs of the language by `lower`, the pass, a
 from collections.abc import Sequence
 from typing import Any
 
-from relayc.dialects.discardable import NAME, STAGE
+from relayc.dialects.discardable import NAME, PACKED, STAGE
 from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
@@ -48,7 +48,7 @@ def raised(mod: IRModule, like: RelayModule | None = None) -> RelayModule:
             if operation.operation.name != "func.func" or STAGE.on(operation):
                 raise RelayError(f"expected functions of the relay stage, found {operation.operation.name}")
             name = symbol_name(operation)
-            if "relay.packed" in operation.attributes:
+            if PACKED.on(operation):
                 continue  # the declaration of a function that is not of the program
             model = like[name] if like is not None and name in like else None
             found[name if like is None or model is None else like.get_global_var(name)] = _Raising(mod).function(operation, model)

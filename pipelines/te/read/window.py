@@ -7,6 +7,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index, Var, affine_index, linearize, reshape
 from relayc.pipelines.te.read.access import split_exactly
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, same_order
+from relayc.pipelines.te.read.reduction import is_neutral
 from relayc.symbolic import Size, proves
 
 
@@ -118,6 +119,12 @@ class Window:
         """Width of the widest elements of reduction, input and result; None where one of them has less than a byte."""
         types = (self.node.element, self.data.element, self.root.element)
         return None if any(isinstance(t, ir.IndexType) or t.width < 8 for t in types) else max(t.width for t in types)
+
+    @property
+    def padding_counts(self) -> bool:
+        """Whether taps that read the padding change the result: a zero point of integers that is not 0 does, zeros of a sum do not."""
+        value = self.pad_value
+        return value is not None and not is_neutral(self.structured, self.position, value.attributes["value"])
 
     def output_offset(self) -> Index:
         """Where the result of the reduction lies, as a function of its loops."""

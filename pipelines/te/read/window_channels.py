@@ -4,14 +4,13 @@ from dataclasses import dataclass
 
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.read.graph import Kernel
-from relayc.pipelines.te.read.reduction import is_neutral
 from relayc.pipelines.te.read.window import NO_AXIS, Window, WindowedReduction, axis_of, number, windowed_reduction
 from relayc.symbolic import Size
 
 
 @dataclass(frozen=True)
 class ChannelWindow(Window):
-    """A window with channels innermost, whose padding may be left out.
+    """A window with channels innermost.
 
     Attributes:
       channel: loop over the innermost dimension.
@@ -24,8 +23,10 @@ class ChannelWindow(Window):
         return number(self.channel.extent)
 
 
-def match(kernel: Kernel) -> ChannelWindow | None:
-    """The window beside channels of a kernel; None where it is none."""
+def match(kernel: Kernel, padding_may_count: bool = False) -> ChannelWindow | None:
+    """The window beside channels of a kernel; None where it is none, or where its padding counts (changes the result, as a zero point that
+    is not 0 does) and may not.
+    """
     found = windowed_reduction(kernel)
     if found is None:
         return None
@@ -33,7 +34,7 @@ def match(kernel: Kernel) -> ChannelWindow | None:
         if source.kind == "empty" or not source.shape or indices is None:
             continue
         window = _over(found, position, indices)
-        if window is not None:
+        if window is not None and (padding_may_count or not window.padding_counts):
             return window
     return None
 
@@ -43,10 +44,9 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     root, node, variables, reduced = found.root, found.node, found.variables, found.reduced
     data = node.structured.inputs[position]
     low: tuple[Size, ...] = (0,) * len(indices)
+    pad_value = None
     if data.kind == "pad":
-        if not is_neutral(node.structured, position, data.pad_value.attributes["value"]):
-            return None
-        low, data = data.low, data.inputs[0]
+        pad_value, low, data = data.pad_value, data.low, data.inputs[0]
     source = data
     while source.kind == "view":
         source = source.inputs[0]
@@ -84,5 +84,5 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
         return None
     row_dimension = end if has_rows else None
     return ChannelWindow(
-        node, root, position, data, list(indices), None, rows, columns, row_dimension, len(axes) - 1, planes, variables, channel
+        node, root, position, data, list(indices), pad_value, rows, columns, row_dimension, len(axes) - 1, planes, variables, channel
     )

@@ -4,7 +4,8 @@ Lanes run along the channels, so every tap of every column is a vector as it lie
 columns of one row whose accumulators stay in registers over the taps; an input vector is loaded once for all columns of the tile that use
 it in a row of taps, and the epilogue is evaluated on the accumulators. Weights come packed with the channels of a vector side by side.
 
-Paddings cost nothing: rows of taps get bounds that depend on the output row, and at the ends of a row tiles leave out what lies outside.
+Paddings of zeros cost nothing: rows of taps get bounds that depend on the output row, and at the ends of a row tiles leave out what lies
+outside. Where the padding counts (a zero point of integers that is not 0), taps outside read a vector of it.
 Where only a call knows how long rows are, the tiles at their ends ask it, those between do not; rows that are shorter than a few tiles have
 smaller ones (see `SymbolicColumns`).
 """
@@ -29,7 +30,7 @@ from relayc.pipelines.tir.strategy.window_weights import find_weights
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import LINE
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import store_result
+from relayc.pipelines.tir.values.windows import padding_vector, store_result
 from relayc.symbolic import bounds, ceil_div, guess, proves
 
 Columns = Callable[[EmitTile], None]
@@ -65,7 +66,7 @@ MAX_ROW_OF_TAPS = 32
 
 def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a depthwise convolution or a pooling whose channels are the innermost dimension; None for any other kernel."""
-    window = match(kernel)
+    window = match(kernel, padding_may_count=True)
     if window is None:
         return None
     bits = window.element_bits
@@ -132,7 +133,7 @@ class _ChannelKernel:
 
     def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
         self.kernel, self.w, self.parameters = kernel, window, parameters
-        self.lanes, self.channels = parameters.lanes, window.channels
+        self.lanes, self.channels, self.padding_counts = parameters.lanes, window.channels, window.padding_counts
         self.vectors = ceil_div(self.channels, self.lanes)
         self.symbolic = None if window.columns.is_static else SymbolicColumns(window.columns, parameters.columns)
         found = {i: find_weights(kernel, window, i, self.lanes) for i in range(len(window.structured.inputs))}
@@ -254,14 +255,14 @@ class _ChannelKernel:
         if axis.tap is None and row.taps is None:
             return self._row_of_taps(tile, row.top, Index(), channels, sums)
         if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
-            return self._loop_of_taps(tile, row.taps or (0, axis.taps), channels, sums)
+            return self._rows_of_taps(tile, channels, sums)
         if row.whole is None or row.taps is None:
             return self._unrolled_taps(tile, channels, sums)
         branch = scf.IfOp(row.whole, [v.type for v in sums], has_else=True)
         with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
             scf.YieldOp(self._unrolled_taps(tile, channels, sums))
         with ir.InsertionPoint(branch.else_block), self.evaluator.scope():
-            scf.YieldOp(self._loop_of_taps(tile, row.taps, channels, sums))
+            scf.YieldOp(self._rows_of_taps(tile, channels, sums))
         return list(branch.results)
 
     def _unrolled_taps(self, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
@@ -269,20 +270,35 @@ class _ChannelKernel:
             sums = self._row_of_taps(tile, tile.row.top + tap * self.w.rows.dilation, Index(tap), channels, sums)
         return sums
 
-    def _loop_of_taps(self, tile: _ColumnTile, bounds: Bounds, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+    def _rows_of_taps(self, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds all taps in loops over rows of taps: those inside and, where the padding counts, those before and behind."""
+        taps = self.w.rows.taps
+        if tile.row.taps is None:
+            return self._loop_of_taps(tile, (0, taps), channels, sums)
+        low, high = tile.row.taps
+        if self.padding_counts:
+            low = emit.smaller(low, taps)
+            high = emit.arith("maxsi", high, low)
+            sums = self._loop_of_taps(tile, (0, low), channels, sums, is_outside=True)
+            sums = self._loop_of_taps(tile, (high, taps), channels, sums, is_outside=True)
+        return self._loop_of_taps(tile, (low, high), channels, sums)
+
+    def _loop_of_taps(
+        self, tile: _ColumnTile, bounds: Bounds, channels: Channels, sums: list[ir.Value], is_outside: bool = False
+    ) -> list[ir.Value]:
         var = Var(0, self.w.rows.taps - 1, name="k")
         with emit.for_loop(*bounds, 1, var, sums) as loop, self.evaluator.scope():
-            at = tile.row.top + Index.of(var) * self.w.rows.dilation
+            at = None if is_outside else tile.row.top + Index.of(var) * self.w.rows.dilation
             emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, list(loop.inner_iter_args)))
         return list(loop.results)
 
-    def _row_of_taps(self, tile: _ColumnTile, source: Index, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
-        """Adds a row of taps, at input row `source`, by columns of the input so that what is loaded serves all its users."""
+    def _row_of_taps(self, tile: _ColumnTile, source: Index | None, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds a row of taps, at input row `source` (None: of padding), by columns of the input, so that each load serves all its users."""
         columns, sums = self.w.columns, list(sums)
         for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
             at = tile.column * columns.stride + (reach - columns.low)
-            inside = self._is_inside(tile, at, reach)
-            if inside is False:
+            inside = source is not None and self._is_inside(tile, at, reach)
+            if inside is False and not self.padding_counts:
                 continue
             users = [
                 (i * len(channels) + vector, Index(column_tap), channel)
@@ -293,13 +309,18 @@ class _ChannelKernel:
             if not users:
                 continue
 
-            def added() -> list[ir.Value]:
+            def added(at: tuple[Index, Index] | None) -> list[ir.Value]:
                 return [
-                    self._add(tile.row.point, (source, at), (tap, column_tap), channel, sums[n])  # noqa: B023 (called at once)
+                    self._add(tile.row.point, at, (tap, column_tap), channel, sums[n])
                     for n, column_tap, channel in users  # noqa: B023
                 ]
 
-            found = added() if inside is True else nest.either(inside, self.evaluator, added, [sums[n] for n, _, _ in users])
+            place = None if inside is False or source is None else (source, at)
+            if isinstance(inside, bool):
+                found = added(place)
+            else:
+                without = added(None) if self.padding_counts else [sums[n] for n, _, _ in users]
+                found = nest.either(inside, self.evaluator, lambda: added(place), without)  # noqa: B023
             for (n, _, _), value in zip(users, found, strict=True):
                 sums[n] = value
         return sums
@@ -311,15 +332,18 @@ class _ChannelKernel:
         return not at.is_constant or proves(lambda: 0 <= at.const < self.w.columns.size)
 
     def _add(
-        self, point: Point, at: tuple[Index, Index], taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
+        self, point: Point, at: tuple[Index, Index] | None, taps: tuple[Index, Index], channel: tuple[Index, Index], total: ir.Value
     ) -> ir.Value:
-        """The body of the reduction at an input position and a tap."""
+        """The body of the reduction at an input position (None: in the padding) and a tap."""
         w = self.w
         vector, index = channel
         loops = {**point, w.channel: index}
         loops.update({axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None})
         loop_point = w.loop_point(loops)
-        values = {len(w.structured.inputs): total, w.position: self.evaluator.at(w.data, w.data_at(loops, *at))}
+        values = {
+            len(w.structured.inputs): total,
+            w.position: padding_vector(w, self.lanes) if at is None else self.evaluator.at(w.data, w.data_at(loops, *at)),
+        }
         for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
             if position in self.weights:
                 values[position] = self.weights[position].load(self.evaluator, loops, vector)

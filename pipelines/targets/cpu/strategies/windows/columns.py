@@ -26,7 +26,7 @@ from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, power
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import store_result
+from relayc.pipelines.tir.values.windows import padding_vector, store_result
 from relayc.symbolic import bounds, ceil_div
 
 Places = Sequence[tuple[int, int]]
@@ -175,7 +175,7 @@ class _ColumnKernel:
         if start >= end or self.w.pad_value is None:
             return
         lanes = min(self.parameters.lanes, power_of_two_from(end - start))
-        value = emit.broadcast(emit.constant(self.w.pad_value.attributes["value"], self.w.data.element), lanes)
+        value = padding_vector(self.w, lanes)
 
         def put(at: Index, _: int) -> None:
             with self.evaluator.along(lanes) as lane:

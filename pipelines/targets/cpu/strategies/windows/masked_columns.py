@@ -20,7 +20,7 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, grains
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import store_result
+from relayc.pipelines.tir.values.windows import padding_vector, store_result
 from relayc.symbolic import Dim, bounds, ceil_div, guess
 
 MAX_STRIDE = 2
@@ -180,9 +180,7 @@ class _MaskedColumnKernel:
     def _masked(self, point: Point, rows: Bounds, column: Index) -> None:
         """One vector of each row of which some lanes may be beyond the row, or their windows beyond the input."""
         w, stride = self.w, self.w.columns.stride
-        element = w.data.element
-        outside = emit.constant(w.pad_value.attributes["value"], element) if w.pad_value is not None else emit.zero(element)
-        padding, type_ = emit.broadcast(outside, self.lanes), emit.vector_of(self.lanes, element)
+        padding, type_ = padding_vector(w, self.lanes), emit.vector_of(self.lanes, w.data.element)
         # A distance of 2 is bridged by two vectors, of which the second ends with the last element.
         starts = [column * stride + (tap * w.columns.dilation - w.columns.low) for tap in range(w.columns.taps)]
         parts = [[start, start + (self.lanes - 1)] if stride == 2 else [start] for start in starts]
@@ -223,15 +221,29 @@ class _MaskedColumnKernel:
     # ---- taps
 
     def _sums(self, row: _Row, load: Load, count: int) -> list[ir.Value]:
-        """The windows of `count` vectors, of the rows of taps that lie inside: unrolled where these are all of them and few."""
+        """The windows of `count` vectors: unrolled where all rows of taps lie inside and are few. Those outside are left out, unless the
+        padding counts.
+        """
         axis, structured = self.w.rows, self.w.structured
         sums = [emit.broadcast(self.evaluator.at(structured.inits[0], []), self.lanes)] * count
         if row.taps is None and axis.taps * self.w.columns.taps <= UNROLLED:
             for tap in range(axis.taps):
                 sums = self._row_of_taps(row, Index(tap), load, sums)
             return sums
-        var = Var(0, axis.taps - 1, name="k")
-        with emit.for_loop(*(row.taps or (0, axis.taps)), 1, var, sums) as loop, self.evaluator.scope():
+        if row.taps is None:
+            return self._loop_of_taps(row, (0, axis.taps), load, sums)
+        low, high = row.taps
+        if self.w.padding_counts:
+            padding = padding_vector(self.w, self.lanes)
+            low = emit.smaller(low, axis.taps)
+            high = emit.arith("maxsi", high, low)
+            for around in ((0, low), (high, axis.taps)):
+                sums = self._loop_of_taps(row, around, lambda *_: padding, sums)
+        return self._loop_of_taps(row, (low, high), load, sums)
+
+    def _loop_of_taps(self, row: _Row, taps: Bounds, load: Load, sums: list[ir.Value]) -> list[ir.Value]:
+        var = Var(0, self.w.rows.taps - 1, name="k")
+        with emit.for_loop(*taps, 1, var, sums) as loop, self.evaluator.scope():
             emit.yield_values(self._row_of_taps(row, Index.of(var), load, list(loop.inner_iter_args)))
         return list(loop.results)
 

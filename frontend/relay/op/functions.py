@@ -14,7 +14,7 @@ from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
 from relayc.frontend.relay.ast.devices import VirtualDevice
-from relayc.frontend.relay.ast.expr import Call, Expr, Op, Tuple
+from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Op, Tuple
 from relayc.frontend.relay.op.composed import COMPOSED, qnn
 from relayc.frontend.relay.op.table import PYTHON_NAMES, Signature, UnsupportedOperator, operators, plain, signature
 
@@ -247,6 +247,41 @@ def get_valid_counts(data: Expr, score_threshold: Any = 0, id_index: int = 0, sc
     return TupleWrapper(call("vision.get_valid_counts", [data, const(attrs["score_threshold"])], attrs), 3)
 
 
+def threefry_key(seed: int) -> Constant:
+    """The key of random numbers of a seed."""
+    return const(np.array([seed >> shift & (1 << 64) - 1 for shift in (0, 64, 128, 192)] + [0, 0, 0, 0, 1 << 63, 0], np.uint64))
+
+
+def threefry_generate(key: Expr, shape: Sequence[Any]) -> Call:
+    """The key behind the numbers, and random uint64 numbers."""
+    return call("random.threefry_generate", [key], {"out_shape": shape})
+
+
+def threefry_split(key: Expr) -> Call:
+    """Two keys that draw different numbers."""
+    return call("random.threefry_split", [key])
+
+
+def uniform(key: Expr, shape: Sequence[Any], dtype: str = "float32", low: Any = 0.0, high: Any = 1.0) -> Call:
+    """The key behind the numbers, and random numbers that are evenly distributed from low to high."""
+    return _drawn("random.uniform", key, shape, dtype, low, high)
+
+
+def normal(key: Expr, shape: Sequence[Any], dtype: str = "float32", mean: Any = 0.0, scale: Any = 1.0) -> Call:
+    """The key behind the numbers, and normally distributed random numbers."""
+    return _drawn("random.normal", key, shape, dtype, mean, scale)
+
+
+def _drawn(name: str, key: Expr, shape: Sequence[Any], dtype: str, *numbers: Any) -> Call:
+    operands = [number if isinstance(number, Expr) else const(number, dtype) for number in numbers]
+    return call(name, [key, *operands], {"out_shape": shape, "out_dtype": dtype})
+
+
+def multinomial(key: Expr, probs: Expr, num_samples: int) -> Call:
+    """The key behind the numbers, and positions drawn with probabilities along the last axis."""
+    return call("random.multinomial", [key, probs], {"num_samples": num_samples})
+
+
 def simulated_quantize(data: Expr, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: Any = "int8") -> Call:
     """As quantize, in the element type of the data; the type is a name, or a number that the program computes."""
     return call("qnn.simulated_quantize", [data, _code(out_dtype), output_scale, output_zero_point], {"axis": axis})
@@ -294,6 +329,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "qnn.requantize_config": qnn.requantize_config,
     "qnn.simulated_dequantize": simulated_dequantize,
     "qnn.simulated_quantize": simulated_quantize,
+    **{f"random.{f.__name__}": f for f in (multinomial, normal, threefry_generate, threefry_key, threefry_split, uniform)},
     "vision.get_valid_counts": get_valid_counts,
 }
 

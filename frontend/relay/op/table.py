@@ -92,14 +92,13 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
 _UNSUPPORTED = """
-annotation.with_funcid auto_scheduler_layout_transform call_lowered debug
-meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
-nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
-nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
-nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
-nn.contrib_conv3d_winograd_without_weight_transform nn.conv2d_backward_weight nn.internal.sparse_dense_padded nn.max_pool2d_grad
-nn.sparse_add nn.sparse_conv2d nn.sparse_dense nn.sparse_transpose qnn.contrib_dense_pack random.multinomial random.normal
-random.threefry_split random.uniform relay.op.annotation.simulated_quantize sparse_fill_empty_rows
+annotation.with_funcid auto_scheduler_layout_transform call_lowered debug meta_schedule_layout_transform
+nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform
+nn.contrib_conv2d_gemm_without_weight_transform nn.contrib_conv2d_winograd_nnpack_weight_transform
+nn.contrib_conv2d_winograd_weight_transform nn.contrib_conv2d_winograd_without_weight_transform
+nn.contrib_conv3d_winograd_weight_transform nn.contrib_conv3d_winograd_without_weight_transform
+nn.conv2d_backward_weight nn.internal.sparse_dense_padded nn.max_pool2d_grad nn.sparse_add nn.sparse_conv2d
+nn.sparse_dense nn.sparse_transpose qnn.contrib_dense_pack relay.op.annotation.simulated_quantize sparse_fill_empty_rows
 vision.regular_non_max_suppression vm.invoke_tvm_op
 """
 

@@ -237,7 +237,10 @@ CASES: dict[str, list[Case]] = {
     "ml.coupled_probabilities": [Case(f32("n, 3, 3"), positive=(0,))],
     "searchsorted": [Case(f32("m", "n, 2"), {"dtype": "int64"}), Case(f32("m", "n"), {"right": True})],
     # random numbers
-    "random.threefry_generate": [Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m")],
+    "random.threefry_generate": [
+        Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m"),
+        Case(["uint64[8]"], {"out_shape": ("n", "3*m"), "dtype": "uint64"}, free="n m"),
+    ],
     # regions
     "vision.roi_align": [
         Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 1.0, "sample_ratio": 2}, {"n": 1, "h": 1, "w": 1}),

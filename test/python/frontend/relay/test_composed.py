@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from expressions import evaluated
 from oracle import onnx_run, values
 
 from relayc import relay
@@ -10,15 +11,6 @@ from relayc.symbolic import symbol
 
 CLOSE = {"rtol": 2e-5, "atol": 2e-5}
 """Sums of a few products of float32."""
-
-
-def evaluated(make, *arrays, shapes=None):
-    """What an expression of variables gives for arrays; `shapes` are those of the variables where they are not the arrays' own."""
-    variables = [relay.var(f"x{i}", shape=a.shape if shapes is None else shapes[i], dtype=a.dtype.name) for i, a in enumerate(arrays)]
-    expr = make(*variables)
-    body = expr.astuple() if isinstance(expr, relay.TupleWrapper) else expr
-    found = relay.create_executor("graph").evaluate(relay.Function(variables, body))(*arrays)
-    return [part.numpy() for part in found] if isinstance(found, list) else found.numpy()
 
 
 def type_of(expr):

@@ -22,6 +22,7 @@ from relayc.dialects.relay import sampling as sampling
 from relayc.dialects.relay import scan as scan
 from relayc.dialects.relay import sizes as sizes
 from relayc.dialects.relay import sort as sort
+from relayc.dialects.relay import sparse as sparse
 from relayc.dialects.relay import transform as transform
 from relayc.dialects.relay import trees as trees
 from relayc.dialects.relay import unary as unary

@@ -233,6 +233,32 @@ def sparse_to_dense(sparse_indices: Expr, output_shape: Any, sparse_values: Expr
     return call("sparse_to_dense", [sparse_indices, sparse_values, default], {"output_shape": output_shape})
 
 
+def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool = False) -> Call:
+    """dense_mat x sparse_mat^T, or sparse_mat x dense_mat^T; a sparse matrix is its data, indices and indptr, as a tuple or attributes."""
+    return call("nn.sparse_dense", [dense_mat, *_compressed(sparse_mat)], {"sparse_lhs": sparse_lhs})
+
+
+def sparse_add(dense_mat: Any, sparse_mat: Any) -> Call:
+    """The sum of a dense and a sparse matrix."""
+    return call("nn.sparse_add", [dense_mat, *_compressed(sparse_mat)])
+
+
+def sparse_transpose(x: Any) -> TupleWrapper:
+    """The transpose of a square sparse matrix: data, indices and indptr."""
+    return TupleWrapper(call("nn.sparse_transpose", _compressed(x)), 3)
+
+
+def _compressed(matrix: Any) -> list[Any]:
+    return [matrix.data, matrix.indices, matrix.indptr] if hasattr(matrix, "indices") else list(matrix)
+
+
+def sparse_fill_empty_rows(sparse_indices: Expr, sparse_values: Expr, dense_shape: Expr, default_value: Expr) -> Tuple:
+    """Positions and values with a default in each row that has none, in the types of the operands, and which rows had none as bools."""
+    found = TupleWrapper(call("sparse_fill_empty_rows", [sparse_indices, sparse_values, dense_shape, default_value]), 3)
+    given = [call("cast_like", [part, like]) for part, like in zip(found, (sparse_indices, sparse_values), strict=False)]
+    return Tuple([*given, call("cast", [found[2]], {"dtype": "bool"})])
+
+
 def reverse_reshape(data: Expr, newshape: Any) -> Call:
     """As reshape, with the special values of the new shape read from the right."""
     return call("contrib_reverse_reshape", [data], {"newshape": (newshape,) if isinstance(newshape, int) else newshape})
@@ -320,7 +346,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         *(arange, variance, std, mean_variance, mean_std, logsumexp),
-        *(matrix_set_diag, reverse_reshape, segment_sum, sparse_to_dense, stft, strided_set, trilu, unique),
+        *(matrix_set_diag, reverse_reshape, segment_sum, sparse_fill_empty_rows, sparse_to_dense, stft, strided_set, trilu, unique),
     )
 } | {
     "annotation.on_device": on_device,
@@ -329,6 +355,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     "qnn.requantize_config": qnn.requantize_config,
     "qnn.simulated_dequantize": simulated_dequantize,
     "qnn.simulated_quantize": simulated_quantize,
+    **{f"nn.{f.__name__}": f for f in (sparse_add, sparse_dense, sparse_transpose)},
     **{f"random.{f.__name__}": f for f in (multinomial, normal, threefry_generate, threefry_key, threefry_split, uniform)},
     "vision.get_valid_counts": get_valid_counts,
 }

@@ -97,8 +97,7 @@ nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d nn.bitserial_dense nn.contrib_
 nn.contrib_conv2d_gemm_without_weight_transform nn.contrib_conv2d_winograd_nnpack_weight_transform
 nn.contrib_conv2d_winograd_weight_transform nn.contrib_conv2d_winograd_without_weight_transform
 nn.contrib_conv3d_winograd_weight_transform nn.contrib_conv3d_winograd_without_weight_transform
-nn.conv2d_backward_weight nn.internal.sparse_dense_padded nn.max_pool2d_grad nn.sparse_add nn.sparse_conv2d
-nn.sparse_dense nn.sparse_transpose qnn.contrib_dense_pack relay.op.annotation.simulated_quantize sparse_fill_empty_rows
+nn.conv2d_backward_weight nn.max_pool2d_grad qnn.contrib_dense_pack relay.op.annotation.simulated_quantize
 vision.regular_non_max_suppression vm.invoke_tvm_op
 """
 

@@ -23,6 +23,7 @@ from relayc.pipelines.te.rules import sampling as sampling
 from relayc.pipelines.te.rules import scan as scan
 from relayc.pipelines.te.rules import search as search
 from relayc.pipelines.te.rules import sort as sort
+from relayc.pipelines.te.rules import sparse as sparse
 from relayc.pipelines.te.rules import transform as transform
 from relayc.pipelines.te.rules import trees as trees
 from relayc.pipelines.te.rules import unary as unary

@@ -98,7 +98,7 @@ nn.contrib_conv2d_gemm_without_weight_transform nn.contrib_conv2d_winograd_nnpac
 nn.contrib_conv2d_winograd_weight_transform nn.contrib_conv2d_winograd_without_weight_transform
 nn.contrib_conv3d_winograd_weight_transform nn.contrib_conv3d_winograd_without_weight_transform
 nn.conv2d_backward_weight nn.max_pool2d_grad qnn.contrib_dense_pack relay.op.annotation.simulated_quantize
-vision.regular_non_max_suppression vm.invoke_tvm_op
+vm.invoke_tvm_op
 """
 
 

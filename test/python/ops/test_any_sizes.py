@@ -241,6 +241,11 @@ CASES: dict[str, list[Case]] = {
         Case(["uint32[2]"], {"out_shape": ("n", "3*m")}, free="n m"),
         Case(["uint64[8]"], {"out_shape": ("n", "3*m"), "dtype": "uint64"}, free="n m"),
     ],
+    # sparse matrices
+    "nn.sparse_dense": [
+        Case([*f32("m, k", "n"), "int32[n]", "int32[u]"], lows={"k": 1, "u": 1}),
+        Case([*f32("m, 3*k", "n, 2, 3"), "int64[n]", "int64[u]"], {"sparse_lhs": True}, {"k": 1, "u": 1}),
+    ],
     # regions
     "vision.roi_align": [
         Case(f32("n, c, h, w", "r, 5"), {"pooled_size": (2, 3), "spatial_scale": 1.0, "sample_ratio": 2}, {"n": 1, "h": 1, "w": 1}),

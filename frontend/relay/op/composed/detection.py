@@ -11,8 +11,9 @@ from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.relay.op.composed.registry import Composed, composed
 from relayc.frontend.relay.op.composed.terms import Term, stacked
-from relayc.frontend.sizes import positions
-from relayc.frontend.steps import broadcast_to, cast, filled, reshape, transpose
+from relayc.frontend.sizes import positions, size_tensor
+from relayc.frontend.steps import broadcast_to, cast, filled, reshape, strided_slice, transpose
+from relayc.symbolic import Size
 
 
 def _loop(count: Tensor, init: Sequence[Tensor], body: Callable[..., Sequence[Term]]) -> tuple[Term, ...]:
@@ -146,6 +147,61 @@ def non_max_suppression(
         turn, _ = _first(left)
         found = Term(_rows(found.tensor, turn))
     return found.tensor
+
+
+@composed("vision.regular_non_max_suppression", results=4)
+def regular_non_max_suppression(
+    boxes: Tensor,
+    scores: Tensor,
+    *,
+    max_detections_per_class: int,
+    max_detections: int,
+    num_classes: int,
+    iou_threshold: float,
+    score_threshold: float,
+) -> tuple[Tensor, ...]:
+    """The boxes of the best scores, of each class without those that overlap a better one of the class by more than a threshold (TFLite).
+
+    Scores are [batch, boxes, classes], of which the last `num_classes` count. Gives boxes, classes and scores, 0 where there are no more
+    of them, as float32 [batch, max_detections, ...], and how many there are, int32 [batch].
+    """
+    boxes, scores = cast(boxes, "float32"), cast(scores, "float32")
+    first = scores.shape[2] - num_classes
+    by_class = transpose(strided_slice(scores, [first], [scores.shape[2]], [1], [2]), (0, 2, 1))
+    batch, classes, count = by_class.shape
+    flat = Term(reshape(by_class, (batch, classes * count)))
+    # The suppression takes any two opposite corners, and scores above a threshold: here wrong corners are a box that overlaps none.
+    low, high = Term(boxes).part(2, 0, 2), Term(boxes).part(2, 2, 4)
+    is_box = Term(emit("all", (low <= high).tensor, axis=(2,), keepdims=True))
+    corners = emit("concatenate", low.tensor, is_box.where(high, low).tensor, axis=2)
+    least = np.nextafter(np.float32(score_threshold), np.float32(-np.inf))
+    limits = constant(max_detections_per_class, "int64"), constant(iou_threshold, "float32"), constant(least, "float32")
+    found, total = emit("vision.all_class_non_max_suppression", corners, by_class, *limits)
+    entry, place, box = (Term(found).field(i) for i in range(3))
+    at = (entry * _term(classes, "int64") + place) * _term(count, "int64") + box
+    is_found = Term(positions(found.shape[0])) < Term(total)
+    at = is_found.where(at, _term(batch * classes * count, "int64"))  # one more element, for rows without meaning
+    ones, room = filled((found.shape[0],), True, "bool"), filled((batch * classes * count + 1,), False, "bool")
+    marks = emit("scatter_elements", room, at.tensor, ones, axis=0, reduction="update", distinct=True)
+    marks = Term(reshape(strided_slice(marks, [0], [batch * classes * count], [1], [0]), (batch, classes * count)))
+    # Equal scores stay in the order of their classes and boxes.
+    order = emit("argsort", marks.where(flat, -np.inf).tensor, axis=1, is_ascend=False, dtype="int32")
+    best = emit("take", order, positions(max_detections), axis=1, mode="clip")
+    number = Term(emit("sum", marks.cast("int32").tensor, axis=(1,))).min(max_detections)
+    is_there = Term(reshape(positions(max_detections, "int32"), (1, max_detections))) < Term(_column(number.tensor))
+    length = size_tensor(count)
+    kinds, rows = (emit(name, best, cast(length, "int32")) for name in ("floor_divide", "floor_mod"))
+    kept = Term(_column(is_there.tensor)).where(Term(_rows(boxes, rows)), 0)
+    return (
+        kept.tensor,
+        is_there.where(Term(kinds).cast("float32"), 0).tensor,
+        is_there.where(Term(_rows(flat.tensor, best)), 0).tensor,
+        number.tensor,
+    )
+
+
+def _term(size: Size, dtype: str) -> Term:
+    return Term(cast(size_tensor(size), dtype))
 
 
 def _overlap(a: Sequence[Term], b: Sequence[Term], extent: float = 0.0) -> Term:

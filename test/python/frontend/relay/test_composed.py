@@ -430,3 +430,44 @@ def test_boxes_of_each_image_as_tensorflow_reads_them(count):
     with pytest.raises(relay.TypeInferenceError, match="output_format: expected onnx or tensorflow, found torch"):
         wrong = relay.vision.all_class_non_max_suppression(boxes, scores, output_format="torch")
         relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([boxes, scores], wrong[0])))
+
+
+def _regular(boxes, scores, per_class, most, classes, overlap, least):
+    """What regular_non_max_suppression gives for an image, box by box."""
+
+    def shared(a, b):
+        areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+        if min(areas) <= 0:
+            return 0
+        sides = [max(min(a[2 + i], b[2 + i]) - max(a[i], b[i]), 0) for i in (0, 1)]
+        return sides[0] * sides[1] / (sum(areas) - sides[0] * sides[1])
+
+    found = []
+    for c in range(classes):
+        own = scores[:, scores.shape[1] - classes + c]
+        kept = []
+        for i in sorted(np.flatnonzero(own >= np.float32(least)), key=lambda i: -own[i]):
+            if len(kept) < per_class and all(shared(boxes[i], boxes[j]) <= overlap for j in kept):
+                kept.append(i)
+        found += [(own[i], c, i) for i in kept]
+    return sorted(found, key=lambda one: -one[0])[:most]
+
+
+@pytest.mark.parametrize("most", [4, 40])
+def test_regular_suppression(most):
+    rng = np.random.default_rng(5)
+    corners = rng.integers(0, 5, (2, 7, 4)).astype(np.float32)
+    boxes = np.concatenate([np.minimum(corners[..., :2], corners[..., 2:]), np.maximum(corners[..., :2], corners[..., 2:]) + 1], -1)
+    boxes[0, 2] = boxes[0, 2, [2, 3, 0, 1]]  # the wrong way round
+    scores = (rng.integers(0, 8, (2, 7, 4)) / 8).astype(np.float32)
+    n, b = symbol("n"), symbol("b")
+    for shapes in (None, [(b, n, 4), (b, n, 4)]):
+        found = evaluated(lambda *v: relay.vision.regular_non_max_suppression(*v, 2, most, 3, 0.4, 0.25), boxes, scores, shapes=shapes)
+        for image in range(2):
+            expected = _regular(boxes[image], scores[image], 2, most, 3, 0.4, 0.25)
+            count = len(expected)
+            assert found[3][image] == count and [part.shape[1] for part in found[:3]] == [most] * 3
+            np.testing.assert_array_equal(found[0][image, :count], [boxes[image, i] for _, _, i in expected])
+            np.testing.assert_array_equal(found[1][image, :count], [c for _, c, _ in expected])
+            np.testing.assert_array_equal(found[2][image, :count], [score for score, _, _ in expected])
+            assert not any(part[image, count:].any() for part in found[:3])

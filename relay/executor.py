@@ -9,6 +9,7 @@ from relayc.frontend.relay.ast import Any as AnySize
 from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import lower
+from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.frontend.relay.passes.basic import with_types
 from relayc.pipelines.control.program import is_native
 from relayc.pipelines.control.steps import ControlProgram, reachable
@@ -152,7 +153,7 @@ def _of_call(type_: Type | None, value: Any) -> Type | None:
 
 
 def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
-    typed = infer_module(module)
+    typed = infer_module(direct_calls(module))
     try:
         lowered = lower(typed)
     except NeedsControl:

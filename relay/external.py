@@ -4,8 +4,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from relayc.frontend.relay.ast import Call, Expr, Function, Var, structural_hash
+from relayc.frontend.relay.ast import Expr, Function, structural_hash
 from relayc.frontend.relay.external import GENERATORS
+from relayc.frontend.relay.op.functions import call, op
 from relayc.runtime import register_func
 
 Codegen = Callable[[str, Function], Callable[..., None]]
@@ -52,16 +53,24 @@ def debug(expr: Expr, debug_func: Callable[..., Any] | None = None) -> Expr:
     Args:
       debug_func: called with the arrays of the value, those of a tuple one by one; by default a breakpoint.
     """
-    name, param = f"debug.{next(_COUNT)}", Var("value")
+    if debug_func is None:
+        return call("debug", [expr])
+    name = f"debug.{next(_COUNT)}"
+    register_func(name, _seeing(debug_func))
+    return call("debug", [expr], {"debug_func": name})
+
+
+def _seeing(function: Callable[..., Any]) -> Callable[..., None]:
+    """A packed function that copies arrays, once a function has seen them."""
 
     def see(*arrays: Any) -> None:
         given, results = arrays[: len(arrays) // 2], arrays[len(arrays) // 2 :]
-        if debug_func is None:
-            breakpoint()
-        else:
-            debug_func(*(array.copy() for array in given))
+        function(*(array.copy() for array in given))
         for array, result in zip(given, results, strict=True):
             result[...] = array
 
-    register_external_codegen(name, lambda symbol, function: see)
-    return Call(Function([param], param, None, None, {"Primitive": 1, "Compiler": name}), [expr])
+    return see
+
+
+register_func("relayc.debug", _seeing(lambda *arrays: breakpoint()))
+op.__dict__["debug"] = debug  # frontends register no functions

@@ -28,6 +28,7 @@ from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.inference.operators import to_dialect
 from relayc.frontend.relay.loops import LoopForm, callee_of, is_self_call, loop_form, uses
 from relayc.frontend.relay.op.composed import Composed, FunctionBuilder, build
+from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.frontend.relay.op.rules import apply
 from relayc.symbolic import Dim, symbol
 from relayc.trampoline import Call, trampoline
@@ -108,7 +109,7 @@ def lower(module: RelayModule) -> IRModule:
       RelayError: an operator's rules are broken, or something has no form in the dialect yet: data types, references, functions that are
         known only when the program runs.
     """
-    return _Lowering(infer_module(module)).run()
+    return _Lowering(infer_module(direct_calls(module))).run()
 
 
 class _Emitter:

@@ -13,6 +13,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.dims import bind_dims
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import is_first_order, lower
+from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.pipelines.control.emitter import FunctionText
 from relayc.pipelines.control.kernels import SUPPORT, KernelText, has_numbers
 from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
@@ -232,7 +233,7 @@ def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, in
 
     Raises RelayError for a module whose main, or all of whose functions, have parameters of types that are not known.
     """
-    typed = infer_module(module)
+    typed = infer_module(direct_calls(module))
     names = [var.name_hint for var in typed.functions]
     plain = ControlProgram(typed)
     roots = [name for name in names if is_native(typed[name]) and not typed[name].type_params and plain.compiles(name) is None]

@@ -23,6 +23,7 @@ class Registered:
       attrs_type_key: the type of its attributes.
       support_level: as it was set.
       attrs: names of its attributes with their defaults; of one that a program registers, none.
+      refusal: why it cannot be compiled: what was expected in its place.
       relation: of the types of the operands and the attributes, the type of the result.
     """
 
@@ -33,6 +34,7 @@ class Registered:
     attrs_type_key: str = ""
     support_level: int | None = None
     attrs: dict[str, Any] = field(default_factory=dict)
+    refusal: str = "expected an operator that can be compiled, found one that is only registered"
     relation: Callable[[Any, Any], Any] | None = None
 
     @property

@@ -66,14 +66,14 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
     found = signature(name)
     if len(args) != len(found.operands):
         raise RelayError(f"{name}: expected {len(found.operands)} argument(s) ({', '.join(found.operands)}), found {len(args)}")
+    if name in REGISTERED:
+        raise RelayError(f"{name}: {REGISTERED[name].refusal}")
     attrs = found.attributes(given)
     if found.is_variadic:
         args = [*args[:-1], *emitter.fields(args[-1])]
     tuples = frozenset() if found.composed is None else found.composed.tuples
     for value in (arg for arg, operand in zip(args, found.operands, strict=False) if operand not in tuples):
         check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
-    if name in REGISTERED:
-        raise RelayError(f"{name}: expected an operator that can be compiled, found one that is only registered")
     if found.composed is not None:
         return emitter.compose(found.composed, args, attrs, exprs)
     rule = _RULES.get(RENAMED.get(name, name))

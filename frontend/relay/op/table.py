@@ -15,6 +15,7 @@ from relayc.dialects.relay.base import OPS, Op
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.names import ir_name
 from relayc.frontend.relay.ast.base import NDArray
+from relayc.frontend.relay.op import lowered_calls as _lowered_calls  # noqa: F401 (registers its operators)
 from relayc.frontend.relay.op import memory as _memory  # noqa: F401 (registers its operators)
 from relayc.frontend.relay.op.composed import COMPOSED, Composed
 from relayc.frontend.relay.op.registered import REGISTERED
@@ -92,13 +93,12 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
 _UNSUPPORTED = """
-annotation.with_funcid auto_scheduler_layout_transform call_lowered debug meta_schedule_layout_transform
-nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform
-nn.contrib_conv2d_gemm_without_weight_transform nn.contrib_conv2d_winograd_nnpack_weight_transform
-nn.contrib_conv2d_winograd_weight_transform nn.contrib_conv2d_winograd_without_weight_transform
-nn.contrib_conv3d_winograd_weight_transform nn.contrib_conv3d_winograd_without_weight_transform
-nn.conv2d_backward_weight nn.max_pool2d_grad qnn.contrib_dense_pack relay.op.annotation.simulated_quantize
-vm.invoke_tvm_op
+auto_scheduler_layout_transform meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
+nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
+nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
+nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
+nn.contrib_conv3d_winograd_without_weight_transform nn.conv2d_backward_weight nn.max_pool2d_grad qnn.contrib_dense_pack
+relay.op.annotation.simulated_quantize
 """
 
 

@@ -1,14 +1,14 @@
-"""Operators that say something of a tensor, and give it unchanged."""
+"""Operators that say something of a tensor, or show it, and give it unchanged."""
 
 from typing import Any, Final
 
-from relayc.frontend.converter import Tensor
+from relayc.frontend.converter import Tensor, packed
 from relayc.frontend.relay.op.composed.registry import composed
 
 IDENTITIES: Final = frozenset(
     (
         *(f"annotation.{name}" for name in ("checkpoint", "stop_fusion", "bitpack_start", "bitpack_end", "cast_hint")),
-        *("annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy"),
+        *("annotation.with_funcid", "annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy"),
     )
 )
 """Their names: they give values of any type."""
@@ -26,6 +26,19 @@ def _unchanged(data: Tensor) -> Tensor:
 @composed("annotation.compiler_end")
 def _of_compiler(data: Tensor, *, compiler: str) -> Tensor:
     return data
+
+
+@composed("annotation.with_funcid")
+def _with_funcid(func: Tensor, *, fid: int = -1) -> Tensor:
+    return func
+
+
+@composed("debug")
+def _debug(data: "tuple[Tensor, ...] | Tensor", *, debug_func: str = "relayc.debug") -> Tensor | tuple[Tensor, ...]:
+    """The data, by a packed function that reads it and writes it: by default one with a breakpoint."""
+    parts = data if isinstance(data, tuple) else (data,)
+    found = packed(debug_func, parts, *(part.type for part in parts))
+    return found if isinstance(data, tuple) else found[0]
 
 
 @composed("annotation.cast_hint")

@@ -12,9 +12,9 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay import TensorType
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import ConvGeometry
-from relayc.dialects.relay.pool import PoolGeometry
 from relayc.dialects.relay.reduce import reduced_axes, reduced_shape
 from relayc.dialects.relay.slices import slice_bounds, slices
+from relayc.frontend import window_gradients as windows
 from relayc.frontend.converter import Tensor, assume, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.sizes import shape_tensor
@@ -516,76 +516,21 @@ def _batch_matmul(call: Call, g: Tensor) -> list[Part]:
 # ---- images ---------------------------------------------------------------------------------------------------------------------------
 
 
-def _both_ends(pads: Sequence[tuple[int, int]]) -> list[int]:
-    return [before for before, _ in pads] + [after for _, after in pads]
-
-
-def _spread_windows(x: Tensor, g: Tensor, weight: Tensor, window: ConvGeometry | PoolGeometry, groups: int) -> Tensor:
-    """Each element of g, times a weight [..., size of each axis of the window], added to where its window is in x."""
-    kernel, n = weight.shape[2:], x.rank - 2
-    extra: list[int] = []
-    for i, (size, count) in enumerate(zip(x.shape[2:], g.shape[2:], strict=True)):
-        left = size + sum(window.pads[i]) - ((count - 1) * window.strides[i] + window.dilation[i] * (kernel[i] - 1) + 1)
-        if not isinstance(left, int):
-            raise ModelError(f"expected windows of step 1 along an axis whose size is not known, found step {window.strides[i]}")
-        extra.append(left)
-    geometry = {"strides": window.strides, "dilation": window.dilation, "padding": _both_ends(window.pads)}
-    return emit(f"nn.conv{n}d_transpose", g, weight, **geometry, output_padding=extra, groups=groups)
-
-
 @_rule("nn.conv1d", "nn.conv2d", "nn.conv3d")
 def _convolution(call: Call, g: Tensor) -> list[Part]:
     x, weight = call.inputs
-    n = x.rank - 2
-    window = ConvGeometry.of(call.op, n)
-    swapped = [1, 0, *range(2, n + 2)]
-
-    def of_weight() -> Tensor:
-        """A convolution of the batch with the derivative in the place of the weight; the steps of one are the dilation of the other."""
-        if window.groups != 1:
-            raise ModelError(f"expected a weight that is used by one group, found {window.groups} groups")
-        geometry = {"strides": window.dilation, "dilation": window.strides, "padding": _both_ends(window.pads)}
-        found = emit(f"nn.conv{n}d", transpose(x, swapped), transpose(g, swapped), **geometry)
-        axes = range(2, n + 2)
-        return transpose(strided_slice(found, [0] * n, [weight.shape[a] for a in axes], [1] * n, axes), swapped)
-
-    return [lambda: _spread_windows(x, g, weight, window, window.groups), of_weight]
+    window = ConvGeometry.of(call.op, x.rank - 2)
+    return [lambda: windows.of_convolved(x, g, weight, window), lambda: windows.of_weight(x, g, weight.shape, window)]
 
 
 @_rule("nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d")
 def _average(call: Call, g: Tensor) -> list[Part]:
-    x = call.inputs[0]
-    window = PoolGeometry.of(call.op, x.rank - 2)
-
-    def spread() -> Tensor:
-        if call.op.ceil_mode or (any(map(any, window.pads)) and not call.op.count_include_pad):
-            raise ModelError("expected averages of as many elements each, found windows that reach over the edge")
-        channels = x.shape[1]
-        if not isinstance(channels, int):
-            raise ModelError(f"expected a number of channels that is known, found {channels}")
-        part = filled((channels, 1, *window.pool_size), 1 / prod(window.pool_size), x.dtype)
-        return _spread_windows(x, g, part, window, channels)
-
-    return [spread]
+    return [lambda: windows.of_averaged(call.inputs[0], g, call.op)]
 
 
 @_rule("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d")
 def _largest_of_window(call: Call, g: Tensor) -> list[Part]:
-    """Of several in a window that are equal the first one counts."""
-    x, op = call.inputs[0], call.op
-
-    def scattered() -> Tensor:
-        window = {"pool_size": op.pool_size, "strides": op.strides, "dilation": op.dilation, "padding": op.padding}
-        at = emit("nn.max_pool_indices", x, call.result, **window, ceil_mode=op.ceil_mode, layout=op.layout)
-        count, updates = prod(g.shape), g
-        if any(op.padding) or op.ceil_mode:  # a window may lie in the padding alone: its index is beyond all elements
-            last = subtract(reshape(shape_tensor([prod(x.shape)]), ()), 1)
-            updates = _where(emit("less_equal", at, last), g, filled((), 0, g.dtype))
-            at = emit("minimum", at, last)
-        flat = filled((prod(x.shape),), 0, g.dtype)
-        return reshape(emit("scatter_nd", flat, reshape(at, (1, count)), reshape(updates, (count,)), mode="add", in_bounds=True), x.shape)
-
-    return [scattered]
+    return [lambda: windows.of_largest(call.inputs[0], call.result, g, call.op)]
 
 
 @_rule("nn.global_avg_pool2d")

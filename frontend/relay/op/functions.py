@@ -322,6 +322,26 @@ def _code(dtype: Any) -> Expr:
     return const(qnn.code_of(dtype), "int32") if isinstance(dtype, str) else as_expr(dtype)
 
 
+def conv2d_backward_weight(
+    grad: Expr,
+    data: Expr,
+    strides: Any = (1, 1),
+    padding: Any = (0, 0),
+    dilation: Any = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Any = None,
+    grad_layout: str = "NCHW",
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_dtype: str = "",
+) -> Call:
+    """The derivative of nn.conv2d with respect to its weight; the layouts are those of the operands and of the weight."""
+    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels}
+    layouts = {"data_layout": grad_layout, "kernel_layout": data_layout, "out_layout": kernel_layout}
+    return call("nn.conv2d_backward_weight", [grad, data], {**attrs, "kernel_size": kernel_size, **layouts, "out_dtype": out_dtype})
+
+
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
     """A value that is on a device (a VirtualDevice, or the text of a device), and is copied where it is used on another one.
 
@@ -350,6 +370,7 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     )
 } | {
     "annotation.on_device": on_device,
+    "nn.conv2d_backward_weight": conv2d_backward_weight,
     "nn.contrib_conv2d_nchwc": lambda *args, **attrs: _function("nn.contrib_conv2d_NCHWc")(*args, **attrs),
     "device_copy": device_copy,
     "qnn.requantize_config": qnn.requantize_config,

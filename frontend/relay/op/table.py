@@ -93,12 +93,11 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
 _UNSUPPORTED = """
-auto_scheduler_layout_transform meta_schedule_layout_transform nn.avg_pool2d_grad nn.bitpack nn.bitserial_conv2d
-nn.bitserial_dense nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
+auto_scheduler_layout_transform meta_schedule_layout_transform nn.bitpack nn.bitserial_conv2d nn.bitserial_dense
+nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
 nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
 nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
-nn.contrib_conv3d_winograd_without_weight_transform nn.conv2d_backward_weight nn.max_pool2d_grad qnn.contrib_dense_pack
-relay.op.annotation.simulated_quantize
+nn.contrib_conv3d_winograd_without_weight_transform qnn.contrib_dense_pack relay.op.annotation.simulated_quantize
 """
 
 

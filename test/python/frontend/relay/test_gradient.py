@@ -87,6 +87,26 @@ def test_convolutions(attrs):
     check(relay.nn.global_avg_pool2d(y * y), drawn(2, 3, 6, 5), drawn(4, 3, 3, 2, seed=1))
 
 
+@pytest.mark.parametrize(("groups", "channels", "out"), [(2, 4, 6), (3, 3, 6)])
+def test_grouped_convolutions_in_other_layouts(groups, channels, out):
+    """The second one is depthwise."""
+    layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+    x, w = of((2, 6, 5, channels), (3, 2, channels // groups, out))
+    y = relay.nn.conv2d(x, w, strides=(2, 1), padding=(1, 0), groups=groups, channels=out, kernel_size=(3, 2), **layouts)
+    check(relay.sum(y * y, axis=(1, 2)), drawn(2, 6, 5, channels), drawn(3, 2, channels // groups, out, seed=1))
+
+
+@pytest.mark.parametrize(("layout", "counts", "rounds_up"), [("NCHW", False, True), ("NHWC", False, False), ("NCHW", True, True)])
+def test_average_pools_at_the_edge(layout, counts, rounds_up):
+    """The windows of the first one reach over the data by 1 and 2 elements, and those of the last one by more, where they hang over."""
+    shape = (2, 3, 6, 5) if layout == "NCHW" else (2, 6, 5, 3)
+    x = of(shape)[0]
+    attrs = {"count_include_pad": counts, "ceil_mode": rounds_up, "layout": layout}
+    y = relay.nn.avg_pool2d(x, pool_size=(3, 2), strides=(2, 2), padding=(1, 0, 2, 1), **attrs)
+    z = relay.nn.max_pool2d(x, pool_size=(3, 2), strides=(2, 2), padding=(1, 0, 2, 1), ceil_mode=rounds_up, layout=layout)
+    check(relay.sum(y * y) + relay.sum(z * z), drawn(*shape))
+
+
 @pytest.mark.parametrize("attrs", [{"strides": (2, 1), "padding": (1, 0)}, {"pool_size": (1, 1), "padding": (1, 1)}])
 def test_pools(attrs):
     """The last one has windows that lie in the padding alone."""

@@ -1,0 +1,119 @@
+"""Operators that are derivatives of poolings and convolutions, against sums over their windows in float64."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from oracle import values
+
+from relayc import relay
+from relayc.dialects.relay.errors import RelayError
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+"""Sums of some tens of products of float32."""
+
+
+def evaluated(make, *arrays, is_batch_known=True):
+    """What an expression of variables gives for arrays; the batch is the first axis."""
+    shapes = [a.shape if is_batch_known else (relay.Any(), *a.shape[1:]) for a in arrays]
+    variables = [relay.var(f"x{i}", shape=s, dtype=a.dtype.name) for i, (s, a) in enumerate(zip(shapes, arrays, strict=True))]
+    return relay.create_executor("graph").evaluate(relay.Function(variables, make(*variables)))(*arrays).numpy()
+
+
+def windows(shape, pool, out):
+    """(place of a window, the rows and columns of the data in it, how many elements of the padded data it has), of a pooling."""
+    size, strides, pads, _ = pool
+    for place in product(*map(range, out)):
+        seen, count = [], 1
+        for axis in range(2):
+            first = place[axis] * strides[axis] - pads[axis]
+            reached = range(max(first, -pads[axis]), min(first + size[axis], shape[axis] + pads[axis + 2]))
+            seen.append([i for i in reached if 0 <= i < shape[axis]])
+            count *= len(reached)
+        yield place, seen, count
+
+
+POOLS = [((3, 2), (2, 1), (1, 0, 1, 0), False), ((2, 3), (2, 2), (0, 1, 1, 0), True), ((2, 2), (3, 3), (0, 0, 0, 0), True)]
+
+
+def _pooled(pool, kind, **attrs):
+    size, strides, pads, rounds_up = pool
+    attrs = {"pool_size": size, "strides": strides, "padding": pads, "ceil_mode": rounds_up, **attrs}
+    data = values((3, 2, 7, 6))
+    forward = getattr(relay.nn, f"{kind}_pool2d")
+    out = relay.transform.InferTypeLocal(forward(relay.var("x", shape=data.shape), **attrs)).shape
+    return attrs, data, values(tuple(map(int, out)), seed=1)
+
+
+@pytest.mark.parametrize(("pool", "is_batch_known"), [(POOLS[0], False), (POOLS[1], True), (POOLS[2], True)])
+def test_max_pool2d_grad(pool, is_batch_known):
+    attrs, data, grad = _pooled(pool, "max")
+    found = evaluated(lambda g, x: relay.nn.max_pool2d_grad(g, x, **attrs), grad, data, is_batch_known=is_batch_known)
+    expected = np.zeros(data.shape)
+    for n, c in np.ndindex(3, 2):
+        for (top, left), (rows, columns), _ in windows(data.shape[2:], pool, grad.shape[2:]):
+            row, column = max(product(rows, columns), key=lambda at: data[n, c, at[0], at[1]])
+            expected[n, c, row, column] += grad[n, c, top, left]
+    np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize(("pool", "counts"), [(POOLS[0], True), (POOLS[0], False), (POOLS[1], True), (POOLS[2], False)])
+def test_avg_pool2d_grad(pool, counts):
+    attrs, data, grad = _pooled(pool, "avg", count_include_pad=counts)
+    found = evaluated(lambda g, x: relay.nn.avg_pool2d_grad(g, x, **attrs), grad, data, is_batch_known=counts)
+    expected = np.zeros(data.shape)
+    for (top, left), (rows, columns), in_padded in windows(data.shape[2:], pool, grad.shape[2:]):
+        share = grad[:, :, top, left] / (in_padded if counts else len(rows) * len(columns))
+        for row, column in product(rows, columns):
+            expected[:, :, row, column] += share
+    np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+def test_gradients_of_pools_in_another_layout():
+    for kind in ("max", "avg"):
+        attrs, data, grad = _pooled(POOLS[0], kind)
+        operator = getattr(relay.nn, f"{kind}_pool2d_grad")
+        found = evaluated(lambda g, x: operator(g, x, **attrs, layout="NHWC"), *(a.transpose(0, 2, 3, 1).copy() for a in (grad, data)))  # noqa: B023 (called at once)
+        np.testing.assert_allclose(found.transpose(0, 3, 1, 2), evaluated(lambda g, x: operator(g, x, **attrs), grad, data), **CLOSE)  # noqa: B023
+
+
+@pytest.mark.parametrize(
+    ("groups", "own", "out", "attrs", "is_last"),
+    [
+        (1, 3, 4, {"strides": (2, 1), "padding": (1, 0, 0, 1)}, False),
+        (2, 4, 6, {"dilation": (1, 2), "padding": (1, 1)}, True),
+        (3, 3, 3, {"strides": (2, 2), "padding": (1, 1)}, False),
+    ],
+)
+def test_conv2d_backward_weight(groups, own, out, attrs, is_last):
+    kernel, data = (3, 2), values((2, own, 7, 6))
+    weight = relay.var("w", shape=(out, own // groups, *kernel))
+    forward = relay.nn.conv2d(relay.var("x", shape=data.shape), weight, groups=groups, channels=out, kernel_size=kernel, **attrs)
+    grad = values(tuple(map(int, relay.transform.InferTypeLocal(forward).shape)), seed=1)
+    expected = np.zeros((out, own // groups, *kernel))
+    (sy, sx), (dy, dx) = attrs.get("strides", (1, 1)), attrs.get("dilation", (1, 1))
+    top, left, bottom, right = attrs["padding"] if len(attrs["padding"]) == 4 else attrs["padding"] * 2
+    padded = np.pad(data.astype(np.float64), [(0, 0), (0, 0), (top, bottom), (left, right)])
+    for o, i, ky, kx in np.ndindex(expected.shape):
+        at = i + o // (out // groups) * (own // groups)
+        seen = padded[:, at, ky * dy :: sy, kx * dx :: sx][:, : grad.shape[2], : grad.shape[3]]
+        expected[o, i, ky, kx] = (seen * grad[:, o]).sum()
+    given, order = [grad, data], (0, 1, 2, 3)
+    if is_last:
+        attrs = {**attrs, "grad_layout": "NHWC", "data_layout": "NHWC", "kernel_layout": "HWIO"}
+        given, order = [a.transpose(0, 2, 3, 1).copy() for a in given], (3, 2, 0, 1)
+
+    def made(g, x):
+        return relay.nn.conv2d_backward_weight(g, x, groups=groups, channels=out, kernel_size=kernel, **attrs)
+
+    np.testing.assert_allclose(evaluated(made, *given, is_batch_known=is_last).transpose(order), expected, **CLOSE)
+
+
+def test_errors():
+    x, g = relay.var("x", shape=(2, 3, 6, 6)), relay.var("g", shape=(2, 3, 2, 2))
+    with pytest.raises(RelayError, match="expected"):
+        relay.transform.InferTypeLocal(relay.nn.max_pool2d_grad(g, x, pool_size=(2, 2), strides=(2, 2)))
+    with pytest.raises(RelayError, match="kernel_size: expected the size of the weight"):
+        relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, x))
+    with pytest.raises(RelayError, match=r"channels of data: expected a multiple of 2 \(groups\), found 3"):
+        relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, x, kernel_size=(3, 3), groups=2))

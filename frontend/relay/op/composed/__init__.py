@@ -4,10 +4,10 @@ A composed operator is one plain function on tensors (relayc.frontend.converter)
 the attributes with Relay's names and defaults. Types of calls are those of what the function builds.
 """
 
-from relayc.frontend.relay.op.composed import annotation, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor
+from relayc.frontend.relay.op.composed import annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor
 from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, compose, types_of
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
 
 __all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]
-FAMILIES = (annotation, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor)
+FAMILIES = (annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor)
 """The modules that compose operators."""

@@ -4,6 +4,8 @@ F(4x4, 3x3) of Lavin and Gray, Fast Algorithms for Convolutional Neural Networks
 multiplications for each pair of channels instead of 144.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, Size, TensorType, View, check
@@ -14,18 +16,26 @@ from relayc.symbolic import ceil_div
 
 TILE = 4
 """Outputs of a tile along each axis; it reads TILE + 2 data elements."""
-DATA = np.array(
-    [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]],
-    np.float32,
-)
-"""The data transform B^T: d -> B^T d B."""
-WEIGHT = np.array(
-    [[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]],
-    np.float64,
-)
-"""The weight transform G: g -> G g G^T."""
-RESULT = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]], np.float32)
-"""The transform back A^T: m -> A^T m A."""
+
+
+def matrices(points: Sequence[float], tile: int, taps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The transforms A^T, B^T and G of F(tile, taps): its outputs are A^T ((G g) * (B^T d)), of taps g and tile + taps - 1 data elements d.
+
+    By the algorithm of Cook and Toom: polynomials are multiplied by their values at tile + taps - 2 points and at infinity. The sums over
+    windows are the transpose of this product. The factors of the interpolation are in G; the first one is positive.
+    """
+    at = np.array(points, np.float64)
+    scale = np.array([np.prod(a - np.delete(at, i)) for i, a in enumerate(at)])
+    signs = np.where(np.arange(len(at)) == 0, np.sign(scale), 1)
+    infinity = [[0.0] * (size - 1) + [1.0] for size in (tile, taps)]
+    results = np.vstack([at[:, None] ** np.arange(tile), infinity[0]])
+    weights = np.vstack([at[:, None] ** np.arange(taps) / (signs * scale)[:, None], infinity[1]])
+    others = [sign * np.append(np.poly(np.delete(at, i))[::-1], 0.0) for i, sign in enumerate(signs)]
+    return results.T, np.vstack([*others, np.poly(at)[::-1]]) + 0.0, weights + 0.0  # no zero is negative
+
+
+RESULT, DATA, WEIGHT = matrices((0, 1, -1, 2, -2), TILE, 3)
+"""The transforms back A^T: m -> A^T m A, of the data B^T: d -> B^T d B, and of the weight G: g -> G g G^T."""
 POINTS = DATA.shape[0] ** 2
 """Attribute of operations, and of kernels made of them, that compute an operator with fewer floating-point operations than it is by its
 definition: how many that are. Where several operations do so together, one has them all and the others have 0."""

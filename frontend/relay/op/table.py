@@ -93,11 +93,8 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
 _UNSUPPORTED = """
-auto_scheduler_layout_transform meta_schedule_layout_transform
-nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
-nn.contrib_conv2d_winograd_nnpack_weight_transform nn.contrib_conv2d_winograd_weight_transform
-nn.contrib_conv2d_winograd_without_weight_transform nn.contrib_conv3d_winograd_weight_transform
-nn.contrib_conv3d_winograd_without_weight_transform qnn.contrib_dense_pack relay.op.annotation.simulated_quantize
+auto_scheduler_layout_transform meta_schedule_layout_transform qnn.contrib_dense_pack
+relay.op.annotation.simulated_quantize
 """
 
 

@@ -5,9 +5,23 @@ the attributes with Relay's names and defaults. Types of calls are those of what
 """
 
 from relayc.frontend.relay.op.composed import annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor
+from relayc.frontend.relay.op.composed import (
+    annotation,
+    bitserial,
+    detection,
+    dynamic,
+    gradients,
+    image,
+    indexing,
+    nn,
+    qnn,
+    signal,
+    tensor,
+    winograd,
+)
 from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, compose, types_of
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
 
 __all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]
-FAMILIES = (annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor)
+FAMILIES = (annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor, winograd)
 """The modules that compose operators."""

@@ -15,10 +15,10 @@ from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
 from relayc.frontend.relay.ast.devices import VirtualDevice
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Op, Tuple
-from relayc.frontend.relay.op.composed import COMPOSED, qnn
+from relayc.frontend.relay.op.composed import COMPOSED, layouts, qnn
 from relayc.frontend.relay.op.table import PYTHON_NAMES, Signature, UnsupportedOperator, operators, plain, signature
 
-_NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "vm")
+_NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "relay", "vm")
 
 
 def call(name: str, operands: list[Any], attributes: dict[str, Any] | None = None, span: Span | None = None) -> Call:
@@ -322,6 +322,27 @@ def _code(dtype: Any) -> Expr:
     return const(qnn.code_of(dtype), "int32") if isinstance(dtype, str) else as_expr(dtype)
 
 
+def meta_schedule_layout_transform(data: Expr, index_map: Any) -> Call:
+    """Each element where a map of its indices says: a Python function, such as `lambda i, j: (i // 4, j, i % 4)`, or its text."""
+    return call("meta_schedule_layout_transform", [data], {"index_map": layouts.index_map_text(index_map)})
+
+
+def dense_pack(
+    data: Expr,
+    weight: Expr,
+    input_zero_point: Any,
+    kernel_zero_point: Any,
+    input_scale: Any,
+    kernel_scale: Any,
+    kernel_layout: str = "NC",
+    units: int | None = None,
+    out_dtype: str = "int32",
+) -> Call:
+    """qnn.dense with a weight in a layout of blocks, such as NC32n4c."""
+    operands = [data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale]
+    return call("qnn.contrib_dense_pack", operands, {"weight_layout": kernel_layout, "units": units, "out_dtype": out_dtype})
+
+
 def conv2d_backward_weight(
     grad: Expr,
     data: Expr,
@@ -366,13 +387,15 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         *(arange, variance, std, mean_variance, mean_std, logsumexp),
-        *(matrix_set_diag, reverse_reshape, segment_sum, sparse_fill_empty_rows, sparse_to_dense, stft, strided_set, trilu, unique),
+        *(matrix_set_diag, meta_schedule_layout_transform, reverse_reshape, segment_sum, sparse_fill_empty_rows, sparse_to_dense),
+        *(stft, strided_set, trilu, unique),
     )
 } | {
     "annotation.on_device": on_device,
     "nn.conv2d_backward_weight": conv2d_backward_weight,
     "nn.contrib_conv2d_nchwc": lambda *args, **attrs: _function("nn.contrib_conv2d_NCHWc")(*args, **attrs),
     "device_copy": device_copy,
+    "qnn.contrib_dense_pack": dense_pack,
     "qnn.requantize_config": qnn.requantize_config,
     "qnn.simulated_dequantize": simulated_dequantize,
     "qnn.simulated_quantize": simulated_quantize,

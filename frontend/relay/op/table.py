@@ -93,8 +93,6 @@ _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
 _UNSUPPORTED = """
-auto_scheduler_layout_transform meta_schedule_layout_transform qnn.contrib_dense_pack
-relay.op.annotation.simulated_quantize
 """
 
 

@@ -13,6 +13,7 @@ from relayc.frontend.relay.op.composed import (
     gradients,
     image,
     indexing,
+    layouts,
     nn,
     qnn,
     signal,
@@ -23,5 +24,5 @@ from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, c
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
 
 __all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]
-FAMILIES = (annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor, winograd)
+FAMILIES = (annotation, bitserial, detection, dynamic, gradients, image, indexing, layouts, nn, qnn, random, signal, sparse, tensor, winograd)
 """The modules that compose operators."""

@@ -107,6 +107,23 @@ def simulated_dequantize(data: Tensor, in_dtype: Tensor, input_scale: Tensor, in
     return Term(in_dtype).eq(0).where(Term(data), (Term(data) - zero) * scale).tensor
 
 
+@composed("relay.op.annotation.simulated_quantize")
+def annotated_quantize(
+    data: Tensor, dom_scale: Tensor, clip_min: Tensor, clip_max: Tensor, *, kind: int, sign: bool = True, rounding: str = "round"
+) -> Tensor:
+    """data / scale, limited and rounded, times the scale; the data as it is where `kind` is 0, an identity."""
+    check(0 <= kind <= 3, "kind", "0 to 3", kind)
+    check(sign, "sign", "numbers with a sign", sign)
+    check(rounding == "round", "rounding", "round", rounding)
+    for tensor, what in ((dom_scale, "dom_scale"), (clip_min, "clip_min"), (clip_max, "clip_max")):
+        check(tensor.rank == 0, what, "a scalar", tensor.type)
+    if kind == 0:
+        return data
+    scale, low, high = (Term(cast(t, data.dtype)) for t in (dom_scale, clip_min, clip_max))
+    whole = Term(emit("round", (Term(data) / scale).min(high).max(low).tensor))
+    return (whole * scale).tensor
+
+
 # ---- to another scale --------------------------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +305,25 @@ def dense(
     """The product of data and the transposed weight without their zero points."""
     x, w = _operands((data, input_zero_point, -1), (weight, kernel_zero_point, 0))
     return _product("nn.dense", x, w, {"units": units, "out_dtype": out_dtype})
+
+
+@composed("qnn.contrib_dense_pack")
+def contrib_dense_pack(
+    data: Tensor,
+    weight: Tensor,
+    input_zero_point: Tensor,
+    kernel_zero_point: Tensor,
+    input_scale: Tensor,
+    kernel_scale: Tensor,
+    *,
+    units: int | None = None,
+    out_dtype: str = "int32",
+    weight_layout: str = "NC",
+) -> Tensor:
+    """qnn.dense with a weight in a layout of blocks, such as NC32n4c."""
+    if weight_layout != "NC":
+        weight = emit("layout_transform", weight, src_layout=weight_layout, dst_layout="NC")
+    return dense(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, units=units, out_dtype=out_dtype)
 
 
 @composed("qnn.batch_matmul")

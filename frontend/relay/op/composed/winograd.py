@@ -161,7 +161,7 @@ def conv2d_winograd_without_weight_transform(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Tensor:
-    """nn.conv2d by a transformed weight: [rows, columns, I, O] for NCHW, and [rows, columns, O, I] for NHWC, as Relay's passes make them."""
+    """nn.conv2d by a transformed weight: as in Relay's passes [rows, columns, I, O] for NCHW, and [rows, columns, O, I] for NHWC."""
     check(
         data_layout in ("NCHW", "NHWC") and out_layout in ("", data_layout), "data_layout", "NCHW or NHWC, as the result has", data_layout
     )

@@ -161,6 +161,31 @@ def test_simulated_operators_take_the_type_as_a_number():
         np.testing.assert_array_equal(run(back, x=x, code=np.int32(number)), expected if number == 0 else expected - 10)
 
 
+def test_weights_of_products_in_blocks():
+    x, w = drawn((3, 8), "uint8"), drawn((6, 8), "int8", seed=1)
+    blocks = np.ascontiguousarray(w.reshape(3, 2, 2, 4).transpose(0, 2, 1, 3))  # NC2n4c
+    y = qnn.contrib_dense_pack(
+        var_of("x", x), var_of("w", blocks), relay.const(100), relay.const(-3), *(relay.const(0.1),) * 2, "NC2n4c", 6
+    )
+    np.testing.assert_array_equal(run(y, x=x, w=blocks), (x.astype(np.int64) - 100) @ (w.astype(np.int64) + 3).T)
+
+
+def test_simulated_quantize_of_annotations():
+    """The halves are those of a scale that is a power of 2."""
+    x = np.random.default_rng(2).uniform(-3, 3, (4, 5)).astype(np.float32)
+    x[0] = np.array([0.5, 1.5, -2.5, 200, -200]) / 16
+    scale, low, high = (relay.const(v, "float32") for v in (1 / 16, -20.0, 19.0))
+
+    def quantized(**attrs):
+        return relay.op.call("relay.op.annotation.simulated_quantize", var_of("x", x), scale, low, high, **attrs)
+
+    steps = np.clip(x * 16, -20, 19)
+    np.testing.assert_array_equal(run(quantized(kind=1), x=x), np.round(steps) / 16)
+    np.testing.assert_array_equal(run(quantized(kind=0), x=x), x)
+    with pytest.raises(RelayError, match="rounding: expected round, found floor"):
+        relay.transform.InferTypeLocal(quantized(kind=2, rounding="floor"))
+
+
 def test_canonicalized_programs_have_no_operator_of_quantized_tensors():
     x, w = drawn((3, 7), "uint8"), drawn((5, 7), "int8", 1)
     dense = qnn.dense(var_of("x", x), var_of("w", w), *(relay.const(v) for v in (4, 0, 0.5, 0.25)), units=5)

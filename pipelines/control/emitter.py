@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.discardable import OPTIMIZE
 from relayc.pipelines.control.kernels import cell_of
-from relayc.pipelines.control.scalars import Lines, emit_scalars, immediate, is_scalar
+from relayc.pipelines.control.scalars import emit_scalars, immediate, is_scalar
 from relayc.pipelines.control.steps import Kernel
 from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, REFERENCE, TUPLE
+from relayc.pipelines.llvm.size_text import Lines
 from relayc.runtime import control as c
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class FunctionText(Lines):
             value = self._field("%self", place)
             self._put(register, value)
         self._put(self._own[-1], "%self")
-        deep = self.made(f'llvm.icmp "ult" {self.made("llvm.ptrtoint %anys : !llvm.ptr to i64")}, %limit : i64')
+        deep = self.value(f'llvm.icmp "ult" {self.value("llvm.ptrtoint %anys : !llvm.ptr to i64")}, %limit : i64')
         self.line(f"llvm.cond_br {deep}, ^deep, ^s0")
         for at, step in enumerate(function.steps):
             self.line(f"^s{at}:")
@@ -70,7 +71,7 @@ class FunctionText(Lines):
 
     def _get(self, register: int) -> str:
         """The word of a register, as it is."""
-        return self.made(f"llvm.load %r{register} : !llvm.ptr -> i64")
+        return self.value(f"llvm.load %r{register} : !llvm.ptr -> i64")
 
     def _put(self, register: int, word: str) -> None:
         self.line(f"llvm.store {word}, %r{register} : i64, !llvm.ptr")
@@ -89,13 +90,13 @@ class FunctionText(Lines):
 
     def _linked(self, place: int, type_: str = "i64") -> str:
         """A word of the program's links."""
-        links = self.made("llvm.mlir.addressof @__relayc_links : !llvm.ptr")
-        return self.made(
-            f"llvm.load {self.made(f'llvm.getelementptr {links}[{8 * place}] : (!llvm.ptr) -> !llvm.ptr, i8')} : !llvm.ptr -> {type_}"
+        links = self.value("llvm.mlir.addressof @__relayc_links : !llvm.ptr")
+        return self.value(
+            f"llvm.load {self.value(f'llvm.getelementptr {links}[{8 * place}] : (!llvm.ptr) -> !llvm.ptr, i8')} : !llvm.ptr -> {type_}"
         )
 
     def _field(self, word: str, place: int) -> str:
-        return self.made(f"llvm.call @heap_field({word}, {self.number(place)}) : (i64, i64) -> i64")
+        return self.value(f"llvm.call @heap_field({word}, {self.constant(place)}) : (i64, i64) -> i64")
 
     def _release_all(self, but: Sequence[int] = ()) -> None:
         """The registers are owned by nobody any more; the closure is the caller's."""
@@ -113,7 +114,7 @@ class FunctionText(Lines):
             self._constants.append(
                 f'llvm.mlir.global internal constant @{name}("{escaped}") {{addr_space = 0 : i32}} : !llvm.array<{len(data)} x i8>'
             )
-            addresses.append(self.made(f"llvm.mlir.addressof @{name} : !llvm.ptr"))
+            addresses.append(self.value(f"llvm.mlir.addressof @{name} : !llvm.ptr"))
         self.line(f"llvm.call @TVMFFIErrorSetRaisedFromCStr({', '.join(addresses)}) : (!llvm.ptr, !llvm.ptr) -> ()")
         self.line("llvm.br ^failed")
 
@@ -123,7 +124,7 @@ class FunctionText(Lines):
         ends = False
         if isinstance(step, c.Constant):
             word = immediate(step.value)
-            value = self._linked(self._links.constant(step.value)) if word is None else self.number(word)
+            value = self._linked(self._links.constant(step.value)) if word is None else self.constant(word)
             if word is None:
                 self.line(f"llvm.call @heap_retain({value}) : (i64) -> ()")
             self._put(step.to, value)
@@ -134,12 +135,12 @@ class FunctionText(Lines):
         elif isinstance(step, c.Read):
             self._put(step.to, self._field(self._get(step.ref), 0))
         elif isinstance(step, c.Refer):
-            self._put(step.to, cell_of(self, REFERENCE, self.number(0), self._owned(at, [step.value])))
+            self._put(step.to, cell_of(self, REFERENCE, self.constant(0), self._owned(at, [step.value])))
         elif isinstance(step, c.Write):
             self._write(at, step)
         elif isinstance(step, c.Bind):
-            address = self.made(f"llvm.mlir.addressof @f{step.function} : !llvm.ptr")
-            info = self.made(f"llvm.ptrtoint {address} : !llvm.ptr to i64")
+            address = self.value(f"llvm.mlir.addressof @f{step.function} : !llvm.ptr")
+            info = self.value(f"llvm.ptrtoint {address} : !llvm.ptr to i64")
             self._put(step.to, cell_of(self, CLOSURE, info, self._owned(at, step.captures)))
         elif isinstance(step, c.Move):
             self._put(step.to, self._owned(at, [step.value])[0])
@@ -158,12 +159,12 @@ class FunctionText(Lines):
         if isinstance(step, c.Jump):
             self.line(f"llvm.br ^s{step.target}")
         elif isinstance(step, c.Unless):
-            shifted = self.made(f"llvm.lshr {self._get(step.value)}, %shift : i64")
-            bit = self.made(f"llvm.trunc {shifted} : i64 to i1")
+            shifted = self.value(f"llvm.lshr {self._get(step.value)}, %shift : i64")
+            bit = self.value(f"llvm.trunc {shifted} : i64 to i1")
             self.line(f"llvm.cond_br {bit}, ^s{at + 1}, ^s{step.target}")
         elif isinstance(step, c.Unlike):
-            tag = self.made(f"llvm.call @heap_tag({self._get(step.value)}) : (i64) -> i32")
-            same = self.made(f'llvm.icmp "eq" {tag}, {self.number(step.tag, "i32")} : i32')
+            tag = self.value(f"llvm.call @heap_tag({self._get(step.value)}) : (i64) -> i32")
+            same = self.value(f'llvm.icmp "eq" {tag}, {self.constant(step.tag, "i32")} : i32')
             self.line(f"llvm.cond_br {same}, ^s{at + 1}, ^s{step.target}")
         elif isinstance(step, c.Give):
             (word,) = self._owned(at, [step.value])
@@ -174,18 +175,18 @@ class FunctionText(Lines):
 
     def _value_of(self, at: int, step: c.Make) -> str:
         if step.constructor is None:
-            return cell_of(self, TUPLE, self.number(0), self._owned(at, step.args))
+            return cell_of(self, TUPLE, self.constant(0), self._owned(at, step.args))
         linked = self._linked(self._links.constructor(step.constructor))
         return cell_of(self, step.constructor.tag, linked, self._owned(at, step.args)) if step.args else linked
 
     def _write(self, at: int, step: c.Write) -> None:
         (word,) = self._owned(at, [step.value])
-        cell = self.made(f"llvm.inttoptr {self._get(step.ref)} : i64 to !llvm.ptr")
-        place = self.made(f"llvm.getelementptr {cell}[{CELL_BYTES}] : (!llvm.ptr) -> !llvm.ptr, i8")
-        old = self.made(f"llvm.load {place} : !llvm.ptr -> i64")
+        cell = self.value(f"llvm.inttoptr {self._get(step.ref)} : i64 to !llvm.ptr")
+        place = self.value(f"llvm.getelementptr {cell}[{CELL_BYTES}] : (!llvm.ptr) -> !llvm.ptr, i8")
+        old = self.value(f"llvm.load {place} : !llvm.ptr -> i64")
         self.line(f"llvm.store {word}, {place} : i64, !llvm.ptr")
         self.line(f"llvm.call @heap_release({old}) : (i64) -> ()")
-        self._put(step.to, cell_of(self, TUPLE, self.number(0), []))
+        self._put(step.to, cell_of(self, TUPLE, self.constant(0), []))
 
     def _call(self, at: int, step: c.Call | c.Apply) -> None:
         itself = self._own[-1]
@@ -200,15 +201,15 @@ class FunctionText(Lines):
             return
         if isinstance(step, c.Apply) and not is_self:
             closure = self._get(step.callee)
-            cell = self.made(f"llvm.inttoptr {closure} : i64 to !llvm.ptr")
-            place = self.made(f"llvm.getelementptr {cell}[32] : (!llvm.ptr) -> !llvm.ptr, i8")
-            callee = f"{self.made(f'llvm.load {place} : !llvm.ptr -> !llvm.ptr')}"
+            cell = self.value(f"llvm.inttoptr {closure} : i64 to !llvm.ptr")
+            place = self.value(f"llvm.getelementptr {cell}[32] : (!llvm.ptr) -> !llvm.ptr, i8")
+            callee = f"{self.value(f'llvm.load {place} : !llvm.ptr -> !llvm.ptr')}"
         else:
             closure = self._get(itself) if isinstance(step, c.Apply) else "%one"
             callee = f"@f{self._number if isinstance(step, c.Apply) else step.function}"
         types = ", ".join(["i64"] * (len(words) + 2))
         separator = " : !llvm.ptr," if callee.startswith("%") else " :"
-        found = self.made(f"llvm.call {callee}({', '.join([closure, '%limit', *words])}){separator} ({types}) -> i64")
+        found = self.value(f"llvm.call {callee}({', '.join([closure, '%limit', *words])}){separator} ({types}) -> i64")
         if step.to is None:
             self._release_all()
             self.line(f"llvm.return {found} : i64")
@@ -218,7 +219,7 @@ class FunctionText(Lines):
 
     def _check(self, found: str) -> None:
         """Leaves the function where a call has raised an error."""
-        failed, after = self.made(f'llvm.icmp "eq" {found}, %zero : i64'), f"^c{self.count}"
+        failed, after = self.value(f'llvm.icmp "eq" {found}, %zero : i64'), f"^c{self.count}"
         self.line(f"llvm.cond_br {failed}, ^failed, {after}")
         self.line(f"{after}:")
 
@@ -233,24 +234,24 @@ class FunctionText(Lines):
         direct = self._links.direct(kernel)
         if direct is not None:
             words, types = [self._get(register) for register in step.args], ", ".join(["i64"] * len(step.args))
-            found = self.made(f"llvm.call @{direct}({', '.join(words)}) : ({types}) -> i64")
+            found = self.value(f"llvm.call @{direct}({', '.join(words)}) : ({types}) -> i64")
             self._put(step.to, found)
             self._check(found)
             return
-        count = self.number(len(step.args), "i32")
+        count = self.constant(len(step.args), "i32")
         args = "%anys"
         for i, register in enumerate(step.args):
-            place = self.made(f"llvm.getelementptr {args}[{16 * i}] : (!llvm.ptr) -> !llvm.ptr, i8")
+            place = self.value(f"llvm.getelementptr {args}[{16 * i}] : (!llvm.ptr) -> !llvm.ptr, i8")
             self.line(f"llvm.call @heap_to_any({self._get(register)}, {place}) : (i64, !llvm.ptr) -> ()")
-        result = self.made(f"llvm.getelementptr {args}[{16 * len(step.args)}] : (!llvm.ptr) -> !llvm.ptr, i8")
+        result = self.value(f"llvm.getelementptr {args}[{16 * len(step.args)}] : (!llvm.ptr) -> !llvm.ptr, i8")
         self.line(f"llvm.store %zero, {result} : i64, !llvm.ptr")
         handle = self._linked(self._links.kernel(kernel), "!llvm.ptr")
         call = f"llvm.call @TVMFFIFunctionCall({handle}, {args}, {count}, {result})"
-        status = self.made(f"{call} : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32")
-        right, after = self.made(f'llvm.icmp "eq" {status}, {self.number(0, "i32")} : i32'), f"^c{self.count}"
+        status = self.value(f"{call} : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32")
+        right, after = self.value(f'llvm.icmp "eq" {status}, {self.constant(0, "i32")} : i32'), f"^c{self.count}"
         self.line(f"llvm.cond_br {right}, {after}, ^failed")
         self.line(f"{after}:")
-        self._put(step.to, self.made(f"llvm.call @heap_from_any({result}) : (!llvm.ptr) -> i64"))
+        self._put(step.to, self.value(f"llvm.call @heap_from_any({result}) : (!llvm.ptr) -> i64"))
 
 
 def _live_after(function: c.Function) -> list[set[int]]:

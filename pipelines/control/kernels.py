@@ -1,21 +1,23 @@
 """Calls of compiled kernels by control, without Python: functions of words, in text of the LLVM dialect.
 
-A kernel whose sizes are numbers is called where it is: scalars are tensors on the stack, other results are new tensors. Other kernels are
-called through Python (runtime.native).
+Scalars are tensors on the stack, other results are new tensors. Symbolic sizes follow from the dimensions of the arguments; a result whose
+sizes the kernel finds out is moved to a new tensor. Kernels with values of the host are called through Python (runtime.native).
 """
 
 from collections.abc import Iterator, Sequence
 
-from relayc.pipelines.control.scalars import Lines
 from relayc.pipelines.llvm.heap import CELL_BYTES, IMMEDIATES, TUPLE
-from relayc.pipelines.llvm.tables import dtype_bits
+from relayc.pipelines.llvm.size_text import Lines, SizeText
 from relayc.pipelines.llvm.tensors import TENSORS
-from relayc.runtime.artifact import ProgramInfo, TensorSpec, is_host_dtype, numpy_dtype
+from relayc.runtime.artifact import ProgramInfo, TensorSpec, is_host_dtype
 from relayc.runtime.native_info import ValueType
+from relayc.runtime.shapes import find_sources
 
 _TENSOR = 70
 """tvm-ffi's index of the type of tensors."""
 _ALIGNMENT = 64
+_SHAPE = 24 + 24
+"""Byte of a tensor object, a DLTensor after the header of all objects, at which the address of its dimensions is."""
 
 SUPPORT = f"""{TENSORS}
 llvm.func @aligned_alloc(i64, i64) -> !llvm.ptr
@@ -32,13 +34,12 @@ llvm.func internal @__relayc_no_memory() -> i32 {{
 """
 
 
-def has_numbers(program: ProgramInfo) -> bool:
-    """Whether the sizes of a program are numbers, and its values tensors."""
-    specs = (*program.inputs, *program.outputs)
-    return not program.symbols and not program.late and not any(spec.is_symbolic or is_host_dtype(spec.dtype) for spec in specs)
+def is_on_tensors(program: ProgramInfo) -> bool:
+    """Whether the values of a program are tensors."""
+    return not any(is_host_dtype(spec.dtype) for spec in (*program.inputs, *program.outputs))
 
 
-class KernelText(Lines):
+class KernelText(SizeText):
     """The function that calls a kernel.
 
     Args:
@@ -51,105 +52,107 @@ class KernelText(Lines):
         super().__init__()
         self._name, self._program, self._types = name, program, types
         self._entry, self._params, self._params_bytes = entry, params, params_bytes
+        known = [spec for i, spec in enumerate(program.outputs) if i not in program.late]
+        late = [program.outputs[i] for i in program.late]
+        self._tensors = [*program.inputs, *known]  # what the entry takes first
+        self._blobs = range(len(self._tensors), len(self._tensors) + 2 + bool(late))  # the arena, the parameters, places of late results
+        self._late = dict(enumerate(late, self._blobs.stop))
+        self._made: list[int] = []  # which arguments are new tensors
 
     def text(self) -> str:
         """The function."""
-        program = self._program
+        program, blobs = self._program, self._blobs
         *types, result = self._types
         args = ", ".join(f"%w{i}: i64" for i in range(len(types)))
-        self.line(f"llvm.func internal @{self._name}({args}) -> i64 {{")
-        for text in ("zero = llvm.mlir.constant(0 : i64) : i64", "shift = llvm.mlir.constant(32 : i64) : i64"):
+        self.lines.append(f"llvm.func internal @{self._name}({args}) -> i64 {{")
+        for text in (
+            "zero = llvm.mlir.constant(0 : i64) : i64",
+            "shift = llvm.mlir.constant(32 : i64) : i64",
+            "null = llvm.mlir.zero : !llvm.ptr",
+        ):
             self.line(f"%{text}")
-        tensors = len(program.inputs) + len(program.outputs)
-        anys, blobs, slots = self._room(2 * (tensors + 2)), self._room(6 * (tensors + 2)), self._room(tensors + 2)
-        dims, made = self._room(max((len(spec.shape) for spec in program.outputs), default=0)), self._room(2)
-        places = [self._at(slots, 8 * i) for i in range(tensors + 2)]
+        count, given = blobs.stop, len(program.late) + len(program.defined)
+        anys, rooms, slots = self.room(2 * (count + len(self._late))), self.room(6 * count), self.room(count)
+        dims, made, places = self.room(max((len(spec.shape) for spec in program.outputs), default=0)), self.room(2), self.room(given)
         words = [leaf for i, type_ in enumerate(types) for leaf in self._leaves(f"%w{i}", type_)]
-        for i, (word, spec) in enumerate(zip(words, program.inputs, strict=True)):
+        for source in find_sources(program.inputs, program.symbols):
+            self.solve(source, self._dimension(words[source.input], source.axis))
+        for i, spec in enumerate(self._tensors):
             if _is_word(spec):
-                self._store(self.made(f"llvm.lshr {word}, %shift : i64"), places[i])
-                self._blob(anys, blobs, i, places[i], places[i], spec.dtype, 0)
+                self.store(self.value(f"llvm.lshr {words[i]}, %shift : i64") if i < len(words) else "%zero", slots, i)
+                self.blob(self.at(anys, 2 * i), self.at(rooms, 6 * i), self.at(slots, i), self.at(slots, i), spec.dtype, 0)
+            elif i < len(words):
+                self.store(self.constant(_TENSOR), anys, 2 * i)
+                self.store(words[i], anys, 2 * i + 1)
             else:
-                self._any(anys, i, word)
-        objects: list[int] = []
-        for i, spec in enumerate(program.outputs, len(program.inputs)):
-            if _is_word(spec):
-                self._store("%zero", places[i])
-                self._blob(anys, blobs, i, places[i], places[i], spec.dtype, 0)
-                continue
-            for axis, extent in enumerate(spec.shape):
-                self._store(self.number(int(extent)), self._at(dims, 8 * axis))
-            sizes = [
-                self.number(len(spec.shape)),
-                self.number(dtype_bits(spec.dtype), "i32"),
-                self.number(numpy_dtype(spec.dtype).itemsize),
-            ]
-            call = f"llvm.call @__relayc_tensor({self._at(anys, 16 * i)}, {dims}, {', '.join(sizes)})"
-            data = self.made(f"{call} : (!llvm.ptr, !llvm.ptr, i64, i32, i64) -> !llvm.ptr")
-            self._leave_if(f'llvm.icmp "eq" {data}, {self.made("llvm.mlir.zero : !llvm.ptr")} : !llvm.ptr', anys, objects)
-            objects.append(i)
-        bytes_ = max(-(-int(program.arena_bytes) // _ALIGNMENT) * _ALIGNMENT, _ALIGNMENT)
-        arena = self.made(f"llvm.call @aligned_alloc({self.number(_ALIGNMENT)}, {self.number(bytes_)}) : (i64, i64) -> !llvm.ptr")
-        links = self.made("llvm.mlir.addressof @__relayc_links : !llvm.ptr")
-        entry, params = (self.made(f"llvm.load {self._at(links, 8 * i)} : !llvm.ptr -> !llvm.ptr") for i in (self._entry, self._params))
-        for i, (data, count) in enumerate(((arena, int(program.arena_bytes)), (params, self._params_bytes)), tensors):
-            self._store(self.number(count), places[i])
-            self._blob(anys, blobs, i, data, places[i], "uint8", 1)
-        null = self.made("llvm.mlir.zero : !llvm.ptr")
-        operands = f"({null}, {anys}, {self.number(tensors + 2, 'i32')}, {made})"
-        status = self.made(f"llvm.call {entry}{operands} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32")
+                self._tensor(anys, i, spec, dims)
+        bytes_, alignment = self.bounded(program.arena_bytes), self.constant(_ALIGNMENT)
+        room = self.binary("and", self.binary("add", bytes_, alignment), self.constant(-_ALIGNMENT))
+        arena = self.value(f"llvm.call @aligned_alloc({alignment}, {room}) : (i64, i64) -> !llvm.ptr")
+        self._leave_if(f'llvm.icmp "eq" {arena}, %null : !llvm.ptr', anys, raises=True)
+        links = self.value("llvm.mlir.addressof @__relayc_links : !llvm.ptr")
+        entry, params = (self.value(f"llvm.load {self.at(links, i)} : !llvm.ptr -> !llvm.ptr") for i in (self._entry, self._params))
+        extra = [(arena, bytes_, "uint8"), (params, self.constant(self._params_bytes), "uint8"), (places, self.constant(given), "int64")]
+        for i, (data, length, dtype) in zip(blobs, extra, strict=False):
+            self.store(length, slots, i)
+            self.blob(self.at(anys, 2 * i), self.at(rooms, 6 * i), data, self.at(slots, i), dtype)
+        operands = f"(%null, {anys}, {self.constant(count, 'i32')}, {made})"
+        status = self.value(f"llvm.call {entry}{operands} : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32")
         self.line(f"llvm.call @free({arena}) : (!llvm.ptr) -> ()")
-        self._leave_if(f'llvm.icmp "ne" {status}, {self.number(0, "i32")} : i32', anys, objects)
-        found = [self._result(anys, places[i], i, spec) for i, spec in enumerate(program.outputs, len(program.inputs))]
-        self.line(f"llvm.return {self._structured(iter(found), result)} : i64\n}}")
+        self._leave_if(f'llvm.icmp "ne" {status}, {self.constant(0, "i32")} : i32', anys)
+        for i, name in enumerate(program.defined, len(program.late)):
+            self.values[name] = self.load(f"{places}[{i}]", "i64")
+        for place, (i, spec) in enumerate(self._late.items()):
+            self.take(self._tensor(anys, i, spec, dims), spec, self.load(f"{places}[{place}]", "i64"))
+        found = iter([self._result(anys, slots, i) for i in range(len(program.inputs), len(self._tensors))])
+        late = iter([self._result(anys, slots, i) for i in self._late])
+        results = [next(late if i in program.late else found) for i in range(len(program.outputs))]
+        self.line(f"llvm.return {self._structured(iter(results), result)} : i64\n}}")
         return "\n".join(self.lines)
 
-    def _room(self, words: int) -> str:
-        return self.made(f"llvm.alloca {self.number(max(words, 1))} x i64 : (i64) -> !llvm.ptr")
+    def _dimension(self, word: str, axis: int) -> str:
+        """A dimension of a tensor object."""
+        place = self.value(f"llvm.getelementptr {self._pointer(word)}[{_SHAPE}] : (!llvm.ptr) -> !llvm.ptr, i8")
+        return self.load(f"{self.value(f'llvm.load {place} : !llvm.ptr -> !llvm.ptr')}[{axis}]", "i64")
 
-    def _at(self, place: str, offset: int) -> str:
-        return self.made(f"llvm.getelementptr {place}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8")
-
-    def _store(self, value: str, place: str) -> None:
-        self.line(f"llvm.store {value}, {place} : i64, !llvm.ptr")
+    def _pointer(self, word: str) -> str:
+        return self.value(f"llvm.inttoptr {word} : i64 to !llvm.ptr")
 
     def _leaves(self, word: str, type_: ValueType) -> Iterator[str]:
         """The words of the tensors in a value, which keeps them."""
         if type_.kind != "tuple":
             yield word
             return
-        cell = self.made(f"llvm.inttoptr {word} : i64 to !llvm.ptr")
         for i, part in enumerate(type_.parts):
-            yield from self._leaves(self.made(f"llvm.load {self._at(cell, CELL_BYTES + 8 * i)} : !llvm.ptr -> i64"), part)
+            yield from self._leaves(self.load(f"{self._pointer(word)}[{CELL_BYTES // 8 + i}]", "i64"), part)
 
-    def _any(self, anys: str, i: int, word: str) -> None:
-        self._store(self.number(_TENSOR), self._at(anys, 16 * i))
-        self._store(word, self._at(anys, 16 * i + 8))
+    def _tensor(self, anys: str, i: int, spec: TensorSpec, dims: str) -> str:
+        """Makes a result; gives its data."""
+        data = self.tensor(self.at(anys, 2 * i), spec, dims)
+        self._leave_if(f'llvm.icmp "eq" {data}, %null : !llvm.ptr', anys)
+        self._made.append(i)
+        return data
 
-    def _blob(self, anys: str, blobs: str, i: int, data: str, shape: str, dtype: str, rank: int) -> None:
-        """An argument that is a tensor on the stack."""
-        kinds = f"{self.number(dtype_bits(dtype), 'i32')}, {self.number(rank, 'i32')}"
-        call = f"llvm.call @__relayc_blob({self._at(anys, 16 * i)}, {self._at(blobs, 48 * i)}, {data}, {shape}, {kinds})"
-        self.line(f"{call} : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, i32) -> ()")
-
-    def _leave_if(self, condition: str, anys: str, objects: Sequence[int]) -> None:
+    def _leave_if(self, condition: str, anys: str, raises: bool = False) -> None:
         """Leaves the function with an error raised, without the results that were made."""
-        failed, number = self.made(condition), self.count
+        failed, number = self.value(condition), self.count
         self.line(f"llvm.cond_br {failed}, ^failed{number}, ^right{number}\n^failed{number}:")
-        for i in objects:
-            self.line(f"llvm.call @heap_release({self.made(f'llvm.load {self._at(anys, 16 * i + 8)} : !llvm.ptr -> i64')}) : (i64) -> ()")
+        if raises:
+            self.value("llvm.call @__relayc_no_memory() : () -> i32")
+        for i in self._made:
+            self.line(f"llvm.call @heap_release({self.load(f'{anys}[{2 * i + 1}]', 'i64')}) : (i64) -> ()")
         self.line(f"llvm.return %zero : i64\n^right{number}:")
 
-    def _result(self, anys: str, place: str, i: int, spec: TensorSpec) -> str:
-        if not _is_word(spec):
-            return self.made(f"llvm.load {self._at(anys, 16 * i + 8)} : !llvm.ptr -> i64")
-        high = self.made(f"llvm.shl {self.made(f'llvm.load {place} : !llvm.ptr -> i64')}, %shift : i64")
-        return self.made(f"llvm.or {high}, {self.number(IMMEDIATES[spec.dtype] << 1 | 1)} : i64")
+    def _result(self, anys: str, slots: str, i: int) -> str:
+        if i in self._made:
+            return self.load(f"{anys}[{2 * i + 1}]", "i64")
+        high = self.value(f"llvm.shl {self.load(f'{slots}[{i}]', 'i64')}, %shift : i64")
+        return self.value(f"llvm.or {high}, {self.constant(IMMEDIATES[self._tensors[i].dtype] << 1 | 1)} : i64")
 
     def _structured(self, words: Iterator[str], type_: ValueType) -> str:
         if type_.kind != "tuple":
             return next(words)
-        return cell_of(self, TUPLE, self.number(0), [self._structured(words, part) for part in type_.parts])
+        return cell_of(self, TUPLE, self.constant(0), [self._structured(words, part) for part in type_.parts])
 
 
 def _is_word(spec: TensorSpec) -> bool:
@@ -159,9 +162,9 @@ def _is_word(spec: TensorSpec) -> bool:
 
 def cell_of(lines: Lines, tag: int, info: str, words: Sequence[str]) -> str:
     """A new cell, which owns the words."""
-    count = lines.number(len(words), "i32")
-    cell = lines.made(f"llvm.call @heap_new({lines.number(tag, 'i32')}, {count}, {info}) : (i32, i32, i64) -> !llvm.ptr")
+    count = lines.constant(len(words), "i32")
+    cell = lines.value(f"llvm.call @heap_new({lines.constant(tag, 'i32')}, {count}, {info}) : (i32, i32, i64) -> !llvm.ptr")
     for i, word in enumerate(words):
-        place = lines.made(f"llvm.getelementptr {cell}[{CELL_BYTES + 8 * i}] : (!llvm.ptr) -> !llvm.ptr, i8")
+        place = lines.value(f"llvm.getelementptr {cell}[{CELL_BYTES + 8 * i}] : (!llvm.ptr) -> !llvm.ptr, i8")
         lines.line(f"llvm.store {word}, {place} : i64, !llvm.ptr")
-    return lines.made(f"llvm.ptrtoint {cell} : !llvm.ptr to i64")
+    return lines.value(f"llvm.ptrtoint {cell} : !llvm.ptr to i64")

@@ -15,7 +15,7 @@ from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import is_first_order, lower
 from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.pipelines.control.emitter import FunctionText
-from relayc.pipelines.control.kernels import SUPPORT, KernelText, has_numbers
+from relayc.pipelines.control.kernels import SUPPORT, KernelText, is_on_tensors
 from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
 from relayc.pipelines.llvm.heap import FIRST_LINK, heap_text
 from relayc.runtime import control as c
@@ -135,7 +135,7 @@ class Links:
         """The function of words that calls a kernel; None where it is called through Python."""
         name = self._name(kernel)
         program = self._compiled.programs.get(name)
-        if program is None or not has_numbers(program):
+        if program is None or not is_on_tensors(program):
             return None
         found = f"{name}_call"
         if found not in self.texts:

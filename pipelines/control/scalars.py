@@ -11,6 +11,7 @@ from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.functor import post_order
 from relayc.pipelines.control.steps import Kernel
 from relayc.pipelines.llvm.heap import IMMEDIATES
+from relayc.pipelines.llvm.size_text import Lines
 
 _COMPARED = {"equal": "eq", "not_equal": "ne", "less": "slt", "less_equal": "sle", "greater": "sgt", "greater_equal": "sge"}
 _FLOAT_COMPARED = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}
@@ -20,28 +21,6 @@ _ARITHMETIC = {
     "bool": {"logical_and": "and", "logical_or": "or"},
 }
 _LLVM = {"int32": "i32", "float32": "f32", "bool": "i1"}
-
-
-class Lines:
-    """Text in the LLVM dialect, line by line."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-
-    def line(self, text: str) -> None:
-        """Adds a line."""
-        self.lines.append(text)
-
-    def made(self, text: str) -> str:
-        """A new value: the name of what an operation gives."""
-        self.count += 1
-        self.line(f"%v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def number(self, value: int, type_: str = "i64") -> str:
-        """An integer."""
-        return self.made(f"llvm.mlir.constant({value} : {type_}) : {type_}")
 
 
 def immediate(value: Any) -> int | None:
@@ -77,8 +56,8 @@ def _constant(lines: Lines, node: e.Constant) -> str:
     type_ = _LLVM[node.dtype]
     if type_ == "f32":  # by its bits: it may be infinite
         bits = struct.unpack("<i", struct.pack("<f", node.data[()]))[0]
-        return lines.made(f"llvm.bitcast {lines.number(bits, 'i32')} : i32 to f32")
-    return lines.number(-int(node.data) if type_ == "i1" else int(node.data), type_)
+        return lines.value(f"llvm.bitcast {lines.constant(bits, 'i32')} : i32 to f32")
+    return lines.constant(-int(node.data) if type_ == "i1" else int(node.data), type_)
 
 
 def _operator(lines: Lines, call: e.Call, args: Sequence[str]) -> str:
@@ -87,26 +66,26 @@ def _operator(lines: Lines, call: e.Call, args: Sequence[str]) -> str:
     operands, type_ = ", ".join(args), _LLVM[kind]
     if name in _COMPARED:
         word, predicate = ("fcmp", _FLOAT_COMPARED[name]) if kind == "float32" else ("icmp", _COMPARED[name])
-        return lines.made(f'llvm.{word} "{predicate}" {operands} : {type_}')
+        return lines.value(f'llvm.{word} "{predicate}" {operands} : {type_}')
     if name == "logical_not":
-        return lines.made(f"llvm.xor {operands}, {lines.number(-1, 'i1')} : i1")
-    return lines.made(f"llvm.{_ARITHMETIC[kind][name]} {operands} : {type_}")
+        return lines.value(f"llvm.xor {operands}, {lines.constant(-1, 'i1')} : i1")
+    return lines.value(f"llvm.{_ARITHMETIC[kind][name]} {operands} : {type_}")
 
 
 def _unpacked(lines: Lines, word: str, kind: str) -> str:
-    value = lines.made(f"llvm.lshr {word}, %shift : i64")
+    value = lines.value(f"llvm.lshr {word}, %shift : i64")
     if kind == "bool":
-        return lines.made(f"llvm.trunc {value} : i64 to i1")
-    value = lines.made(f"llvm.trunc {value} : i64 to i32")
-    return lines.made(f"llvm.bitcast {value} : i32 to f32") if kind == "float32" else value
+        return lines.value(f"llvm.trunc {value} : i64 to i1")
+    value = lines.value(f"llvm.trunc {value} : i64 to i32")
+    return lines.value(f"llvm.bitcast {value} : i32 to f32") if kind == "float32" else value
 
 
 def _packed(lines: Lines, value: str, kind: str) -> str:
     if kind == "float32":
-        value = lines.made(f"llvm.bitcast {value} : f32 to i32")
-    wide = lines.made(f"llvm.zext {value} : {'i1' if kind == 'bool' else 'i32'} to i64")
-    high = lines.made(f"llvm.shl {wide}, %shift : i64")
-    return lines.made(f"llvm.or {high}, {lines.number(IMMEDIATES[kind] << 1 | 1)} : i64")
+        value = lines.value(f"llvm.bitcast {value} : f32 to i32")
+    wide = lines.value(f"llvm.zext {value} : {'i1' if kind == 'bool' else 'i32'} to i64")
+    high = lines.value(f"llvm.shl {wide}, %shift : i64")
+    return lines.value(f"llvm.or {high}, {lines.constant(IMMEDIATES[kind] << 1 | 1)} : i64")
 
 
 def _dtype(type_: t.Type | None) -> str:

@@ -11,20 +11,18 @@ from dataclasses import dataclass
 
 from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.llvm.size_text import SizeText
-from relayc.pipelines.llvm.tables import Strings, dtype_bits
+from relayc.pipelines.llvm.tables import Strings
 from relayc.pipelines.llvm.tensors import TENSORS
 from relayc.pipelines.targets.cpu.export.support import SUPPORT, TEXTS
-from relayc.runtime.artifact import PACKED_PREFIX, Artifact, ProgramInfo, TensorSpec, is_host_dtype, numpy_dtype
+from relayc.runtime.artifact import PACKED_PREFIX, Artifact, ProgramInfo, TensorSpec, is_host_dtype
 from relayc.runtime.device import device_kind
 from relayc.runtime.host import HOST_PREFIX
 from relayc.runtime.native_info import NATIVE
-from relayc.runtime.shapes import MAX_BYTES, find_sources
+from relayc.runtime.shapes import find_sources
 from relayc.runtime.stepwise import call_sites
-from relayc.symbolic import Size
 
 _METADATA_PREFIX = f"{PACKED_PREFIX}_metadata_"
 _DOC_PREFIX = f"{PACKED_PREFIX}_doc_"
-_UINT8, _INT64 = dtype_bits("uint8"), dtype_bits("int64")
 _SIGNATURE = "(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32"
 
 
@@ -184,7 +182,7 @@ llvm.func @"{symbol}"{_SIGNATURE} {{
 # ---- programs -----------------------------------------------------------------------------------------------------------------------
 
 
-class _ProgramText:
+class _ProgramText(SizeText):
     """The exported function of a program."""
 
     def __init__(
@@ -197,42 +195,29 @@ class _ProgramText:
         texts: dict[str, int],
         prepares: bool,
     ) -> None:
+        super().__init__()
         self.program, self.number, self.symbols = program, number, symbols
         self.params_bytes, self.strings, self.texts, self.prepares = artifact.params.nbytes, strings, texts, prepares
         self.known = [(i, spec) for i, spec in enumerate(program.outputs) if i not in program.late]
-        self.body = SizeText()
 
     def text(self, symbol: str) -> str:
         return f'llvm.func @"{symbol}"{_SIGNATURE} {{{_prepared(self.prepares)}\n{self._lines()}\n}}\n'
 
-    def line(self, text: str) -> None:
-        self.body.lines.append(f"  {text}")
-
     def label(self, name: str) -> None:
-        self.body.lines.append(f"^{name}:")
+        self.lines.append(f"^{name}:")
 
     def i32(self, number: int) -> str:
-        return self.body.value(f"llvm.mlir.constant({number} : i32) : i32")
-
-    def room(self, words: int) -> str:
-        """Memory of so many i64 on the stack."""
-        return self.body.value(f"llvm.alloca {self.body.constant(max(words, 1))} x i64 : (i64) -> !llvm.ptr")
-
-    def at(self, place: str, word: int) -> str:
-        return self.body.value(f"llvm.getelementptr {place}[{word}] : (!llvm.ptr) -> !llvm.ptr, i64")
-
-    def store(self, value: str, place: str, word: int) -> None:
-        self.line(f"llvm.store {value}, {self.at(place, word)} : i64, !llvm.ptr")
+        return self.constant(number, "i32")
 
     def string(self, offset: int) -> str:
-        texts = self.body.value("llvm.mlir.addressof @__relayc_texts : !llvm.ptr")
-        return self.body.value(f"llvm.getelementptr {texts}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8")
+        texts = self.value("llvm.mlir.addressof @__relayc_texts : !llvm.ptr")
+        return self.value(f"llvm.getelementptr {texts}[{offset}] : (!llvm.ptr) -> !llvm.ptr, i8")
 
     def is_equal(self, a: str, b: str, type_: str = "i32") -> str:
-        return self.body.value(f'llvm.icmp "eq" {a}, {b} : {type_}')
+        return self.value(f'llvm.icmp "eq" {a}, {b} : {type_}')
 
     def _lines(self) -> str:
-        program, body = self.program, self.body
+        program = self.program
         inputs, outputs, late = len(program.inputs), len(program.outputs), bool(program.late)
         given = len(program.late) + len(program.defined) if late else 0
         count = inputs + len(self.known) + 2 + late
@@ -244,43 +229,40 @@ class _ProgramText:
         self._fill(results, 2 * outputs)
         self._fill(places, given)
         makes = self._check_count(inputs, outputs, late)
-        self._copy(anys, "%args", body.value("llvm.zext %n : i32 to i64"), 16)
+        self.copy(anys, "%args", self.value("llvm.zext %n : i32 to i64"), 16)
         for source in find_sources(program.inputs, program.symbols):
-            where = f"(%args, {body.constant(source.input)}, {body.constant(source.axis)}) : (!llvm.ptr, i64, i64) -> i64"
-            dimension = body.value(f"llvm.call @__relayc_dimension{where}")
-            rest = body.binary("sub", dimension, body.size(source.rest))
-            solved = body.floor(rest, body.constant(source.factor))
-            body.values[source.name] = body.value(f"llvm.intr.smax({solved}, {body.constant(0)}) : (i64, i64) -> i64")
-        arena_bytes = self._bounded(program.arena_bytes)
-        arena = body.value(f"llvm.call @__relayc_take({arena_bytes}) : (i64) -> !llvm.ptr")
-        nothing = body.value("llvm.mlir.zero : !llvm.ptr")
+            where = f"(%args, {self.constant(source.input)}, {self.constant(source.axis)}) : (!llvm.ptr, i64, i64) -> i64"
+            dimension = self.value(f"llvm.call @__relayc_dimension{where}")
+            self.solve(source, dimension)
+        arena_bytes = self.bounded(program.arena_bytes)
+        arena = self.value(f"llvm.call @__relayc_take({arena_bytes}) : (i64) -> !llvm.ptr")
+        nothing = self.value("llvm.mlir.zero : !llvm.ptr")
         none = self.is_equal(arena, nothing, "!llvm.ptr")
         self.line(f"llvm.cond_br {none}, ^no_memory, ^memory")
         self.label("no_memory")
-        self.line(f"llvm.return {body.value('llvm.call @__relayc_no_memory() : () -> i32')} : i32")
+        self.line(f"llvm.return {self.value('llvm.call @__relayc_no_memory() : () -> i32')} : i32")
         self.label("memory")
-        params = body.value(f"llvm.mlir.addressof @{self.symbols.params} : !llvm.ptr")
+        params = self.value(f"llvm.mlir.addressof @{self.symbols.params} : !llvm.ptr")
         first = inputs + len(self.known)
-        extra = [(arena, arena_bytes, _UINT8), (params, body.constant(self.params_bytes), _UINT8)]
-        extra += [(places, body.constant(given), _INT64)] if late else []
-        for i, (data, length, kind) in enumerate(extra):
+        extra = [(arena, arena_bytes, "uint8"), (params, self.constant(self.params_bytes), "uint8")]
+        extra += [(places, self.constant(given), "int64")] if late else []
+        for i, (data, length, dtype) in enumerate(extra):
             self.store(length, lengths, i)
-            operands = [self.at(anys, 2 * (first + i)), self.at(blobs, 6 * i), data, self.at(lengths, i), self.i32(kind), self.i32(1)]
-            self.line(f"llvm.call @__relayc_blob({', '.join(operands)}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32, i32) -> ()")
+            self.blob(self.at(anys, 2 * (first + i)), self.at(blobs, 6 * i), data, self.at(lengths, i), dtype)
         self.line(f"llvm.cond_br {makes}, ^make, ^call")
         self.label("make")
         for i, (output, spec) in enumerate(self.known):
             place = self.at(results, 2 * output)
             self._tensor(place, spec, dims, f"made_{i}")
-            self._copy(self.at(anys, 2 * (inputs + i)), place, body.constant(1), 16)
+            self.copy(self.at(anys, 2 * (inputs + i)), place, self.constant(1), 16)
         self.line("llvm.br ^call")
         self.label("call")
-        operands = [body.constant(self.number), anys, self.i32(count), "%result"]
-        status = body.value(f"llvm.call @__relayc_call({', '.join(operands)}) : (i64, !llvm.ptr, i32, !llvm.ptr) -> i32")
+        operands = [self.constant(self.number), anys, self.i32(count), "%result"]
+        status = self.value(f"llvm.call @__relayc_call({', '.join(operands)}) : (i64, !llvm.ptr, i32, !llvm.ptr) -> i32")
         self.line(f"llvm.cond_br {self.is_equal(status, zero)}, ^called, ^failed")
         self.label("called")
         for i, name in enumerate(program.defined if late else ()):
-            body.values[name] = body.load(f"{places}[{len(program.late) + i}]", "i64")
+            self.values[name] = self.load(f"{places}[{len(program.late) + i}]", "i64")
         for i, output in enumerate(program.late):
             self._late(results, places, dims, i, output)
         self.line(f"llvm.call @__relayc_put({arena}) : (!llvm.ptr) -> ()")
@@ -288,31 +270,31 @@ class _ProgramText:
         self.label("done")
         self.line(f"llvm.return {zero} : i32")
         self.label("give")
-        number = body.constant(outputs)
+        number = self.constant(outputs)
         if outputs == 1:
-            self._copy("%result", results, body.constant(1), 16)
+            self.copy("%result", results, self.constant(1), 16)
             self.line(f"llvm.return {zero} : i32")
         else:
-            array = body.value(f"llvm.call @__relayc_array({results}, {self.i32(outputs)}, %result) : (!llvm.ptr, i32, !llvm.ptr) -> i32")
+            array = self.value(f"llvm.call @__relayc_array({results}, {self.i32(outputs)}, %result) : (!llvm.ptr, i32, !llvm.ptr) -> i32")
             self.line(f"llvm.call @__relayc_release({results}, {number}) : (!llvm.ptr, i64) -> ()")
             self.line(f"llvm.return {array} : i32")
         self.label("failed")
-        self.line(f"llvm.call @__relayc_release({results}, {body.constant(outputs)}) : (!llvm.ptr, i64) -> ()")
+        self.line(f"llvm.call @__relayc_release({results}, {self.constant(outputs)}) : (!llvm.ptr, i64) -> ()")
         self.line(f"llvm.call @__relayc_put({arena}) : (!llvm.ptr) -> ()")
         self.line(f"llvm.return {failed} : i32")
-        return "\n".join(body.lines)
+        return "\n".join(self.lines)
 
     def _check_count(self, inputs: int, outputs: int, late: bool) -> str:
         """Ends the function where there are too few or too many arguments; gives whether it is to make its outputs."""
         makes = self.is_equal("%n", self.i32(inputs))
-        known = makes if late else self.body.value(f"llvm.or {makes}, {self.is_equal('%n', self.i32(inputs + outputs))} : i1")
+        known = makes if late else self.value(f"llvm.or {makes}, {self.is_equal('%n', self.i32(inputs + outputs))} : i1")
         self.line(f"llvm.cond_br {known}, ^counted, ^miscounted")
         self.label("miscounted")
         takes = f"{inputs} input{'s' if inputs != 1 else ''}"
         more = "" if late else f", or {inputs + outputs} arguments with the output{'s' if outputs != 1 else ''}"
         format_ = self.strings.offset(f"%s: expected {takes}{more}, found %d arguments")
         operands = [self.string(self.texts["type_error"]), self.string(format_), self.string(self.strings.offset(self.program.name)), "%n"]
-        status = self.body.value(f"llvm.call @__relayc_fail({', '.join(operands)}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, i32) -> i32")
+        status = self.value(f"llvm.call @__relayc_fail({', '.join(operands)}) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, i32) -> i32")
         self.line(f"llvm.return {status} : i32")
         self.label("counted")
         return makes
@@ -320,38 +302,20 @@ class _ProgramText:
     def _fill(self, place: str, words: int) -> None:
         """Writes zeros."""
         if words:
-            zero = self.body.value("llvm.mlir.constant(0 : i8) : i8")
-            length = self.body.constant(8 * words)
+            zero = self.value("llvm.mlir.constant(0 : i8) : i8")
+            length = self.constant(8 * words)
             self.line(f'"llvm.intr.memset"({place}, {zero}, {length}) <{{isVolatile = false}}> : (!llvm.ptr, i8, i64) -> ()')
-
-    def _copy(self, to: str, source: str, count: str, width: int) -> None:
-        length = self.body.binary("mul", count, self.body.constant(width))
-        self.line(f'"llvm.intr.memcpy"({to}, {source}, {length}) <{{isVolatile = false}}> : (!llvm.ptr, !llvm.ptr, i64) -> ()')
-
-    def _bounded(self, size: Size) -> str:
-        """Bytes of the arena, 0 to what there can be: for sizes that ask for more, the packed entry says so."""
-        body = self.body
-        low = body.value(f"llvm.intr.smax({body.size(size)}, {body.constant(0)}) : (i64, i64) -> i64")
-        return low if isinstance(size, int) else body.value(f"llvm.intr.smin({low}, {body.constant(MAX_BYTES)}) : (i64, i64) -> i64")
 
     def _tensor(self, place: str, spec: TensorSpec, dims: str, after: str) -> str:
         """Makes a tensor and goes on where there is memory for it; gives its data."""
-        body = self.body
-        for axis, d in enumerate(spec.shape):
-            self.store(body.size(d), dims, axis)
-        width = numpy_dtype(spec.dtype).itemsize
-        operands = [place, dims, body.constant(len(spec.shape)), self.i32(dtype_bits(spec.dtype)), body.constant(width)]
-        types = "(!llvm.ptr, !llvm.ptr, i64, i32, i64) -> !llvm.ptr"
-        data = body.value(f"llvm.call @__relayc_tensor({', '.join(operands)}) : {types}")
-        none = self.is_equal(data, body.value("llvm.mlir.zero : !llvm.ptr"), "!llvm.ptr")
+        data = self.tensor(place, spec, dims)
+        none = self.is_equal(data, self.value("llvm.mlir.zero : !llvm.ptr"), "!llvm.ptr")
         self.line(f"llvm.cond_br {none}, ^failed, ^{after}")
         self.label(after)
         return data
 
     def _late(self, results: str, places: str, dims: str, i: int, output: int) -> None:
-        """Copies an output that the program has given as memory of the C library's heap into a tensor."""
-        body, spec = self.body, self.program.outputs[output]
+        """Moves an output that the program has given to a tensor."""
+        spec = self.program.outputs[output]
         data = self._tensor(self.at(results, 2 * output), spec, dims, f"late_{i}")
-        memory = body.value(f"llvm.inttoptr {body.load(f'{places}[{i}]', 'i64')} : i64 to !llvm.ptr")
-        self._copy(data, memory, body.size(spec.num_elements), numpy_dtype(spec.dtype).itemsize)
-        self.line(f"llvm.call @free({memory}) : (!llvm.ptr) -> ()")
+        self.take(data, spec, self.load(f"{places}[{i}]", "i64"))

@@ -6,6 +6,7 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -367,3 +368,83 @@ def test_the_command_runs_libraries(tmp_path):
     command = [sys.executable, "-m", "relayc.tools.cli", "run", str(tmp_path / "some.so")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "output output_1: value(Option[Tensor[(3), float32]])" in done.stdout, done.stderr
+
+
+# ---- kernels of symbolic sizes
+
+GROWS = """
+def @grow(%x: Tensor[(?, 3), float32], %n: int32) -> List[Tensor[(?, 3), float32]] {
+  if (%n == 0) { Nil } else { Cons(%x, @grow(concatenate((%x, tanh(take(%x, arange(0, 2, 1, dtype="int32"), axis=0)))), %n - 1)) }
+}
+def @total(%l: List[Tensor[(?, 3), float32]], %s: Tensor[(3), float32]) -> Tensor[(3), float32] {
+  match (%l) { Cons(%x, %rest) => @total(%rest, %s * 0.5f + sum(%x, axis=[0])), Nil => %s }
+}
+def @places(%l: List[Tensor[(?, 3), float32]]) -> List[(float32, Tensor[(?, 2), int32])] {
+  @map(fn (%x: Tensor[(?, 3), float32]) { (max(%x), argwhere(%x > 0.5f)) }, %l)
+}
+def @main(%x: Tensor[(?, 3), float32], %n: int32) {
+  let %l = @grow(%x, %n);
+  (@total(%l, zeros(shape=[3], dtype="float32")), %l, @places(%l))
+}
+"""
+
+
+def calls_into_python(function, *args):
+    """The calls of Python functions and methods during a call."""
+    count = 0
+
+    def seen(frame, event, arg):
+        nonlocal count
+        count += event == "call"
+
+    threading.setprofile(seen)
+    sys.setprofile(seen)
+    try:
+        found = function(*args)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return count, found
+
+
+@pytest.fixture(scope="module", params=["compiled", "loaded"])
+def grows(request, tmp_path_factory):
+    module = relayc.compile(parsed(GROWS))
+    if request.param == "compiled":
+        return module["main"]
+    path = tmp_path_factory.mktemp("grows") / "grows.so"
+    module.export_library(path)
+    return relayc.load_module(path)["main"]
+
+
+def test_lists_of_tensors_of_unknown_sizes(grows):
+    x = np.random.default_rng(4).normal(size=(3, 3)).astype("float32")
+    expected, total = [x], x.sum(0)
+    for _ in range(4):
+        expected.append(np.concatenate([expected[-1], np.tanh(expected[-1][:2])]))
+        total = total * 0.5 + expected[-1].sum(0)
+    found, arrays, places = grows(x, 5)
+    np.testing.assert_allclose(found, total, rtol=1e-5)
+    for array, value, (largest, where) in zip(expected, elements(arrays), elements(places), strict=True):
+        np.testing.assert_allclose(value, array, rtol=1e-6)
+        np.testing.assert_array_equal(where, np.argwhere(array > 0.5))
+        assert largest == array.max()
+
+
+def test_kernels_of_unknown_sizes_are_called_without_python(grows):
+    x = np.full((2, 3), 0.25, "float32")
+    grows(x, 2)
+    (few, _), (many, found) = calls_into_python(grows, x, 3), calls_into_python(grows, x, 60)
+    assert few == many and len(elements(found[1])) == 60
+    assert len(elements(found[2])[59][1]) == 0  # where there is nothing
+
+
+def test_what_kernels_of_unknown_sizes_make_goes(grows):
+    def used():
+        grows(np.full((50, 3), 1, "float32"), 100)
+        gc.collect()
+        return bytes_in_use()
+
+    used()
+    before = used()
+    assert abs(used() - before) < 100_000  # the lists take some 2 MB

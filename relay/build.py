@@ -16,8 +16,6 @@ from relayc.runtime.imports import Library
 from relayc.runtime.module import Module
 
 Params = Mapping[str, Any]
-_CPU = "llvm"
-"""What Relay calls the CPU."""
 
 
 def as_module(program: RelayModule | Expr, params: Params | None = None) -> RelayModule:
@@ -30,10 +28,15 @@ def as_module(program: RelayModule | Expr, params: Params | None = None) -> Rela
     return module
 
 
+def target_of(target: "str | Target | None") -> Target:
+    """A target: the CPU by default."""
+    return Target("cpu" if target is None else target)
+
+
 def compiled(program: RelayModule | IRModule | Expr, target: "str | Target | None" = None, params: Params | None = None) -> Module:
-    """A program compiled for a target: the CPU by default, which has Relay's name for it too. Raises as `relayc.compile` does."""
+    """A program compiled for a target. Raises as `relayc.compile` does."""
     module = program if isinstance(program, IRModule) else as_module(program, params)
-    return compile(module, "cpu" if target in (None, _CPU) else target)
+    return compile(module, target_of(target))
 
 
 class ExecutorFactory:

@@ -6,18 +6,18 @@ from typing import Any
 
 from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.frontend.relay.ast import Any as AnySize
-from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const
+from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const, ndarray
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.frontend.relay.passes.basic import with_types
+from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.control.program import is_native
 from relayc.pipelines.control.steps import ControlProgram, reachable
-from relayc.relay.build import Params, as_module, compiled
-from relayc.relay.kernel import kernel_compiler, on_structures, taken, tensor
-from relayc.relay.native import native_function
+from relayc.relay.build import Params, as_module, compiled, target_of
+from relayc.relay.kernel import argument, kernel_compiler, on_structures, taken, tensor
 from relayc.runtime.control import Machine, NoClause
-from relayc.runtime.device import Device
+from relayc.runtime.device import Device, device_kind
 
 KINDS = ("graph", "vm", "aot", "debug", "interpreter")
 """Relay's kinds of executors. All run compiled code; of programs with data types, the last two take the steps of control one by one."""
@@ -161,9 +161,21 @@ def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..
     return on_structures(compiled(lowered, target)["main"], typed["main"])
 
 
+def _is_on_host(target: Any) -> bool:
+    found = target_of(target)
+    return device_kind(find_backend(found.kind).device_of(found)).is_host
+
+
 def _controlled(typed: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
+    if not interprets and is_native(typed["main"]) and _is_on_host(target):
+        constructors = {var.name_hint: data.constructors for var, data in typed.type_definitions.items()}
+        function = compiled(typed, target).native(constructors, array=ndarray, tensor=argument).function("main")
+
+        def call(*args: Any) -> Any:
+            found = function(*args)
+            return list(found) if isinstance(found, tuple) else found
+
+        return call
     program = ControlProgram(typed, ["main"], kernel_compiler(target))
-    if not interprets and is_native(typed["main"]):
-        return native_function(program)
     machine, types = Machine(program.functions), [param.type_annotation for param in typed["main"].params]
     return lambda *args: machine.run(0, [taken(value, type_) for value, type_ in zip(args, types, strict=True)])

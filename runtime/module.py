@@ -25,7 +25,7 @@ from relayc.runtime.host import HOST_PREFIX, ProgramStrings
 from relayc.runtime.imports import Imports, Library
 from relayc.runtime.late import Late
 from relayc.runtime.native import NativeCode, NativeFunction, on_tensors
-from relayc.runtime.native_info import Constructor, Link, NativeInfo
+from relayc.runtime.native_info import Constructor, Link
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
 from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
 from relayc.runtime.shapes import Shapes
@@ -110,20 +110,34 @@ class Module:
         self.step_kernels = tuple(site.kernel for site in self.call_sites() if self._infos.get(site.kernel.name) is site.kernel)
         names = [*(program.name for program in artifact.programs if program.public), *self._infos]
         if artifact.native is not None and not self.lacking:
-            self._native = self._link_native(artifact.native)
+            self._native = self.native()
         self._functions = {name: self._make_function(name, artifact.functions[name]) for name in names}
 
-    def _link_native(self, info: NativeInfo) -> NativeCode:
-        """The functions of a program with values that are no tensors, linked to its kernels."""
+    def native(self, constructors: Mapping[str, Sequence[Any]] | None = None, **conversions: Any) -> NativeCode:
+        """The functions of a program with values that are no tensors, linked to its kernels; those of before are no longer to be called.
+
+        Args:
+          constructors, conversions: as of NativeCode.
+        """
 
         def kernel(link: Link) -> Callable[..., Any]:
             function = self._make_function(link.name, self._artifact.functions[link.name])
             function.team = Within()
             return on_tensors(function, link.types)
 
-        owner = self._artifact.keep_alive
-        found = NativeCode(info, self._artifact.functions, owner, kernel, lambda link: kernel(link)(), team=Team())
-        found.set_params(self._artifact.params)
+        artifact = self._artifact
+        assert artifact.native is not None
+        found = NativeCode(
+            artifact.native,
+            artifact.functions,
+            artifact.keep_alive,
+            kernel,
+            lambda link: kernel(link)(),
+            constructors,
+            Team(),
+            **conversions,
+        )
+        found.set_params(artifact.params)
         return found
 
     def _make_function(self, name: str, address: int) -> Any:

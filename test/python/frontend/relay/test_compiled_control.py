@@ -407,8 +407,12 @@ def calls_into_python(function, *args):
     return count, found
 
 
-@pytest.fixture(scope="module", params=["compiled", "loaded"])
+@pytest.fixture(scope="module", params=["compiled", "loaded", "executor", "vm"])
 def grows(request, tmp_path_factory):
+    if request.param == "executor":
+        return relay.create_executor("vm", parsed(GROWS)).evaluate()
+    if request.param == "vm":
+        return relay.vm.VirtualMachine(relay.vm.compile(parsed(GROWS), target="llvm")).run
     module = relayc.compile(parsed(GROWS))
     if request.param == "compiled":
         return module["main"]

@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
@@ -30,6 +30,7 @@ from relayc.frontend.relay.loops import LoopForm, callee_of, is_self_call, loop_
 from relayc.frontend.relay.op.composed import Composed, FunctionBuilder, build
 from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.frontend.relay.op.rules import apply
+from relayc.frontend.relay.scope import Scope
 from relayc.symbolic import Dim, symbol
 from relayc.trampoline import Call, trampoline
 
@@ -38,26 +39,6 @@ _NESTED = 8
 
 Value = Any
 """A tensor of the program being built, a tuple of values, or what is known of another value: Closure, Global, Made, Cell, a constructor."""
-
-
-@dataclass
-class Scope:
-    """The values of variables and expressions where code is built, and in the scopes around.
-
-    A value that a branch, a loop or a call has computed is known in it only: it is none of the block around, or depends on arguments.
-    """
-
-    outer: "Scope | None" = None
-    values: dict[Any, Value] = field(default_factory=dict)
-
-    def find(self, key: Any) -> Value | None:
-        """The value of a variable's identity or an expression; None where it has none."""
-        scope: Scope | None = self
-        while scope is not None:
-            if key in scope.values:
-                return scope.values[key]
-            scope = scope.outer
-        return None
 
 
 @dataclass(frozen=True)
@@ -232,11 +213,7 @@ class _Lowering:
         return value
 
     def _value(self, expr: e.Expr, scope: Scope) -> Call[Value]:
-        key = expr.vid if isinstance(expr, e.Var) else expr
-        found = scope.find(key)
-        if found is None:
-            found = scope.values[key] = yield self._made(expr, scope)
-        return found
+        return scope.value(expr, self._made)
 
     def _made(self, expr: e.Expr, scope: Scope) -> Call[Value]:
         if isinstance(expr, e.Var):

@@ -17,6 +17,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.loops import loop_form, uses
 from relayc.frontend.relay.lowering import is_data, is_first_order
+from relayc.frontend.relay.scope import Scope
 from relayc.runtime import control as c
 from relayc.trampoline import Call, trampoline
 
@@ -69,23 +70,6 @@ class Kernel:
 
 class Label:
     """A place among steps that is not known yet."""
-
-
-class Scope:
-    """The registers of variables and expressions in a part of a function, and in the parts around it."""
-
-    def __init__(self, outer: "Scope | None" = None) -> None:
-        self._outer = outer
-        self.registers: dict[Any, int] = {}
-
-    def find(self, key: Any) -> int | None:
-        """The register of a variable's identity or an expression; None where it has none."""
-        scope: Scope | None = self
-        while scope is not None:
-            if key in scope.registers:
-                return scope.registers[key]
-            scope = scope._outer
-        return None
 
 
 class ControlProgram:
@@ -186,7 +170,7 @@ class _Body:
         self._scope = Scope()
         self._registers = 0
         for var in (*function.params, *captures):
-            self._scope.registers[var.vid] = self._new()
+            self._scope.values[var.vid] = self._new()
         self._itself = self._new()
         self._uses: dict[e.Expr, int] = {}
         for node in post_order(function.body):
@@ -232,11 +216,7 @@ class _Body:
 
     def _value(self, expr: e.Expr, scope: Scope) -> Call[int]:
         """The register of an expression's value."""
-        key = expr.vid if isinstance(expr, e.Var) else expr
-        found = scope.find(key)
-        if found is None:
-            found = scope.registers[key] = yield self._made(expr, scope)
-        return found
+        return scope.value(expr, self._made)
 
     def _made(self, expr: e.Expr, scope: Scope) -> Call[int]:
         if isinstance(expr, e.Var):
@@ -281,7 +261,7 @@ class _Body:
             register = self._closure(let.value, scope, let.var.name_hint, let.var.vid)
         else:
             register = yield self._value(let.value, scope)
-        scope.registers[let.var.vid] = register
+        scope.values[let.var.vid] = register
 
     def _closure(self, function: e.Function, scope: Scope, name: str, own: Any) -> int:
         captures = [var for var in free_vars(function) if var.vid != own]
@@ -324,7 +304,7 @@ class _Body:
     def _pattern(self, pattern: e.Pattern, value: int, scope: Scope, other: Label) -> None:
         """Binds the variables of a pattern; goes on at a label where it does not match."""
         if isinstance(pattern, e.PatternVar):
-            scope.registers[pattern.var.vid] = value
+            scope.values[pattern.var.vid] = value
         elif isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
             if isinstance(pattern, e.PatternConstructor):
                 self._steps.append(c.Unlike(value, pattern.constructor.tag, other))  # type: ignore[arg-type] # a label until the end

@@ -492,19 +492,26 @@ def at_node(what: str, name: str, error: type[ModelError] = ModelError) -> Itera
         with that as its cause: a fault of the converter, of which the model's author needs to know the node all the same.
       MemoryError: likewise.
     """
+
+    def about(message: str) -> ModelError:
+        found = error(f"{what}: {message}", located=True)
+        found.node = name
+        return found
+
     with deferred(), ir.Location.name(name):
         try:
             yield
         except (ModelError, RelayError) as e:
             if isinstance(e, ModelError) and e.located:
+                e.node = name
                 raise
-            raise error(f"{what}: {e}", located=True) from None
+            raise about(str(e)) from None
         except Undecided as e:
-            raise error(f"{what}: expected sizes of which more is known, found an open question: {e}", located=True) from None
+            raise about(f"expected sizes of which more is known, found an open question: {e}") from None
         except MemoryError as e:
             raise MemoryError(f"{what}: {e}") from None
         except Exception as e:
-            raise error(f"{what}: the converter failed with {type(e).__name__}: {e}", located=True) from e
+            raise about(f"the converter failed with {type(e).__name__}: {e}") from e
 
 
 # ---- values needed at import ----------------------------------------------------------------------------------------------------------

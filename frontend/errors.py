@@ -8,7 +8,10 @@ class ModelError(ValueError):
 
     Attributes:
       located: whether the message already names the node it is about; `frontend.converter.at_node` adds the node's name where it does not.
+      node: the name of the outermost node that it is about, where one is known.
     """
+
+    node: str | None = None
 
     def __init__(self, message: str, *, located: bool = False) -> None:
         super().__init__(message)

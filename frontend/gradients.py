@@ -523,6 +523,13 @@ def _convolution(call: Call, g: Tensor) -> list[Part]:
     return [lambda: windows.of_convolved(x, g, weight, window), lambda: windows.of_weight(x, g, weight.shape, window)]
 
 
+@_rule("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")
+def _transposed_convolution(call: Call, g: Tensor) -> list[Part]:
+    x, weight = call.inputs
+    window = windows.transposed(ConvGeometry.of(call.op, x.rank - 2))
+    return [lambda: windows.of_transposed(x, g, weight, window), lambda: windows.of_weight(g, x, weight.shape, window)]
+
+
 @_rule("nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d")
 def _average(call: Call, g: Tensor) -> list[Part]:
     return [lambda: windows.of_averaged(call.inputs[0], g, call.op)]

@@ -1,10 +1,12 @@
 """Derivatives of convolutions and poolings: what windows over images give back to the images and to the weights."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import ConvGeometry
+from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.pool import PoolGeometry
 from relayc.dialects.relay.window import SPATIAL, Pairs
 from relayc.frontend.converter import Tensor, emit
@@ -48,6 +50,23 @@ def of_convolved(x: Tensor, g: Tensor, weight: Tensor, window: ConvGeometry) -> 
     g = _laid_out(g, layout, f"NC{letters}")
     found = _spread(g, weight, window, window.pads, _left_over(images, g, weight.shape[2:], window), window.groups)
     return _laid_out(found, f"NC{letters}", window.data_layout.text)
+
+
+def transposed(window: ConvGeometry) -> ConvGeometry:
+    """Of a transposed convolution, the convolution of its result that it is the derivative of, with the same weight."""
+    letters = window.kernel_layout.text.translate(str.maketrans("IO", "OI"))
+    return replace(window, kernel_layout=layout(letters), data_layout=window.out_layout, out_layout=window.data_layout)
+
+
+def of_transposed(x: Tensor, g: Tensor, weight: Tensor, window: ConvGeometry) -> Tensor:
+    """The derivative with respect to the images `x` of a transposed convolution; `window` is as `transposed` gives it."""
+    n, letters = x.rank - 2, window.spatial
+    g = _laid_out(g, window.data_layout.text, f"NC{letters}")
+    weight = _laid_out(weight, window.kernel_layout.text, f"OI{letters}")
+    geometry = {"strides": window.strides, "dilation": window.dilation, "padding": _both_ends(window.pads), "groups": window.groups}
+    found = emit(f"nn.conv{n}d", g, weight, **geometry)  # longer than x where an output_padding was longer than a step
+    axes, sizes = range(2, n + 2), [x.shape[window.out_layout.index(axis)] for axis in letters]
+    return _laid_out(strided_slice(found, [0] * n, sizes, [1] * n, axes), f"NC{letters}", window.out_layout.text)
 
 
 def of_weight(x: Tensor, g: Tensor, shape: Sequence[Size], window: ConvGeometry) -> Tensor:

@@ -1,7 +1,9 @@
-"""`torch.compile(model, backend="relayc")`, for inference: each graph that torch captures is a program.
+"""`torch.compile(model, backend="relayc")`: each graph that torch captures is a program, in training one forwards and one backwards.
 
-Options, as `torch.compile(..., options={...})`: `freeze` makes the parameters constants of the programs, in the layouts that kernels want:
-faster, and changes of the parameters afterwards are not seen. The others are those of `relayc.compile`.
+Options, as `torch.compile(..., options={...})`: `freeze` makes the parameters constants of the programs of inference, in the layouts that
+kernels want: faster, and changes of the parameters afterwards are not seen. The others are those of `relayc.compile`.
+
+Operators that relayc lacks, random numbers among them, are left to eager: the graph becomes several programs around them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,42 +13,50 @@ import numpy as np
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from relayc.frontend.pytorch.fx import FxProgram, from_fx
+from relayc.frontend.pytorch.partition import in_parts
 from relayc.frontend.pytorch.registry import KEPT, plain_name
 from relayc.pipelines.driver.compile import compile as compile_module
 from relayc.runtime.tensor import from_torch, is_torch, to_torch
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Callable[..., Any]:
-    """What torch calls with each graph. Raises ModelError for a graph that is not supported, and for one of training."""
+    """What torch calls with each graph."""
     given = {**(options or {})}
     freeze = given.pop("freeze", False)
 
-    def held() -> dict[int, Any]:
-        """The tensors that arguments always are."""
+    def frozen(graph: Any) -> dict[str, Any]:
+        """The tensors that arguments always are, by the names of their placeholders."""
         context = TracingContext.try_get()
         if not freeze or context is None or context.fw_metadata is None:
             return {}
-        meta = context.fw_metadata
+        meta, names = context.fw_metadata, [n.name for n in graph.graph.find_nodes(op="placeholder")]
         written = set(meta.mutated_inp_runtime_indices)
-        return {i: example_inputs[i] for i in meta.static_input_indices if i not in written and is_torch(example_inputs[i])}
+        return {names[i]: example_inputs[i] for i in meta.static_input_indices if i not in written and is_torch(example_inputs[i])}
 
-    def compiled(graph: Any, _: Sequence[Any]) -> Callable[..., Any]:
+    def made(graph: Any, constants: Mapping[str, Any]) -> Callable[..., Any]:
+        names = [n.name for n in graph.graph.find_nodes(op="placeholder")]
         with unset_fake_temporarily():
-            program = from_fx(graph, held())
+            program = from_fx(graph, {i: constants[name] for i, name in enumerate(names) if name in constants})
             module = compile_module(program.module, **given)
-        return make_boxed_func(_Call(program, module["main"]))
+        return _Call(program, module["main"])
 
-    def refused(graph: Any, _: Sequence[Any]) -> Callable[..., Any]:
-        raise ValueError("torch.compile: expected a model in inference (torch.no_grad()), found one whose gradients are wanted")
+    def of_training(graph: Any, _: Sequence[Any]) -> Callable[..., Any]:
+        return make_boxed_func(in_parts(graph, lambda part: made(part, {})))
+
+    def of_inference(graph: Any, _: Sequence[Any]) -> Callable[..., Any]:
+        constants = frozen(graph)
+        return make_boxed_func(in_parts(graph, lambda part: made(part, constants)))
 
     found: Callable[..., Any] = aot_autograd(
-        fw_compiler=refused,
-        bw_compiler=refused,
-        inference_compiler=compiled,
+        fw_compiler=of_training,
+        bw_compiler=of_training,
+        inference_compiler=of_inference,
+        partition_fn=min_cut_rematerialization_partition,
         decompositions=_decompositions(),
         keep_inference_input_mutations=False,
     )(graph_module, example_inputs)
@@ -68,7 +78,7 @@ class _Call:
         given = [args[i] for i in self._inputs]
         found = self._function(*[from_torch(a) if is_torch(a) else _number(a) for a in given])
         arrays = found if isinstance(found, tuple) else (found,)
-        return [self._result(kind, where, arrays) for kind, where in self._outputs]
+        return [args[where] if kind == "argument" else self._result(kind, where, arrays) for kind, where in self._outputs]
 
     @staticmethod
     def _result(kind: str, where: Any, arrays: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import filled, reshape
+from relayc.symbolic import Size
 
 
 def each(value: Any, n: int) -> tuple[int, ...]:
@@ -35,7 +36,9 @@ def convolution(
     transposed: bool = False,
     output_padding: Any = 0,
     groups: int = 1,
+    sizes: tuple[Size, ...] | None = None,
 ) -> Tensor:
+    """`sizes`: of the result, by default the node's."""
     n = weight.rank - 2
     if input.rank == n + 1:
         input = reshape(input, (1, *input.shape))
@@ -56,4 +59,4 @@ def convolution(
     else:
         found = emit(f"nn.conv{n}d", input, weight, **options, kernel_layout="OI" + SPATIAL_LAYOUTS[n][2:])
     found = found if bias is None else emit("nn.bias_add", found, bias, axis=1)
-    return reshape(found, node().sizes)
+    return reshape(found, sizes or node().sizes)

@@ -1,26 +1,9 @@
-"""The modules that register converters, one per operator family."""
+"""The modules that register converters, one per operator family: importing this module registers them all."""
 
-from relayc.frontend.pytorch import (
+from relayc.frontend.pytorch import (  # noqa: F401 (they register converters)
     activation,
     attention,
-    convolution,
-    create,
-    elementwise,
-    indexing,
-    linear,
-    norm,
-    pool,
-    recurrent,
-    reduce,
-    resample,
-    shape,
-    sort,
-    special,
-)
-
-FAMILIES = (
-    activation,
-    attention,
+    backward,
     convolution,
     create,
     elementwise,

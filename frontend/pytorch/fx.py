@@ -1,6 +1,6 @@
 """FX graphs as torch.compile gives them to a backend: functional, of torch's operators, with tensors and sizes as inputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +8,11 @@ import torch
 
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType
-from relayc.frontend.converter import ModelBuilder, Tensor, constant
-from relayc.frontend.errors import ModelError
+from relayc.frontend.converter import ModelBuilder, Tensor, assume, constant
 from relayc.frontend.pytorch.graph import Graphs, check_operators
 from relayc.frontend.pytorch.values import Symbols, dtype_name, range_of, weight
 from relayc.frontend.sizes import size_tensor, sizes
-from relayc.symbolic import Dim, Range, symbol
+from relayc.symbolic import Dim, Range, Size, symbol
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,8 @@ class FxProgram:
 
     Attributes:
       inputs: for each input of `main`, the number of the graph's argument.
-      outputs: for each result of the graph, ("tensor", i) or ("number", i) for output i of `main`, or ("constant", value).
+      outputs: for each result of the graph, ("tensor", i) or ("number", i) for output i of `main`, ("argument", i) for argument i of the
+        graph as it is, or ("constant", value).
     """
 
     module: IRModule
@@ -36,47 +36,63 @@ def from_fx(graph_module: Any, held: Mapping[int, Any]) -> FxProgram:
     placeholders = list(graph_module.graph.find_nodes(op="placeholder"))
     fakes = [n.meta.get("val") for n in placeholders]
     tensors = {i: f for i, f in enumerate(fakes) if isinstance(f, torch.Tensor) and i not in held}
-    every = {
-        s for f in fakes if isinstance(f, torch.Tensor) for d in f.shape if isinstance(d, torch.SymInt) for s in d.node.expr.free_symbols
-    }
     plain = {str(d.node.expr) for f in tensors.values() for d in f.shape if isinstance(d, torch.SymInt) and d.node.expr.is_Symbol}
-    unknown = {str(s) for s in every} - plain
-    if unknown:
-        raise ModelError(f"expected sizes that are a dimension of an input, found {', '.join(sorted(unknown))}")
     symbols = Symbols({name: symbol(name) for name in plain})
     # Numbers that are no dimension.
-    numbers = {i: f for i, f in enumerate(fakes) if isinstance(f, torch.SymInt) and str(f.node.expr) not in plain}
-    types = {placeholders[i].name: TensorType(symbols.shape(f), dtype_name(f.dtype)) for i, f in tensors.items()}
-    types |= {placeholders[i].name: TensorType((), "int64") for i in numbers}
-    with ModelBuilder(types, ranges=_ranges(tensors, plain)) as builder:
-        for i, fake in numbers.items():
-            (symbols[str(fake.node.expr)],) = sizes(builder.inputs[placeholders[i].name], placeholders[i].name, signed=True)
+    alone = {str(f.node.expr): i for i, f in reversed([*enumerate(fakes)]) if isinstance(f, torch.SymInt) and f.node.expr.is_Symbol}
+    numbers = {i: name for name, i in alone.items() if name not in plain}
+    names = {i: placeholders[i].name for i in (*tensors, *numbers)}
+    # Sizes whose symbols only those numbers say, or the sizes of tensors that are held.
+    later = {i for i, f in tensors.items() if not _symbols_of(f) <= plain}
+    types = {names[i]: TensorType(_shape(f, names[i], plain, symbols), dtype_name(f.dtype)) for i, f in tensors.items()}
+    types |= {names[i]: TensorType((), "int64") for i in numbers}
+    with ModelBuilder(types, ranges=_ranges(fakes, plain)) as builder:
+        for i, name in numbers.items():
+            (symbols[name],) = sizes(builder.inputs[names[i]], names[i], signed=True)
         given: list[Any] = []
         for i, (found, fake) in enumerate(zip(placeholders, fakes, strict=True)):
             if i in held:
                 given.append(weight(found.name, held[i]))
             elif i in tensors:
-                given.append(builder.inputs[found.name])
+                given.append(assume(builder.inputs[names[i]], symbols.shape(fake)) if i in later else builder.inputs[names[i]])
             else:
                 given.append(None if fake is None else symbols.size(fake))
         made: list[tuple[str, Tensor]] = []
         outputs: list[tuple[str, Any]] = []
-        for value in Graphs(symbols).run(graph_module, given):
+        (results,) = graph_module.graph.find_nodes(op="output")
+        nodes = results.args[0] if isinstance(results.args[0], (tuple, list)) else [results.args[0]]
+        for node, value in zip(nodes, Graphs(symbols).run(graph_module, given), strict=True):
             number = isinstance(value, Dim)
-            if not isinstance(value, Tensor) and not number:
+            if node in placeholders:
+                outputs.append(("argument", placeholders.index(node)))
+            elif isinstance(value, Tensor) or number:
+                outputs.append(("number" if number else "tensor", len(made)))
+                made.append((f"output_{len(made)}", size_tensor(value) if number else value))
+            else:
                 outputs.append(("constant", value))
-                continue
-            outputs.append(("number" if number else "tensor", len(made)))
-            made.append((f"output_{len(made)}", size_tensor(value) if number else value))
         if not made:
             made.append(("nothing", constant(0, "int64")))
         return FxProgram(builder.finish(made), (*tensors, *numbers), tuple(outputs))
 
 
-def _ranges(tensors: Mapping[int, Any], names: set[str]) -> dict[str, Range]:
+def _symbols_of(fake: Any) -> set[str]:
+    return {str(s) for d in fake.shape if isinstance(d, torch.SymInt) for s in d.node.expr.free_symbols}
+
+
+def _shape(fake: Any, name: str, plain: set[str], symbols: Symbols) -> tuple[Size, ...]:
+    """The shape of an input; a dimension that the dimensions of inputs do not say is a symbol of its own."""
+    return tuple(
+        symbol(f"{name}_{axis}")
+        if isinstance(d, torch.SymInt) and not {str(s) for s in d.node.expr.free_symbols} <= plain
+        else symbols.size(d)
+        for axis, d in enumerate(fake.shape)
+    )
+
+
+def _ranges(fakes: Sequence[Any], names: set[str]) -> dict[str, Range]:
     """What torch knows of sizes."""
-    for fake in tensors.values():
-        for d in fake.shape:
+    for fake in fakes:
+        for d in fake.shape if isinstance(fake, torch.Tensor) else ():
             if isinstance(d, torch.SymInt):
                 known = d.node.shape_env.var_to_range
                 return {str(s): range_of(r) for s, r in known.items() if str(s) in names}

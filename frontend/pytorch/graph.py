@@ -60,6 +60,17 @@ def check_operators(module: Any, own: Mapping[str, Converter]) -> None:
         raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
 
 
+def lacking_nodes(module: Any) -> set[str]:
+    """Names of the nodes of a module's own graph that relayc lacks something for, in themselves or in their branches and bodies."""
+    parts = {n.name: list(graphs_of(getattr(module, n.target))) for n in module.graph.find_nodes(op="get_attr") if _is_graph(module, n)}
+    within = {name for name, graphs in parts.items() if any(_lacking(n, {}) for graph in graphs for n in graph.nodes)}
+    return {n.name for n in module.graph.nodes if _lacking(n, {}) or any(a.name in within for a in n.all_input_nodes)}
+
+
+def _is_graph(module: Any, found: Any) -> bool:
+    return isinstance(getattr(module, found.target, None), torch.fx.GraphModule)
+
+
 def _lacking(found: Any, own: Mapping[str, Converter]) -> str | None:
     """What relayc lacks for a node, in words."""
     if found.op != "call_function" or _is_ignored(found):

@@ -48,18 +48,27 @@ def rms_norm(input: Tensor, normalized_shape: tuple[Size, ...], weight: Tensor |
     epsilon = float(np.finfo(DTYPES[input.dtype]).eps) if eps is None and input.dtype != "bfloat16" else 2**-7 if eps is None else eps
     gamma = _vector(weight, normalized_shape, 1, input.dtype)
     found = reshape(emit("nn.rms_norm", rows, gamma, axis=-1, epsilon=epsilon), input.shape)
-    return (found, None) if isinstance(node().dtype, tuple) else found
+    if not isinstance(node().dtype, tuple):
+        return found
+    if not node().used(1):
+        return found, None
+    wide = cast(rows, node().dtype[1])
+    square = emit("mean", emit("multiply", wide, wide), axis=(-1,), keepdims=True)
+    return found, reshape(emit("rsqrt", add(square, epsilon)), node().shape[1])
 
 
 @aten("group_norm", "native_group_norm", keep=True)
 def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, num_groups: int = 1, group: int = 0) -> Any:
-    many = isinstance(node().dtype, tuple)
-    if many and (node().used(1) or node().used(2)):
-        raise ModelError("expected a normalisation whose statistics are not used, found a use")
+    many, groups = isinstance(node().dtype, tuple), group or num_groups
     channels = (input.shape[1],)
     gamma, beta = _vector(weight, channels, 1, input.dtype), _vector(bias, channels, 0, input.dtype)
-    found = emit("nn.group_norm", input, gamma, beta, num_groups=group or num_groups, axis=1, epsilon=eps)
-    return (found, None, None) if many else found
+    found = emit("nn.group_norm", input, gamma, beta, num_groups=groups, axis=1, epsilon=eps)
+    if not many or not (node().used(1) or node().used(2)):
+        return (found, None, None) if many else found
+    shape = (input.shape[0], groups)
+    rows = reshape(cast(input, node().dtype[1]), (*shape, prod(input.shape[1:]) // groups))
+    mean, variance = (reshape(t, shape) for t in _statistics(rows, (2,)))
+    return found, mean, emit("rsqrt", add(variance, eps))
 
 
 @aten("instance_norm", keep=True)

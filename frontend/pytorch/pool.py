@@ -21,7 +21,7 @@ def _batched(x: Tensor, n: int) -> Tensor:
     return reshape(x, (1, *x.shape)) if x.rank == n + 1 else x
 
 
-def _axes() -> int:
+def spatial_axes() -> int:
     """The number of spatial axes that the operator's name says."""
     digits = [c for c in node().operator if c.isdigit()]
     return int(digits[0])
@@ -41,14 +41,14 @@ def _window(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, 
 
 @aten("max_pool1d", "max_pool2d", "max_pool3d", keep=True)
 def max_pool(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Tensor:
-    n = _axes()
+    n = spatial_axes()
     found = emit(f"nn.max_pool{n}d", _batched(self, n), **_window(n, kernel_size, stride, padding, dilation, ceil_mode))
     return reshape(found, node().sizes)
 
 
 @aten("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", keep=True)
 def max_pool_with_indices(self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Any, ...]:
-    n = _axes()
+    n = spatial_axes()
     x, window = _batched(self, n), _window(n, kernel_size, stride, padding, dilation, ceil_mode)
     found = emit(f"nn.max_pool{n}d", x, **window)
     indices = None
@@ -61,24 +61,33 @@ def max_pool_with_indices(self: Tensor, kernel_size: Any, stride: Any, padding: 
 
 @aten("avg_pool1d", "avg_pool2d", "avg_pool3d", keep=True)
 def avg_pool(
-    self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor_override: Any = None
+    self: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any = None,
+    sizes: tuple[Size, ...] | None = None,
 ) -> Tensor:
-    n = _axes()
+    """`sizes`: of the result, by default the node's."""
+    sizes = sizes or node().sizes
+    n = spatial_axes()
     x, window = _batched(self, n), _window(n, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override is not None:
         # The padding of whole windows, so that a mean is their sum up to a factor.
-        x, window["padding"] = pad(x, _whole_windows(x, window, n), None, "constant", range(2, n + 2)), (0,) * (2 * n)
+        x, window["padding"] = pad(x, _whole_windows(x, window, sizes[-n:]), None, "constant", range(2, n + 2)), (0,) * (2 * n)
         found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=True)
         found = multiply(found, prod(window["pool_size"]) / divisor_override)
     else:
         found = emit(f"nn.avg_pool{n}d", x, **window, count_include_pad=count_include_pad)
-    return reshape(found, node().sizes)
+    return reshape(found, sizes)
 
 
-def _whole_windows(x: Tensor, window: dict[str, Any], n: int) -> list[Size]:
-    """The padding, all begins then all ends, with which every window of the result is whole."""
-    begins, ends = window["padding"][:n], []
-    for size, count, k, s, p in zip(x.shape[2:], node().sizes[-n:], window["pool_size"], window["strides"], begins, strict=True):
+def _whole_windows(x: Tensor, window: dict[str, Any], counts: tuple[Size, ...]) -> list[Size]:
+    """The padding, all begins then all ends, with which every window of a result of these sizes is whole."""
+    begins, ends = window["padding"][: len(counts)], []
+    for size, count, k, s, p in zip(x.shape[2:], counts, window["pool_size"], window["strides"], begins, strict=True):
         ends.append((count - 1) * s + k - size - p)
     return [*begins, *ends]
 
@@ -90,7 +99,7 @@ _NAMES = [f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2,
 
 @aten(*_NAMES, "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", keep=True)
 def adaptive_pool(self: Tensor, output_size: Any) -> Any:
-    n, is_max = _axes(), "max" in node().operator
+    n, is_max = spatial_axes(), "max" in node().operator
     x = _batched(self, n)
     wanted = node().shape[0] if is_max else node().sizes
     size = each(output_size, n)

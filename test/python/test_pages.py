@@ -35,6 +35,7 @@ NEEDS = {
     # Measurements, and what runs these tests or takes hours: for people. Their options are checked.
     "an idle machine": False,
     "a checkout": False,
+    "an environment of its own": False,
 }
 BLOCK = re.compile(r"^(?:<!-- (needs|file): ([^\n]*) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 

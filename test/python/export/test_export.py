@@ -191,7 +191,7 @@ except ModuleNotFoundError as error:
 else:
     raise AssertionError("the compiler was found")
 """
-    in_another_process(code, ("torch_mlir", "onnx", "rich"), tmp_path / "installed", exported["symbolic"][1])
+    in_another_process(code, ("torch_mlir", "onnx", "rich", "torch"), tmp_path / "installed", exported["symbolic"][1])
 
 
 def test_tvm_ffi_alone_loads_and_runs_libraries(exported):

@@ -4,7 +4,6 @@ A composed operator is one plain function on tensors (relayc.frontend.converter)
 the attributes with Relay's names and defaults. Types of calls are those of what the function builds.
 """
 
-from relayc.frontend.relay.op.composed import annotation, bitserial, detection, dynamic, gradients, image, indexing, nn, qnn, random, signal, sparse, tensor
 from relayc.frontend.relay.op.composed import (
     annotation,
     bitserial,
@@ -16,7 +15,9 @@ from relayc.frontend.relay.op.composed import (
     layouts,
     nn,
     qnn,
+    random,
     signal,
+    sparse,
     tensor,
     winograd,
 )
@@ -24,5 +25,21 @@ from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, c
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
 
 __all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]
-FAMILIES = (annotation, bitserial, detection, dynamic, gradients, image, indexing, layouts, nn, qnn, random, signal, sparse, tensor, winograd)
+FAMILIES = (
+    annotation,
+    bitserial,
+    detection,
+    dynamic,
+    gradients,
+    image,
+    indexing,
+    layouts,
+    nn,
+    qnn,
+    random,
+    signal,
+    sparse,
+    tensor,
+    winograd,
+)
 """The modules that compose operators."""

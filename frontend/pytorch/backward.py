@@ -1,0 +1,79 @@
+"""Operators of backward graphs that torch does not decompose: by relay's rules of derivatives."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relayc.frontend.common.products import einsum
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.gradients import gradients
+from relayc.frontend.pytorch.convolution import convolution
+from relayc.frontend.pytorch.pool import avg_pool, spatial_axes
+from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.steps import cast, filled, reshape
+
+
+@aten("convolution_backward")
+def convolution_backward(
+    grad_output: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    output_mask: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
+    result = convolution(input, weight, None, stride, padding, dilation, transposed, output_padding, groups, grad_output.shape)
+    wanted = [x for x, is_wanted in zip((input, weight), output_mask, strict=False) if is_wanted]
+    found = iter(gradients(result, wanted, grad_output)) if wanted else iter(())
+    axes = tuple(a for a in range(grad_output.rank) if a != 1)
+    of_bias = emit("sum", grad_output, axis=axes) if output_mask[2] else None
+    return (*(next(found) if is_wanted else None for is_wanted in output_mask[:2]), of_bias)
+
+
+@aten("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward")
+def max_pool_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+    """Each element is added to where it came from in its channel."""
+    n = spatial_axes()
+    rows, places, count = prod(self.shape[:-n]), prod(indices.shape[-n:]), prod(self.shape[-n:])
+    zeros = filled((rows, count), 0, self.dtype)
+    at, g = reshape(indices, (rows, places)), reshape(grad_output, (rows, places))
+    return reshape(emit("scatter_elements", zeros, at, g, axis=1, reduction="add", in_bounds=True), self.shape)
+
+
+@aten("avg_pool2d_backward", "avg_pool3d_backward")
+def avg_pool_backward(
+    grad_output: Tensor,
+    self: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> Tensor:
+    result = avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, grad_output.shape)
+    return gradients(result, [self], grad_output)[0]
+
+
+@aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
+def adaptive_avg_pool_backward(grad_output: Tensor, self: Tensor) -> Tensor:
+    """A product along each axis with the matrix of the shares that elements have in means."""
+    n, found = spatial_axes(), grad_output
+    for axis in range(self.rank - n, self.rank):
+        size, parts = self.shape[axis], grad_output.shape[axis]
+        if not isinstance(size, int) or not isinstance(parts, int):
+            raise ModelError(f"expected images of a size known at import, found {self.type} and {grad_output.type}")
+        share = np.zeros((parts, size))
+        for i in range(parts):
+            begin, end = i * size // parts, -(-(i + 1) * size // parts)
+            share[i, begin:end] = 1 / (end - begin)
+        letters = "".join(chr(ord("a") + i) for i in range(self.rank))
+        after = letters.replace(letters[axis], "z")
+        found = einsum((found, constant(share, self.dtype)), f"{letters},{letters[axis]}z->{after}")
+    return cast(found, node().dtype)

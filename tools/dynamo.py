@@ -1,7 +1,7 @@
 """`torch.compile(model, backend="relayc")`: each graph that torch captures is a program, in training one forwards and one backwards.
 
 Options, as `torch.compile(..., options={...})`: `freeze` makes the parameters constants of the programs of inference, in the layouts that
-kernels want: faster, and changes of the parameters afterwards are not seen. The others are those of `relayc.compile`.
+kernels want: True for good, "tracked" until a parameter has other storage or another version. The others are those of `relayc.compile`.
 
 Operators that relayc lacks, random numbers among them, are left to eager: the graph becomes several programs around them.
 """
@@ -25,9 +25,11 @@ from relayc.runtime.tensor import from_torch, is_torch, to_torch
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Callable[..., Any]:
-    """What torch calls with each graph."""
+    """What torch calls with each graph. Raises ValueError for an option `freeze` that says nothing."""
     given = {**(options or {})}
     freeze = given.pop("freeze", False)
+    if freeze not in (False, True, "tracked"):
+        raise ValueError(f"freeze: expected True, False or 'tracked', found {freeze!r}")
 
     def frozen(graph: Any) -> dict[str, Any]:
         """The tensors that arguments always are, by the names of their placeholders."""
@@ -36,14 +38,18 @@ def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mappin
             return {}
         meta, names = context.fw_metadata, [n.name for n in graph.graph.find_nodes(op="placeholder")]
         written = set(meta.mutated_inp_runtime_indices)
-        return {names[i]: example_inputs[i] for i in meta.static_input_indices if i not in written and is_torch(example_inputs[i])}
+        chosen = {i: example_inputs[i] for i in meta.static_input_indices if i not in written and is_torch(example_inputs[i])}
+        # Tensors of inference mode have no version.
+        return {names[i]: t for i, t in chosen.items() if freeze != "tracked" or not t.is_inference()}
 
     def made(graph: Any, constants: Mapping[str, Any]) -> Callable[..., Any]:
         names = [n.name for n in graph.graph.find_nodes(op="placeholder")]
+        held = {i: constants[name] for i, name in enumerate(names) if name in constants}
         with unset_fake_temporarily():
-            program = from_fx(graph, {i: constants[name] for i, name in enumerate(names) if name in constants})
+            program = from_fx(graph, held)
             module = compile_module(program.module, **given)
-        return _Call(program, module["main"])
+        call = _Call(program, module["main"])
+        return _Tracked(call, held, lambda: made(graph, {})) if freeze == "tracked" and held else call
 
     def of_training(graph: Any, _: Sequence[Any]) -> Callable[..., Any]:
         return make_boxed_func(in_parts(graph, lambda part: made(part, {})))
@@ -85,6 +91,29 @@ class _Call:
         if kind == "tensor":
             return to_torch(arrays[where])
         return arrays[where].item() if kind == "number" else where
+
+
+class _Tracked:
+    """A program with constants, until one of them is written to or replaced; from then on the program that takes them as arguments.
+
+    Args:
+      held: the constants, by the number of the argument.
+      other: makes the other program.
+    """
+
+    def __init__(self, call: _Call, held: Mapping[int, Any], other: Callable[[], Callable[..., Any]]) -> None:
+        self._call: Callable[..., Any] = call
+        self._seen, self._other = [(i, _state(t)) for i, t in held.items()], other
+
+    def __call__(self, *args: Any) -> Any:
+        if any(_state(args[i]) != seen for i, seen in self._seen):
+            self._call, self._seen = self._other(), []
+        return self._call(*args)
+
+
+def _state(tensor: Any) -> tuple[int, int]:
+    """What changes when a tensor gets another storage, or is written to."""
+    return tensor.data_ptr(), tensor._version
 
 
 def _number(value: int) -> Any:

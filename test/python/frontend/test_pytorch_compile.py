@@ -1,4 +1,4 @@
-"""torch.compile with relayc as its backend, compared with eager: graph breaks, dynamic sizes, weights, buffers, refusals."""
+"""torch.compile with relayc as its backend, compared with eager: graph breaks, dynamic sizes, weights, buffers, what is left to eager."""
 
 import copy
 from pathlib import Path
@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from pytorch_models import resnet, same  # noqa: E402 # there is torch
 from torch import nn  # noqa: E402
 
+from relayc.tools import dynamo  # noqa: E402
 from relayc.tools.dynamo import backend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -81,10 +82,56 @@ def test_buffers_are_written():
         same(network.total, other.total)
 
 
-def test_training_is_refused():
-    network = nn.Linear(3, 2)
-    with torch.enable_grad(), pytest.raises(Exception, match="expected a model in inference"):
-        torch.compile(network, backend=backend)(torch.randn(2, 3))
+def frozen(monkeypatch):
+    """How many parameters of each graph become constants."""
+    held, from_fx = [], dynamo.from_fx
+
+    def seen(graph, constants):
+        found = from_fx(graph, constants)
+        held.append(len(constants))
+        return found
+
+    monkeypatch.setattr(dynamo, "from_fx", seen)
+    return held
+
+
+def test_tracked_weights_are_constants_until_they_are_written(monkeypatch):
+    network, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), torch.randn(3, 8)
+    held = frozen(monkeypatch)
+    compiled = torch.compile(network, backend=backend, options={"freeze": "tracked"})
+    for _ in range(2):
+        same(compiled(x), network(x))
+    assert held == [4]
+    network[2].weight.mul_(2.0)
+    network[0].bias.data = torch.ones(16)
+    for _ in range(2):
+        same(compiled(x), network(x))
+    assert held == [4, 0]
+
+
+def test_a_wrong_option():
+    with pytest.raises(Exception, match="freeze: expected True, False or 'tracked', found 'yes'"):
+        torch.compile(nn.Linear(3, 2), backend=backend, options={"freeze": "yes"})(torch.randn(2, 3))
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_operators_that_relayc_lacks_are_left_to_eager(monkeypatch, freeze):
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            y = torch.special.bessel_j0(self.first(x).relu() + 1)
+            return self.second(y * 2) - 1, y
+
+    held = frozen(monkeypatch)
+    network = Network()
+    compiled = torch.compile(network, backend=backend, options={"freeze": freeze})
+    x = torch.randn(3, 4)
+    for got, want in zip(compiled(x), network(x), strict=True):
+        same(got, want)
+    assert held == ([2, 2] if freeze else [0, 0])  # before and after the function
 
 
 def test_torch_finds_the_backend_by_name():

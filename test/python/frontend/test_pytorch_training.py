@@ -1,0 +1,178 @@
+"""Training by torch.compile with relayc as its backend, compared with eager: losses, gradients, buffers and steps of optimisers.
+
+Gradients agree to some times the rounding of float32 sums of as many terms as the models have, relative to the largest gradient of a
+model: the ones of a bias before a batch normalisation are zero but for rounding.
+"""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pytorch_models import same  # noqa: E402 # there is torch
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+from relayc.tools import dynamo  # noqa: E402
+from relayc.tools.dynamo import backend  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """The graphs that are compiled, and what is left to eager of graphs in parts."""
+    made = []
+    from_fx = dynamo.from_fx
+
+    def seen(graph, held):
+        found = from_fx(graph, held)
+        made.append(graph)
+        return found
+
+    monkeypatch.setattr(dynamo, "from_fx", seen)
+    return made
+
+
+def loss_of(model, x, seed):
+    torch.manual_seed(seed)
+    result = model(x)
+    if result.dim() == 0:
+        return result
+    return (result.float() * torch.linspace(-1, 1, result.numel()).reshape(result.shape)).sum()
+
+
+def agrees(model, *inputs, tolerance=TOLERANCE, **options):
+    """The compiled model, of which losses, gradients and buffers agree with eager."""
+    other = copy.deepcopy(model)
+    compiled = torch.compile(model, backend=backend, **options)
+    for i, x in enumerate(inputs):
+        for m in (model, other):
+            m.zero_grad()
+        found, wanted = loss_of(compiled, x, i), loss_of(other, x, i)
+        torch.testing.assert_close(found, wanted, rtol=tolerance, atol=10 * tolerance)
+        found.backward()
+        wanted.backward()
+        largest = max(p.grad.abs().max().item() for p in other.parameters())
+        for (name, p), q in zip(model.named_parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(p.grad, q.grad, rtol=0, atol=tolerance * largest, msg=lambda text, name=name: f"{name}: {text}")
+        for p, q in zip(model.buffers(), other.buffers(), strict=True):
+            same(p, q)
+    return compiled
+
+
+class Decoder(nn.Module):
+    """A causal language model of one layer, whose result is the loss of the next tokens."""
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.dropout = dropout
+        self.tokens, self.places = nn.Embedding(11, 16), nn.Embedding(16, 16)
+        self.norm, self.qkv, self.out, self.head = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16), nn.Linear(16, 11)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
+        q, k, v = self.qkv(self.norm(x)).view(*tokens.shape, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape)
+        x = x + F.dropout(self.out(y), self.dropout)
+        return F.cross_entropy(self.head(x)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def test_convolutions_and_batch_normalisation(graphs):
+    network = nn.Sequential(
+        *(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(8, 8, 3, groups=2, stride=2), nn.BatchNorm2d(8), nn.Hardswish(), nn.AvgPool2d(2)),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3), nn.LogSoftmax(-1)),
+    )
+    agrees(network, torch.randn(4, 3, 18, 18), torch.randn(4, 3, 18, 18))
+    assert len(graphs) == 2
+
+
+def test_other_layers(graphs):
+    network = nn.Sequential(
+        *(nn.Conv2d(3, 8, 3, padding=1, dilation=2), nn.AvgPool2d(3, 2, 1, count_include_pad=False), nn.GroupNorm(2, 8)),
+        *(nn.ConvTranspose2d(8, 6, 3, stride=2, output_padding=1, groups=2), nn.SiLU(), nn.MaxPool2d(3, 2, 1)),
+        *(nn.AdaptiveAvgPool2d((5, 3)), nn.Flatten(), nn.RMSNorm(90)),
+    )
+    agrees(network, torch.randn(2, 3, 15, 15))
+    assert len(graphs) == 2
+
+
+def test_encoder():
+    agrees(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0, activation="gelu"), torch.randn(2, 6, 16))
+
+
+def test_decoder_of_any_size(graphs):
+    agrees(Decoder(), *(torch.randint(0, 11, shape) for shape in ((2, 8), (3, 5), (4, 9))), dynamic=True)
+    assert len(graphs) == 2
+    operators = [str(n.target) for graph in graphs for n in graph.graph.nodes]
+    assert sum("flash_attention_for_cpu" in name for name in operators) == 2  # forwards and backwards, whole
+
+
+def test_masked_attention():
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = nn.Linear(8, 24)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).unflatten(-1, (3, 1, 8)).permute(2, 0, 3, 1, 4)
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(5, 5, dtype=torch.bool).tril(1), scale=0.3)
+
+    agrees(Masked(), torch.randn(2, 5, 8))
+
+
+def test_dropout_is_left_to_eager(graphs):
+    """Its random numbers are the ones of eager where its operand lies in memory as there."""
+    agrees(Decoder(dropout=0.25), torch.randint(0, 11, (2, 8)))
+    assert len(graphs) == 3  # two parts forwards, one graph backwards
+
+
+def test_operators_that_relayc_lacks(graphs):
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 3)
+
+        def forward(self, x):
+            return self.second(torch.lgamma(self.first(x).square() + 1) * 2).sin()
+
+    agrees(Network(), torch.randn(3, 4))
+    assert len(graphs) >= 3
+
+
+def test_autocast():
+    """Both compute in bfloat16, whose rounding is 2**-9."""
+    network = nn.Sequential(nn.Linear(5, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
+    with torch.autocast("cpu", torch.bfloat16):
+        agrees(network, torch.randn(4, 5), tolerance=2**-5)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+def test_steps_follow_eager(optimizer):
+    """Rounding grows by a factor from step to step: the losses of twenty agree to a hundred times that of one."""
+    network = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 2))
+    other = copy.deepcopy(network)
+    compiled = torch.compile(network, backend=backend)
+    x = torch.randn(32, 6)
+    y = torch.stack([x[:, 0] * x[:, 1], x[:, 2:].sum(1)], 1)
+    losses = []
+    for model, parameters in ((compiled, network.parameters()), (other, other.parameters())):
+        optimiser = optimizer(parameters, lr=0.02)
+        losses.append([])
+        for _ in range(20):
+            optimiser.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimiser.step()
+            losses[-1].append(loss.item())
+    assert losses[1][-1] < 0.9 * losses[1][0]
+    torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=0)

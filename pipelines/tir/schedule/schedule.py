@@ -1,7 +1,7 @@
 """`relayc.tir.Schedule`: how a person says how a kernel runs, primitive by primitive, with the names and meanings of TVM's schedules."""
 
 import random
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.tir import names
 from relayc.nearest import nearest
-from relayc.pipelines.te.read.graph import Kernel, Node
+from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir import primitives  # noqa: F401 (registers them)
 from relayc.pipelines.tir.primitives.registry import PRIMITIVES, find_block
 from relayc.pipelines.tir.schedule.references import BlockLike, BlockRV, LoopLike, LoopRV
@@ -37,25 +37,16 @@ class Schedule(LoopMethods, BlockMethods):
         function, or a kernel that was read of one.
       seed: of what is sampled without a decision.
       decisions: choices for knobs by name, in place of what the schedule decides.
-      kept: the tensors of a kernel that get blocks; others are computed where they are read, as after compute_inline of their blocks: no
-        step of the trace says so, so that nobody may want to read that. None: all of them.
 
     Raises:
       ScheduleError: a function that cannot be written as blocks, or none at all.
     """
 
-    def __init__(
-        self,
-        mod: IRModule | ir.OpView | Kernel | str,
-        seed: int = 0,
-        decisions: Mapping[str, Any] | None = None,
-        kept: Container[Node] | None = None,
-    ) -> None:
+    def __init__(self, mod: IRModule | ir.OpView | Kernel | str, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._refused: dict[str, ScheduleError] = {}
         self._nests: dict[str, Nest] = {}
         """Of functions as they are now; nothing else may change these."""
-        self._mod = blocks_module(mod, self._refused, self._nests, kept)
-        self._origins = {name: nest.origins for name, nest in self._nests.items()}
+        self._mod = blocks_module(mod, self._refused, self._nests)
         self._trace = Trace()
         self._seed = seed
         self._decisions = dict(decisions or {})
@@ -105,7 +96,6 @@ class Schedule(LoopMethods, BlockMethods):
         """The function that is being scheduled."""
         if self._function not in self._nests:
             self._nests[self._function] = Nest(self._functions()[self._function])
-            self._nests[self._function].origins = self._origins.get(self._function, {})
         return self._nests[self._function]
 
     # ---- queries
@@ -247,10 +237,7 @@ def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any]
 
 
 def blocks_module(
-    mod: IRModule | ir.OpView | Kernel | str,
-    refused: dict[str, ScheduleError] | None = None,
-    nests: dict[str, Nest] | None = None,
-    kept: Container[Node] | None = None,
+    mod: IRModule | ir.OpView | Kernel | str, refused: dict[str, ScheduleError] | None = None, nests: dict[str, Nest] | None = None
 ) -> IRModule:
     """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
     call others are left out.
@@ -259,7 +246,6 @@ def blocks_module(
       mod: the module or its text, or one function or kernel alone.
       refused: gets those of several functions that cannot be written so, by name, with the reason.
       nests: gets those that are made of te, by name, which are not written then.
-      kept: see Schedule.
 
     Raises ScheduleError where a function cannot be written so, or there is none.
     """
@@ -282,7 +268,7 @@ def blocks_module(
             else:
                 before = len(out.module.body.operations)
                 try:
-                    nest = begin_nest(mod if isinstance(mod, Kernel) else op, out.module, kept)
+                    nest = begin_nest(mod if isinstance(mod, Kernel) else op, out.module)
                 except ScheduleError as error:
                     for partial in list(out.module.body.operations)[before:]:
                         partial.operation.erase()

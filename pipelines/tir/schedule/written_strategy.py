@@ -8,7 +8,7 @@ What is said is one of these:
 - a module with a function of blocks and loops, or of the te stage, or its text: the replacement.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.instruments import KernelSchedule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured
+from relayc.pipelines.te.read.graph import Kernel, NotStructured
 from relayc.pipelines.tir.lower.function import lower_function
 from relayc.pipelines.tir.schedule.replacement import replacement_nest
 from relayc.pipelines.tir.schedule.schedule import Schedule, blocks_module
@@ -90,33 +90,28 @@ def schedule_by(name: str, source: Source, function: ir.OpView, target: Target, 
         raise _error(name, symbol_name(function), error) from error
 
 
-def schedule_built_in(
-    write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning, kept: Container[Node] | None = None
-) -> Scheduled:
+def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """A kernel by a schedule of a backend's own strategy, at the ambient insertion point.
 
     Args:
       write: schedules the kernel in place. Its numbers it asks `tuning` for before.
       tuning: of which the strategy is asked.
-      kept: the tensors of whose blocks `write` does not begin by compute_inline: where nobody looks on others get none. None: all of them.
 
     Raises:
       NotStructured: the kernel is not made of what blocks and loops can say, or the schedule is not legal for it: the next strategy is
         asked.
     """
     try:
-        return _lowered(tuning.strategy, write, kernel, target, Tuning(), kept)
+        return _lowered(tuning.strategy, write, kernel, target, Tuning())
     except ScheduleError as error:
         raise NotStructured(str(error)) from error
 
 
-def _lowered(
-    name: str, source: Source, kernel: ir.OpView | Kernel, target: Target, tuning: Tuning, kept: Container[Node] | None = None
-) -> Scheduled:
+def _lowered(name: str, source: Source, kernel: ir.OpView | Kernel, target: Target, tuning: Tuning) -> Scheduled:
     """A kernel as it is scheduled, which the instruments of the PassContext see."""
     function = kernel.function if isinstance(kernel, Kernel) else kernel
     observers = [i for i in PassContext.current().instruments if i.observes_schedules]
-    applied = _apply(source, kernel, tuning.decisions(), bool(observers), kept)
+    applied = _apply(source, kernel, tuning.decisions(), bool(observers))
     for knob in applied.knobs.values():
         tuning.knob(knob.name, knob.value, knob.options)
     after = str(applied.nest.function) if observers else ""
@@ -147,9 +142,7 @@ class _Applied:
     trace: str = ""
 
 
-def _apply(
-    source: Source, kernel: ir.OpView | Kernel, decisions: Mapping[str, Any], observed: bool, kept: Container[Node] | None
-) -> _Applied:
+def _apply(source: Source, kernel: ir.OpView | Kernel, decisions: Mapping[str, Any], observed: bool) -> _Applied:
     function = kernel.function if isinstance(kernel, Kernel) else kernel
     if isinstance(source, Trace):
         source = str(source)
@@ -160,7 +153,7 @@ def _apply(
         return _replace(source, function, observed)
     if not callable(source):
         name_of(source)
-    schedule = Schedule(kernel, decisions=decisions, kept=None if observed else kept)
+    schedule = Schedule(kernel, decisions=decisions)
     before = str(schedule.mod) if observed else ""
     given = source(schedule)
     knobs = schedule.trace.knobs

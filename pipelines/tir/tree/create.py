@@ -5,7 +5,7 @@ read; symbols stay the last ones.
 """
 
 import re
-from collections.abc import Callable, Container, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -29,7 +29,6 @@ from relayc.pipelines.tir.tree.steps import Computed, Constant, Contents, Record
 from relayc.pipelines.tir.tree.structure import Nest
 from relayc.pipelines.tir.tree.views import Block, ScheduleError
 from relayc.symbolic import Dim, Size
-from relayc.trampoline import Call, trampoline
 
 Point = Sequence[Index]
 ZERO = Index()
@@ -43,33 +42,33 @@ def create_nest(source: ir.OpView, module: ir.Module) -> Nest:
     return made
 
 
-def begin_nest(source: ir.OpView | Kernel, module: ir.Module, kept: Container[Node] | None = None) -> Nest:
+def begin_nest(source: ir.OpView | Kernel, module: ir.Module) -> Nest:
     """Builds the blocks of a te function at the end of a module, under its name; their loops are written where the function is asked for.
 
     Args:
       source: the function, or the kernel that was read of it.
-      kept: the tensors that get blocks, results among them: what computes another one stands where that is read, as after the primitive
-        compute_inline. None: all get blocks.
 
     Raises ScheduleError where it holds an operation that has no parallel form (sorting, scans), or a table of constants.
     """
     try:
         kernel = source if isinstance(source, Kernel) else read_kernel(source)
-        return _Creation(kernel, module, kept).run()
+        return _Creation(kernel, module).run()
     except NotStructured as error:
         name = source.name if isinstance(source, Kernel) else symbol_name(source)
         raise ScheduleError(f"@{name}: expected operations that have loops, on tensors of known shapes, found {error}") from None
 
 
 class _Creation:
-    def __init__(self, kernel: Kernel, module: ir.Module, kept: Container[Node] | None) -> None:
-        self.kernel, self.module, self.kept = kernel, module, kept
+    def __init__(self, kernel: Kernel, module: ir.Module) -> None:
+        self.kernel, self.module = kernel, module
         self.source = kernel.function.operation
         self.outputs: list[ir.Value] = []
         self.buffers: dict[Node, ir.Value] = {}
         """Buffer of each tensor that lies in memory."""
         self.record: Recorder
         """Takes the steps of the block that is being made."""
+        self.known: dict[Hashable, Any] = {}
+        """Elements that these steps compute, as operands."""
 
     @cached_property
     def computed(self) -> set[ir.Location]:
@@ -98,8 +97,7 @@ class _Creation:
         end = ir.Operation.create("func.return", ip=ir.InsertionPoint(self.nest.entry))
         with self.nest.building() if kernel.symbols else nullcontext(), ir.InsertionPoint(end):
             for value, node in kernel.values.items():
-                is_kept = not self._is_offset(value) if self.kept is None else node in self.kept
-                if node not in self.buffers and is_kept and _is_computed(value, node):
+                if node not in self.buffers and not self._is_offset(value) and _is_computed(value, node):
                     op = value.owner.operation
                     with op.location:
                         self._block(op, node)
@@ -126,9 +124,6 @@ class _Creation:
         found = _identifier(label_of(op.location), kind)
         return f"{found}_{kind}" if op.name.startswith("tensor.") and op.location.attr in self.computed else found
 
-    def _where(self, op: ir.Operation) -> str:
-        return f"@{self.kernel.name}: {self._name_of(op)}"
-
     def _is_offset(self, value: ir.Value) -> bool:
         """Whether a tensor is a slice that belongs to the computations that read it, which have its location, and its name: that of indices
         with an offset. They read the elements where those are."""
@@ -148,14 +143,14 @@ class _Creation:
         elif node.kind == "concat":
             self._concatenation(name, self._axes(op, len(node.shape)), node)
         else:
-            self.nest.origins[node] = self._parallel(name, node.shape, self._axes(op, len(node.shape)), self._stored(op, node, name))
+            self._parallel(name, node.shape, self._axes(op, len(node.shape)), self._stored(op, node, name))
 
     def _stored(self, op: ir.Operation, node: Node, name: str) -> Code:
         """What stores an element of a tensor that is made of others one by one."""
         buffer = self._destination(node, name)
         if node.kind == "view" and op.name != "tensor.extract_slice":
             node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # which may be another view
-        return lambda point: self._store(trampoline(self._computed(node, point, {})), buffer, point)
+        return lambda point: self._store(self._computed(node, point), buffer, point)
 
     def _computation(self, name: str, structured: Structured) -> None:
         op, inputs = structured.op, len(structured.inputs)
@@ -173,10 +168,8 @@ class _Creation:
             for value, (buffer, results) in zip(self._results(structured, point, buffers if reduces else None), targets, strict=True):
                 self._store(value, buffer, indices_at(results, point, divide))
 
-        made = self._nest(
-            name, structured.iterators, structured.extents, self._axes(op, len(structured.extents)), body, init if reduces else None
-        )
-        self.nest.origins |= dict.fromkeys(nodes, made)
+        axes = self._axes(op, len(structured.extents))
+        self._nest(name, structured.iterators, structured.extents, axes, body, init if reduces else None)
 
     def _concatenation(self, name: str, axes: Sequence[str], node: Node) -> None:
         """A block for each part: a choice at each element would load from all of them."""
@@ -194,43 +187,27 @@ class _Creation:
 
     def _element(self, node: Node, indices: Point) -> Any:
         """The steps that compute an element of a tensor at some indices; gives it as an operand."""
-        return trampoline(self._at(node, indices, {}))
-
-    def _at(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
-        """The same; `known` are elements that the steps before compute."""
         key = (node, *(i.key for i in indices))
-        if key not in known:
+        if key not in self.known:
             buffer = self.buffers.get(node)
-            known[key] = (yield self._computed(node, indices, known)) if buffer is None else self._load(buffer, indices)
-        return known[key]
+            self.known[key] = self._computed(node, indices) if buffer is None else self._load(buffer, indices)
+        return self.known[key]
 
-    def _computed(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
-        """The same of one that lies in no buffer."""
-        if node.kind == "generic":
-            return (yield self._yielded(node.structured, self._loops(node, indices), None, known))[node.position]
+    def _computed(self, node: Node, indices: Point) -> Any:
+        """The same for a tensor without a buffer."""
         if node.kind == "view":
-            return (yield self._at(node.inputs[0], reshape(indices, node.shape, node.inputs[0].shape, divide), known))
+            return self._element(node.inputs[0], reshape(indices, node.shape, node.inputs[0].shape, divide))
         if node.kind == "slice":
-            point = [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)]
-            return (yield self._at(node.inputs[0], point, known))
+            return self._element(node.inputs[0], [i * s + o for i, s, o in zip(indices, node.strides, node.offsets, strict=True)])
         if node.kind == "splat":
             return Constant(node.op.attributes["value"], node.element)
         if node.kind == "pad":
-            return (yield self._padded(node, indices, known))
+            return self._padded(node, indices)
         if node.kind == "table":
-            raise ScheduleError(f"{self._where(node.op)}: expected an operation on tensors, found a table of constants")
+            raise ScheduleError(
+                f"@{self.kernel.name}: {self._name_of(node.op)}: expected an operation on tensors, found a table of constants"
+            )
         raise ScheduleError(f"@{self.kernel.name}: expected what is one computation at each element, found {_WORDS[node.kind]}")
-
-    def _loops(self, node: Node, indices: Point) -> Point:
-        """The point of the loops of a computation from the indices of an element. Raises ScheduleError."""
-        structured = node.structured
-        dims = structured.output_dims(node.position)
-        told = {*dims} - {None}
-        repeated = len(told) < len(structured.extents) and any(d not in told and e != 1 for d, e in enumerate(structured.extents))
-        if node.is_reduction or len(told) + dims.count(None) < len(dims) or repeated:
-            where = self._where(structured.op)
-            raise ScheduleError(f"{where}: expected another element at each point, found what cannot be computed where it is read")
-        return structured.loop_point(node.position, indices)
 
     def _results(self, structured: Structured, point: Point, sums: Sequence[ir.Value] | None) -> list[Any]:
         """What a computation gives at a point of its loops, as operands.
@@ -238,11 +215,6 @@ class _Creation:
         Args:
           sums: the buffers of the results, where it goes on from what they hold.
         """
-        return trampoline(self._yielded(structured, point, sums, {}))
-
-    def _yielded(
-        self, structured: Structured, point: Point, sums: Sequence[ir.Value] | None, known: dict[Hashable, Any]
-    ) -> Call[list[Any]]:
         body, inputs = structured.body, len(structured.inputs)
         values: list[Any] = []
         for number, (node, results) in enumerate(zip((*structured.inputs, *structured.inits), structured.results, strict=True)):
@@ -251,7 +223,7 @@ class _Creation:
                 continue
             indices = indices_at(results, point, divide)
             if sums is None or number < inputs:
-                values.append((yield self._at(node, indices, known)))
+                values.append(self._element(node, indices))
             else:
                 values.append(self._load(sums[number - inputs], indices))
 
@@ -264,13 +236,13 @@ class _Creation:
                 source, *at = given
                 for index, extent in zip(at, source.shape, strict=True):
                     _bound(index, extent)
-                values.append((yield self._at(source, at, known)))
+                values.append(self._element(source, at))
                 continue
             index = computed(name, given) if isinstance(type_, ir.IndexType) else None
             values.append(self.record.make(name, type_, given, operation.attributes) if index is None else index)
         return list(map(operand, body.yielded))
 
-    def _padded(self, node: Node, indices: Point, known: dict[Hashable, Any]) -> Call[Any]:
+    def _padded(self, node: Node, indices: Point) -> Any:
         flag = ir.IntegerType.get_signless(1)
         inside, safe = None, []
         source = node.inputs[0]
@@ -282,7 +254,7 @@ class _Creation:
             below = self.record.make("arith.cmpi", flag, [index, Index(extent)], emit.predicate("ult"))
             inside = below if inside is None else self.record.make("arith.andi", flag, [inside, below])
             safe.append(smallest(largest(index, ZERO), Index(extent - 1)))
-        found = yield self._at(source, safe, known)
+        found = self._element(source, safe)
         if inside is None:
             return found
         outside = Constant(node.pad_value.attributes["value"], node.element)
@@ -290,13 +262,13 @@ class _Creation:
 
     # ---- building
 
-    def _parallel(self, name: str, extents: Sequence[Size], axes: Sequence[str], body: Code) -> str:
-        return self._nest(name, [PARALLEL] * len(extents), extents, axes, body, None)
+    def _parallel(self, name: str, extents: Sequence[Size], axes: Sequence[str], body: Code) -> None:
+        self._nest(name, [PARALLEL] * len(extents), extents, axes, body, None)
 
     def _nest(
         self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Code, init: Code | None
-    ) -> str:
-        """Loops over a box, with a block in the innermost one, whose name it gives; the insertion point stays behind them."""
+    ) -> None:
+        """Loops over a box, with a block in the innermost one; the insertion point stays after the loops."""
         loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
         name = self.nest.free_block(name)
         draft = Contents([], None, [])
@@ -308,7 +280,7 @@ class _Creation:
             return step.operation
 
         def record(code: Code, is_init: bool) -> list[Step]:
-            self.record = Recorder(is_init, made)
+            self.record, self.known = Recorder(is_init, made), {}
             code([Index.of(v) for v in view.vars])
             draft.accesses += [step.access for step in self.record.steps if step.access is not None]
             return self.record.steps
@@ -317,7 +289,6 @@ class _Creation:
             draft.init = record(init, True)
         draft.body = record(body, False)
         self.nest.added(loops, view)
-        return name
 
     def _destination(self, node: Node, name: str) -> ir.Value:
         """The buffer of a tensor that is computed: that of the result that it is, or a new one."""

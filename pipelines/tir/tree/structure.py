@@ -13,7 +13,6 @@ from relayc.dialects.tir.block import block_name
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.emission.sizes import SizeValues, sizes_in, symbol_positions
-from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.tir.tree.buffers import allocation_name, make_buffer
 from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.pipelines.tir.tree.contents import Contents, blocks_of, position, set_around
@@ -62,8 +61,6 @@ class Nest:
         """Those at the start of the function, where nothing else is computed there."""
         self._is_ordered = not is_empty
         """Whether what the function computes before its loops stands in order, as far as this nest wrote it (see order)."""
-        self.origins: dict[Node, str] = {}
-        """The block that computes each tensor of the kernel that this function was made of."""
         self._unwritten: dict[int, Block | None] = {}
         """Blocks in which loops are to be written, by identity; None for the function."""
 

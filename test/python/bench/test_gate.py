@@ -43,7 +43,7 @@ def test_a_kernel_whose_inputs_do_not_say_its_sizes_is_left_out(tmp_path: Path) 
         "{ zero = Constant <value_int = 0> () one = Constant <value_int = 1> () y = Range (zero, limit, one) }"
     )
     onnx.save(model, path)
-    gate = measure_gate([Source("range", path)], GateSettings("loops", "rows", rounds=1), lambda text: None)
+    gate = measure_gate([Source("range", path)], GateSettings("loops", "loops", rounds=1), lambda text: None)
     assert [name.split(": ")[0] for name in gate.inner] == ["range"] and "whose inputs do not say all sizes" in summary_of(gate)
 
 

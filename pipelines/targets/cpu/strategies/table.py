@@ -16,7 +16,6 @@ from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_GR
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_TASKS
 from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
 from relayc.pipelines.targets.cpu.strategies.loops.strategy import schedule_loops
-from relayc.pipelines.targets.cpu.strategies.rows import schedule_rows
 from relayc.pipelines.targets.cpu.strategies.windows import channels, columns
 from relayc.pipelines.tir.strategy.table import Entry, Parameter, declare_options
 
@@ -33,12 +32,6 @@ _BF16_GRAIN = Parameter("grain", GRAIN, "estimated cycles from which a kernel is
 _WINDOW, _CHANNELS, _LOOPS = columns.ColumnParameters(0), channels.ChannelParameters(0), LoopParameters()
 
 _ATTENTION_GRAIN = Parameter("grain", PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel")
-
-_LOOP_PARAMETERS = (
-    Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
-    Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
-    Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
-)
 
 TABLE = (
     Entry(
@@ -188,15 +181,11 @@ TABLE = (
         "everything else: elementwise, reductions, softmax, norms, transposes, gathers, concatenations",
         "any",
         "any",
-        _LOOP_PARAMETERS,
-    ),
-    Entry(
-        "rows",
-        schedule_rows,
-        "elementwise, reductions, softmax, norms, gathers: by primitives",
-        "not made of pieces, nor read across its rows; asked only where it is named: as fast as loops, but scheduled in 1.8 times the time",
-        "any",
-        _LOOP_PARAMETERS,
+        (
+            Parameter("grain", _LOOPS.parallel_grain, "elements times operations from which a nest is parallel"),
+            Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
+            Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
+        ),
     ),
 )
 """Asked from the first to the last."""

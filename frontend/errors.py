@@ -1,6 +1,6 @@
 """What is wrong with a model that cannot be imported, whatever its format."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 class ModelError(ValueError):
@@ -32,3 +32,16 @@ class MissingShapes(ModelError):
         listed = "; ".join(f"input {name}{dimensions}" for name, dimensions in missing.items())
         self.what = f"expected inputs with a number of dimensions, found {listed}"
         super().__init__(f'{self.what}; give their shapes as shapes={{"{self.inputs[0]}": [...]}}')
+
+
+class UnsupportedOperators(ModelError):
+    """Operators of a model without a converter, all of them.
+
+    Attributes:
+      operators: for each, the lines of the model's source that call it.
+    """
+
+    def __init__(self, operators: Mapping[str, Sequence[str]], advice: str = "") -> None:
+        self.operators = {name: tuple(lines) for name, lines in operators.items()}
+        listed = "\n".join(f"  {name}" + "".join(f"\n    {line}" for line in lines) for name, lines in self.operators.items())
+        super().__init__(f"expected operators with a converter, found\n{listed}" + (f"\n{advice}" if advice else ""), located=True)

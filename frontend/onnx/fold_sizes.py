@@ -11,15 +11,24 @@ from typing import Any
 import numpy as np
 import onnx
 
-from relayc.frontend.converter import Tensor, may_equal
+from relayc.frontend.common.size_arithmetic import (
+    Elements,
+    compared,
+    converted,
+    each,
+    inexact,
+    magnitude,
+    pick,
+    quotient,
+    remainder,
+    same,
+)
+from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.fold_nodes import begins_before, is_as_in_opset_7
 from relayc.frontend.onnx.model import dtype_name
 from relayc.frontend.sizes import LONGEST, Inexact, Ratio, element_or_data, elements_of, is_sizes, objects, pending_in, tensor_of
-from relayc.symbolic import Size, Undecided, is_long, maximum, minimum, proves
-
-Elements = np.ndarray
-"""Of objects: see relayc.frontend.sizes."""
+from relayc.symbolic import Undecided, is_long, maximum, minimum
 
 _MOVED: dict[str, tuple[int, ...] | None] = {
     "Compress": (0,),
@@ -122,36 +131,12 @@ def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) ->
 _Compute = Callable[[list[Any], str, dict[str, Any]], tuple[Elements, str]]
 
 
-def _each(compute: Callable[..., Any], *arrays: Elements) -> Elements:
-    """Element by element, under broadcasting."""
-    broadcast = np.broadcast_arrays(*arrays)
-    return objects(broadcast[0].shape, [compute(*e) for e in zip(*(a.reshape(-1) for a in broadcast), strict=True)])
-
-
 def _elementwise(compute: Callable[..., Any], dtype: str | None = None) -> _Compute:
-    return lambda arrays, own, _: (_each(compute, *arrays), dtype or own)
+    return lambda arrays, own, _: (each(compute, *arrays), dtype or own)
 
 
 def _variadic(compute: Callable[[Any, Any], Any]) -> _Compute:
-    return lambda arrays, own, _: (reduce(lambda a, b: _each(compute, a, b), arrays), own)
-
-
-def _quotient(a: Any, b: Any) -> Any:
-    if isinstance(a, Ratio):
-        return a / b
-    if b == 0 or not proves(lambda: b >= 0):
-        raise Inexact
-    # ONNX rounds towards zero: down what is positive, up what is negative. One of the terms is 0 where the sign is known.
-    return maximum(a, 0) // b - maximum(-a, 0) // b
-
-
-def _remainder(fmod: bool) -> Callable[[Any, Any], Any]:
-    def compute(a: Any, b: Any) -> Any:
-        if isinstance(a, Ratio) or b == 0 or not proves(lambda: b >= 0) or (fmod and not proves(lambda: a >= 0)):
-            raise Inexact
-        return a % b
-
-    return compute
+    return lambda arrays, own, _: (reduce(lambda a, b: each(compute, a, b), arrays), own)
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -161,71 +146,12 @@ def _power(a: Any, b: Any) -> Any:
     return reduce(lambda x, y: x * y, [a] * exponent, Ratio(1) if isinstance(a, Ratio) else 1)
 
 
-def _pick(choose: Callable[..., Size]) -> Callable[[Any, Any], Any]:
-    def compute(a: Any, b: Any) -> Any:
-        if not isinstance(a, Ratio):
-            return choose(a, b)
-        if a.den != b.den:
-            raise Inexact
-        return Ratio.of(choose(a.num, b.num), a.den)
-
-    return compute
-
-
-def _magnitude(a: Any) -> Any:
-    num = a.num if isinstance(a, Ratio) else a
-    if proves(lambda: num >= 0):
-        return a
-    return -a if proves(lambda: num <= 0) else maximum(a, -a) if not isinstance(a, Ratio) else _inexact()
-
-
-def _inexact() -> Any:
-    raise Inexact
-
-
 def _rounded(compute: Callable[[Ratio], Ratio]) -> Callable[[Any], Any]:
-    return lambda a: compute(a) if isinstance(a, Ratio) else _inexact()
-
-
-def _crossed(a: Any, b: Any) -> tuple[Size, Size]:
-    """Two numbers as sizes that compare as they do."""
-    return (a.num * b.den, b.num * a.den) if isinstance(a, Ratio) else (a, b)
-
-
-def _same(a: Any, b: Any) -> bool:
-    x, y = _crossed(a, b)
-    if x == y:
-        return True
-    if may_equal(x, y):
-        raise Inexact
-    return False
-
-
-def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: bool(compare(*_crossed(a, b)))
-
-
-def _converted(elements: Elements, own: str, target: str) -> tuple[Elements, str]:
-    floats, integers = ("float32", "float64"), ("int64", "int32")
-
-    def convert(e: Any) -> Any:
-        if target in floats:
-            return e if isinstance(e, Ratio) else Ratio(int(e) if isinstance(e, bool) else e)
-        if target in integers:
-            if isinstance(e, Ratio):
-                return e.num if e.den == 1 else e.floor().num if proves(lambda: e.num >= 0) else _inexact()
-            return e
-        if target == "bool":
-            return not _same(e, Ratio(0) if isinstance(e, Ratio) else 0)
-        raise Inexact
-
-    if own not in (*floats, *integers, "bool"):
-        raise Inexact
-    return _each(convert, elements), target
+    return lambda a: compute(a) if isinstance(a, Ratio) else inexact()
 
 
 def _cast(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
-    return _converted(arrays[0], own, dtype_name(attributes["to"], "attribute to"))
+    return converted(arrays[0], own, dtype_name(attributes["to"], "attribute to"))
 
 
 def _reduced(compute: Callable[[Any, Any], Any]) -> _Compute:
@@ -266,34 +192,34 @@ def _sum_so_far(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tupl
 def _clipped(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[Elements, str]:
     data = arrays[0]
     for bound, choose in zip((*arrays[1:], None, None), (maximum, minimum), strict=False):
-        data = data if bound is None else _each(_pick(choose), data, bound)
+        data = data if bound is None else each(pick(choose), data, bound)
     return data, own
 
 
 _COMPUTED: dict[str, _Compute] = {
-    "Abs": _elementwise(_magnitude),
+    "Abs": _elementwise(magnitude),
     "Add": _elementwise(lambda a, b: a + b),
     "Cast": _cast,
     "Ceil": _elementwise(_rounded(Ratio.ceil)),
     "Clip": _clipped,
     "CumSum": _sum_so_far,
-    "Div": _elementwise(_quotient),
-    "Equal": _elementwise(_same, "bool"),
+    "Div": _elementwise(quotient),
+    "Equal": _elementwise(same, "bool"),
     "Floor": _elementwise(_rounded(Ratio.floor)),
-    "Greater": _elementwise(_compared(lambda a, b: a > b), "bool"),
-    "GreaterOrEqual": _elementwise(_compared(lambda a, b: a >= b), "bool"),
+    "Greater": _elementwise(compared(lambda a, b: a > b), "bool"),
+    "GreaterOrEqual": _elementwise(compared(lambda a, b: a >= b), "bool"),
     "Identity": lambda arrays, own, _: (arrays[0], own),
-    "Less": _elementwise(_compared(lambda a, b: a < b), "bool"),
-    "LessOrEqual": _elementwise(_compared(lambda a, b: a <= b), "bool"),
-    "Max": _variadic(_pick(maximum)),
-    "Min": _variadic(_pick(minimum)),
-    "Mod": lambda arrays, own, attributes: (_each(_remainder(bool(attributes.get("fmod", 0))), *arrays), own),
+    "Less": _elementwise(compared(lambda a, b: a < b), "bool"),
+    "LessOrEqual": _elementwise(compared(lambda a, b: a <= b), "bool"),
+    "Max": _variadic(pick(maximum)),
+    "Min": _variadic(pick(minimum)),
+    "Mod": lambda arrays, own, attributes: (each(remainder(bool(attributes.get("fmod", 0))), *arrays), own),
     "Mul": _elementwise(lambda a, b: a * b),
     "Neg": _elementwise(lambda a: -a),
     "Pow": _elementwise(_power),
     "Range": _range,
-    "ReduceMax": _reduced(_pick(maximum)),
-    "ReduceMin": _reduced(_pick(minimum)),
+    "ReduceMax": _reduced(pick(maximum)),
+    "ReduceMin": _reduced(pick(minimum)),
     "ReduceProd": _reduced(lambda a, b: a * b),
     "ReduceSum": _reduced(lambda a, b: a + b),
     "Sub": _elementwise(lambda a, b: a - b),

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relayc.dialects.relay.module import IRModule
-from relayc.frontend.errors import ModelError
-from relayc.frontend.pytorch.errors import UnsupportedOperators
+from relayc.frontend.errors import ModelError, UnsupportedOperators
 from relayc.frontend.pytorch.registry import CONVERTERS, Converter, aten, node, plain_name
 from relayc.frontend.registry import Progress
 from relayc.symbolic import Size

@@ -4,6 +4,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from relayc.frontend.common.functions import atan2 as angle
+from relayc.frontend.common.functions import expm1, log1p
+from relayc.frontend.common.functions import signbit as sign_bit
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.pytorch.operands import operand, promoted, where
 from relayc.frontend.pytorch.registry import aten, node
@@ -232,8 +235,7 @@ def copysign(self: Tensor, other: Any) -> Tensor:
 def signbit(self: Tensor) -> Tensor:
     if not self.is_float:
         return binary("less", self, 0) if self.dtype != "bool" else broadcast_to(constant(False), self.shape)
-    bits = emit("reinterpret", self, dtype={"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}[self.dtype])
-    return binary("less", bits, 0)
+    return sign_bit(self)
 
 
 # ---- functions made of others -----------------------------------------------------------------------------------------------------------
@@ -248,29 +250,14 @@ def _computed(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     return convert
 
 
-def _expm1(x: Tensor) -> Tensor:
-    """2 exp(x / 2) sinh(x / 2), which does not cancel near 0."""
-    half = multiply(x, 0.5)
-    small = multiply(multiply(emit("exp", half), emit("sinh", half)), 2.0)
-    return where(binary("less", emit("abs", x), 1.0), small, subtract(emit("exp", x), 1.0))
-
-
-def _log1p(x: Tensor) -> Tensor:
-    """log(1 + x) with what 1 + x rounds off made good."""
-    whole = add(x, 1.0)
-    corrected = divide(multiply(emit("log", whole), x), subtract(whole, 1.0))
-    found = where(binary("equal", whole, 1.0), x, corrected)
-    return where(binary("less", x, 1e6), found, emit("log", whole))
-
-
 def _sinc(x: Tensor) -> Tensor:
     at = multiply(x, math.pi)
     return where(binary("equal", x, 0.0), like(1, x), divide(emit("sin", at), at))
 
 
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "expm1": _expm1,
-    "log1p": _log1p,
+    "expm1": expm1,
+    "log1p": log1p,
     "sinc": _sinc,
     "exp2": lambda x: emit("power", like(2, x), x),
     "erfc": lambda x: subtract(like(1, x), emit("erf", x)),
@@ -286,19 +273,7 @@ for _name, _function in _FUNCTIONS.items():
 def atan2(self: Any, other: Any) -> Tensor:
     y, x = operand(self), operand(other)
     shape = node().sizes
-    y, x = broadcast_to(y, shape), broadcast_to(x, shape)
-    turn = copysign_of(math.pi, y)
-    found = emit("atan", divide(y, x))
-    found = where(signbit(x), add(found, turn), found)
-    at_zero = where(signbit(x), turn, copysign_of(0.0, y))
-    found = where(binary("equal", x, 0.0), where(binary("equal", y, 0.0), at_zero, copysign_of(math.pi / 2, y)), found)
-    both = emit("logical_and", emit("isinf", x), emit("isinf", y))
-    return where(both, where(signbit(x), copysign_of(0.75 * math.pi, y), copysign_of(0.25 * math.pi, y)), found)
-
-
-def copysign_of(value: float, sign: Tensor) -> Tensor:
-    """A number with the sign of each element."""
-    return where(signbit(sign), like(-value, sign), like(value, sign))
+    return angle(broadcast_to(y, shape), broadcast_to(x, shape))
 
 
 @aten("hypot")
@@ -320,7 +295,7 @@ def logit(self: Tensor, eps: float | None = None) -> Tensor:
 def xlogy(self: Any, other: Any) -> Tensor:
     x, y = operand(self), operand(other)
     shape = node().sizes
-    logarithm = _log1p(y) if node().operator == "aten.special_xlog1py" else emit("log", y)
+    logarithm = log1p(y) if node().operator == "aten.special_xlog1py" else emit("log", y)
     found = where(emit("isnan", y), y, emit("multiply", x, logarithm))
     is_number = emit("logical_not", emit("isnan", broadcast_to(y, shape)))
     return where(emit("logical_and", binary("equal", x, 0.0), is_number), like(0, x), found)
@@ -332,7 +307,7 @@ def logaddexp(self: Tensor, other: Tensor) -> Tensor:
 
     def compute(a: Tensor, b: Tensor) -> Tensor:
         large, apart = emit("maximum", a, b), emit("abs", subtract(a, b))
-        found = add(large, divide(_log1p(emit("exp", multiply(apart, -base))), base))
+        found = add(large, divide(log1p(emit("exp", multiply(apart, -base))), base))
         return where(emit("equal", a, b), add(large, math.log(2) / base), found)
 
     return cast(compute(operand(self), operand(other)), node().dtype)

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 
 from relayc.frontend.converter import Tensor, assume, at_node
-from relayc.frontend.errors import ModelError
+from relayc.frontend.errors import ModelError, UnsupportedOperators
 from relayc.frontend.pytorch import control
 from relayc.frontend.pytorch import families as _families  # noqa: F401 (they register converters)
-from relayc.frontend.pytorch.errors import UnsupportedOperators
 from relayc.frontend.pytorch.registry import Converter, Node, call, converting, find, plain_name
 from relayc.frontend.pytorch.values import DTYPES, Symbols, dtype_name, is_expression, weight
 from relayc.frontend.steps import filled
@@ -57,7 +56,9 @@ def check_operators(module: Any, own: Mapping[str, Converter]) -> None:
                 line = user_line(found)
                 missing.setdefault(what, {}).update({line: None} if line else {})
     if missing:
-        raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
+        raise UnsupportedOperators(
+            {name: list(lines) for name, lines in sorted(missing.items())}, "give converters={NAME: function} for them"
+        )
 
 
 def lacking_nodes(module: Any) -> set[str]:

@@ -1,0 +1,71 @@
+"""Branches and loops as relay.if and relay.while."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relayc.dialects.relay import If as Branch
+from relayc.dialects.relay import While
+from relayc.frontend.common.loops import taken_apart, together
+from relayc.frontend.converter import Tensor, assume
+from relayc.frontend.errors import ModelError
+from relayc.frontend.stablehlo.registry import Node, Pair, op, whole
+from relayc.frontend.steps import binary
+
+
+def _tensors(values: Sequence[Any], what: str) -> list[Tensor]:
+    if any(isinstance(v, Pair) for v in values):
+        raise ModelError(f"{what}: expected real numbers, found complex ones")
+    return [whole(v) for v in values]
+
+
+def _run(node: Node, region: int) -> Callable[[], Any]:
+    return lambda: together(_tensors(node.program.block(node.region(region), [], node.scope), "results of a branch"))
+
+
+@op("if")
+def if_(node: Node, condition: Tensor) -> tuple[Tensor, ...]:
+    return taken_apart(Branch.create(condition.value, _run(node, 0), _run(node, 1)))
+
+
+@op("case")
+def case(node: Node, index: Tensor) -> tuple[Tensor, ...]:
+    """The region of that number; the last one where there is none."""
+    last = len(node.op.regions) - 1
+
+    def chosen(number: int) -> Any:
+        if number == last:
+            return _run(node, last)()
+        return Branch.create(binary("equal", index, number).value, _run(node, number), lambda: chosen(number + 1))
+
+    return taken_apart(chosen(0))
+
+
+@op("while")
+def while_(node: Node, *operands: Tensor) -> list[Tensor]:
+    """A loop. What it carries and never changes is no part of what the loop of Relay carries: sizes stay known inside."""
+    condition, body = node.region(0), node.region(1)
+    returned = next(o for o in body.operations if str(o.operation.name) == "stablehlo.return").operation.operands
+    changing = [i for i, (argument, value) in enumerate(zip(body.arguments, returned, strict=True)) if value != argument]
+    first = [operands[i] for i in changing]
+    if not first:
+        raise ModelError("expected a loop that changes what it carries, found one that changes nothing")
+
+    def values(carried: Any) -> list[Any]:
+        found: list[Any] = list(operands)
+        for i, value in zip(changing, taken_apart(carried), strict=True):
+            found[i] = value
+        return found
+
+    def goes_on(carried: Any) -> Any:
+        (found,) = _tensors(node.program.block(condition, values(carried), node.scope), "the condition of a loop")
+        return found.value
+
+    def step(carried: Any) -> Any:
+        found = _tensors(node.program.block(body, values(carried), node.scope), "values that a loop carries")
+        return together([assume(found[i], operands[i].shape) for i in changing])
+
+    after = taken_apart(While.create(together(first), goes_on, step))
+    results = list(operands)
+    for i, value in zip(changing, after, strict=True):
+        results[i] = value
+    return results

@@ -1,0 +1,230 @@
+"""Elementwise operators: tables of those that Relay has, and those that are made of others."""
+
+from collections.abc import Callable
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.relay.types import DTYPES
+from relayc.frontend.common.functions import atan2, expm1, log1p
+from relayc.frontend.converter import Tensor, constant, emit
+from relayc.frontend.sizes import Ratio
+from relayc.frontend.stablehlo.registry import Node, op
+from relayc.frontend.steps import add, binary, broadcast_shape, broadcast_to, cast, divide, in_float32, like, multiply, reshape
+from relayc.symbolic import Size
+
+_UNARY = {
+    **{name: name for name in ("abs", "ceil", "floor", "log", "rsqrt", "sign", "sqrt", "tan", "tanh")},
+    **{"cosine": "cos", "exponential": "exp", "logistic": "sigmoid", "negate": "negative", "sine": "sin", "is_finite": "isfinite"},
+    "round_nearest_even": "round",
+    **{f"chlo.{name}": name for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh", "tan")},
+}
+_BINARY = {
+    **{name: name for name in ("add", "maximum", "minimum", "multiply", "power", "subtract")},
+    "remainder": "mod",
+}
+_OF_BOOLS = {"add": "logical_or", "maximum": "logical_or", "minimum": "logical_and", "multiply": "logical_and"}
+_COMPARISONS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
+
+
+def _register_unary(name: str, relay_name: str) -> None:
+    op(name, elementwise=True)(lambda node, x: emit(relay_name, x))
+
+
+def combined(name: str, a: Tensor, b: Tensor) -> Tensor:
+    """An operator of Relay on two operands, of bools, too."""
+    for x, bound in ((a, b), (b, a)):  # as jax.nn.softmax has it of the largest elements
+        if name in ("maximum", "minimum") and x.is_float and bound.rank == 0 and bound.is_known:
+            if float(bound.array) == (-inf if name == "maximum" else inf):
+                return x
+    found: Tensor = emit(_OF_BOOLS[name] if a.dtype == "bool" else name, a, b)
+    return found
+
+
+def _register_binary(name: str, relay_name: str) -> None:
+    op(name, elementwise=True)(lambda node, a, b: combined(relay_name, a, b))
+
+
+def _register_bitwise(name: str) -> None:
+    op(name, elementwise=True)(lambda node, a, b: emit(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b))
+
+
+for _name, _relay_name in _UNARY.items():
+    _register_unary(_name, _relay_name)
+for _name, _relay_name in _BINARY.items():
+    _register_binary(_name, _relay_name)
+for _name in ("and", "or", "xor"):
+    _register_bitwise(_name)
+
+
+@op("not", elementwise=True)
+def not_(node: Node, x: Tensor) -> Tensor:
+    return emit("logical_not" if x.dtype == "bool" else "bitwise_not", x)
+
+
+@op("divide", elementwise=True)
+def divide_(node: Node, a: Tensor, b: Tensor) -> Tensor:
+    """A quotient; a sum by the number of its elements is a mean."""
+    found = node.program.sums.get(id(a))
+    if found is not None and a.is_float and b.type.is_static and b.type.num_elements == 1:
+        _, x, axes = found
+        count = prod(x.shape[axis] for axis in axes)
+        if count != 0 and _is_number(b, count):
+            mean = emit("mean", x, axis=axes, keepdims=True)
+            return mean if a.rank == x.rank else node.program.without(mean, axes)
+    return emit("divide", a, b)
+
+
+def _is_number(x: Tensor, number: Size) -> bool:
+    """Whether the only element of x is a number, or an expression of sizes."""
+    if x.is_known:
+        return bool(float(x.array.reshape(())) == number)
+    found = None if x.elements is None else x.elements.reshape(-1)[0]
+    return isinstance(found, Ratio) and found.den == 1 and found.num == number
+
+
+@op("compare", elementwise=True)
+def compare(node: Node, a: Tensor, b: Tensor) -> Tensor:
+    if a.dtype == "bool":
+        a, b = cast(a, "uint8"), cast(b, "uint8")
+    return emit(_COMPARISONS[node.attribute("comparison_direction")], a, b)
+
+
+@op("select", elementwise=True)
+def select(node: Node, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return emit("where", condition, a, b)
+
+
+@op("clamp", elementwise=True)
+def clamp(node: Node, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
+    if x.is_float and all(t.is_known and t.rank == 0 for t in (low, high)):
+        return emit("clip", x, a_min=float(low.array), a_max=float(high.array))
+    return emit("minimum", emit("maximum", x, low), high)
+
+
+@op("convert", elementwise=True)
+def convert(node: Node, x: Tensor) -> Tensor:
+    dtype = node.dtype
+    if dtype == "bool" and x.dtype != "bool":
+        return binary("not_equal", x, 0)
+    return cast(x, dtype)
+
+
+@op("reduce_precision", elementwise=True)
+def reduce_precision(node: Node, x: Tensor) -> Tensor:
+    bits = node.attribute("exponent_bits"), node.attribute("mantissa_bits")
+    narrow = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32"}.get(bits)
+    return x if narrow in (None, x.dtype) or x.dtype == "float16" else cast(emit("cast", x, dtype=narrow), x.dtype)
+
+
+@op("bitcast_convert")
+def bitcast_convert(node: Node, x: Tensor) -> Tensor:
+    """The bits of elements; of a wider type as the last axis of narrower ones, and the other way round."""
+    dtype = node.dtype
+    before, after = DTYPES[x.dtype].itemsize, DTYPES[dtype].itemsize
+    if before == after:
+        return x if x.dtype == dtype else emit("reinterpret", x, dtype=dtype)
+    parts = max(before, after) // min(before, after)
+    places = constant(np.arange(parts) * 8 * min(before, after), f"uint{8 * max(before, after)}")
+    whole = f"uint{8 * max(before, after)}"
+    part = f"uint{8 * min(before, after)}"
+    if before > after:
+        bits = reshape(x if x.dtype == whole else emit("reinterpret", x, dtype=whole), (*x.shape, 1))
+        found = cast(emit("right_shift", bits, places), part)
+    else:
+        bits = cast(x if x.dtype == part else emit("reinterpret", x, dtype=part), whole)
+        found = emit("sum", emit("left_shift", bits, places), axis=(x.rank - 1,))
+    return found if found.dtype == dtype else emit("reinterpret", found, dtype=dtype)
+
+
+# ---- shifts and bits --------------------------------------------------------------------------------------------------------------------
+
+
+def _as(x: Tensor, kind: str) -> Tensor:
+    """An integer of the same bits, signed ("int") or not ("uint")."""
+    dtype = f"{kind}{8 * DTYPES[x.dtype].itemsize}"
+    return x if x.dtype == dtype else emit("reinterpret", x, dtype=dtype)
+
+
+op("shift_left", elementwise=True)(lambda node, x, by: emit("left_shift", x, by))
+
+
+@op("shift_right_logical", "shift_right_arithmetic", elementwise=True)
+def shift_right(node: Node, x: Tensor, by: Tensor) -> Tensor:
+    kind = "uint" if node.name == "shift_right_logical" else "int"
+    found = emit("right_shift", _as(x, kind), _as(by, kind))
+    return found if found.dtype == x.dtype else emit("reinterpret", found, dtype=x.dtype)
+
+
+def _bit_count(x: Tensor) -> Tensor:
+    """The number of bits set of unsigned integers, by sums of ever wider fields."""
+    width = 8 * DTYPES[x.dtype].itemsize
+    mask = (1 << width) - 1
+    step = 1
+    while step < width:
+        field = mask // ((1 << step) + 1)
+        low = emit("bitwise_and", x, constant(field, x.dtype))
+        high = emit("bitwise_and", binary("right_shift", x, step), constant(field, x.dtype))
+        x, step = emit("add", low, high), 2 * step
+    return x
+
+
+@op("popcnt", elementwise=True)
+def popcnt(node: Node, x: Tensor) -> Tensor:
+    return cast(_bit_count(_as(x, "uint")), x.dtype)
+
+
+@op("count_leading_zeros", elementwise=True)
+def count_leading_zeros(node: Node, x: Tensor) -> Tensor:
+    bits, step = _as(x, "uint"), 1
+    width = 8 * DTYPES[x.dtype].itemsize
+    while step < width:  # every bit below the highest one is set
+        bits = emit("bitwise_or", bits, binary("right_shift", bits, step))
+        step *= 2
+    return cast(_bit_count(emit("bitwise_not", bits)), x.dtype)
+
+
+# ---- functions made of others -----------------------------------------------------------------------------------------------------------
+
+
+def _cbrt(x: Tensor) -> Tensor:
+    root = binary("power", emit("abs", x), 1 / 3)
+    # One step of Newton: a power in floats is some units off.
+    square = multiply(root, root)
+    better = emit("subtract", root, divide(emit("subtract", multiply(square, root), emit("abs", x)), multiply(square, 3.0)))
+    better = emit("where", emit("logical_and", emit("isfinite", x), binary("not_equal", x, 0.0)), better, root)
+    return emit("multiply", emit("sign", x), better)
+
+
+def _half_away(x: Tensor) -> Tensor:
+    size = emit("abs", x)
+    whole = emit("floor", size)
+    up = binary("greater_equal", emit("subtract", size, whole), 0.5)
+    return emit("multiply", emit("sign", x), emit("where", up, add(whole, 1.0), whole))
+
+
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "cbrt": _cbrt,
+    "exponential_minus_one": expm1,
+    "log_plus_one": log1p,
+    "round_nearest_afz": _half_away,
+    "chlo.erfc": lambda x: emit("subtract", like(1, x), emit("erf", x)),
+    "chlo.square": lambda x: multiply(x, x),
+}
+
+
+def _register_function(name: str, function: Callable[[Tensor], Tensor]) -> None:
+    op(name, elementwise=True)(lambda node, x: in_float32(x, function))
+
+
+for _name, _function in _FUNCTIONS.items():
+    _register_function(_name, _function)
+
+
+@op("atan2", elementwise=True)
+def atan2_(node: Node, y: Tensor, x: Tensor) -> Any:
+    if x.is_known and x.rank == 0 and float(x.array) == 1.0:
+        return emit("atan", y)
+    shape = broadcast_shape(y.shape, x.shape)
+    return atan2(broadcast_to(y, shape), broadcast_to(x, shape))

@@ -1,0 +1,231 @@
+"""Programs of StableHLO as operators of the relay dialect: functions are converted where they are called, each call by itself.
+
+A value of the program is a Tensor, a Spread (which broadcasts, once something needs its elements) or a Pair of the parts of complex numbers.
+Integers that a program computes of its sizes (`get_dimension_size`) are tensors of sizes (relayc.frontend.sizes): what takes shapes as
+operands takes these expressions.
+"""
+
+import re
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from relayc.frontend.converter import Tensor, assume, at_node, constant
+from relayc.frontend.errors import ModelError, UnsupportedOperators
+from relayc.frontend.stablehlo import families as _families  # noqa: F401 (they register converters)
+from relayc.frontend.stablehlo.registry import COMPLEX, CONVERTERS, ELEMENTWISE, Node, Pair, Spread, declared, elements, whole
+from relayc.frontend.stablehlo.sizes import divided, fold
+from relayc.frontend.steps import broadcast_to, reshape
+from relayc.symbolic import Size
+
+Value = Tensor | Spread | Pair
+_STRUCTURE = ("func.call", "func.return", "stablehlo.return", "stablehlo.constant", "stablehlo.composite", "stablehlo.optimization_barrier")
+_LAZY = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.reshape", "stablehlo.dynamic_reshape")
+"""Operators whose converters take a Spread as it is."""
+_READ_AS_TEXT = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatter"}
+"""Operators whose regions are about scalars."""
+
+
+_OWN = str(Path(__file__).parents[2])
+"""The package, which is not where a model is."""
+
+
+def label(op: Any) -> str:
+    """The name of an operator in the table of converters."""
+    name = str(op.name)
+    if name == "stablehlo.custom_call":
+        return f"custom_call @{op.attributes['call_target_name'].value}"
+    return str(op.attributes["name"].value) if name == "stablehlo.composite" else name
+
+
+def place(op: Any) -> tuple[str, str]:
+    """The name of an operator in the program, and the line of the source that it comes from; empty where neither is known."""
+    text = str(op.location)
+    name = re.search(r'"([^"]+)"(?!:\d)', text)
+    line = next((m for m in re.finditer(r'"([^"]+)":(\d+)', text) if not m[1].startswith(_OWN)), None)
+    return name[1] if name else "", f"{line[1]}:{line[2]}" if line else ""
+
+
+class Program:
+    """The conversion of a module of StableHLO.
+
+    Attributes:
+      functions: by name.
+      kept: of results of reductions, the same with the axes that were reduced, of size 1, by `id`.
+      sums: of results of sums, what was summed and along which axes, by `id`.
+    """
+
+    def __init__(self, module: Any, progress: Callable[[int, int], None] | None = None) -> None:
+        self.functions = {f.operation.attributes["sym_name"].value: f.operation for f in module.body.operations if _is_function(f)}
+        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+        self.sums: dict[int, tuple[Tensor, Tensor, tuple[int, ...]]] = {}
+        self.progress = progress
+        self.done = 0
+
+    @property
+    def main(self) -> Any:
+        """The function that is called: "main", or the only public one. Raises ModelError."""
+        public = [f for f in self.functions.values() if _is_public(f)]
+        found = self.functions.get("main") or (public[0] if len(public) == 1 else None)
+        if found is None:
+            raise ModelError(f"expected a function main, or a single public one, found {', '.join(self.functions) or 'none'}")
+        return found
+
+    def check(self) -> None:
+        """Raises UnsupportedOperators with all operators that have no converter, and the lines that they come from."""
+        missing: dict[str, dict[str, None]] = {}
+        for op in self._reached(self.main, set()):
+            what = self._lacking(op)
+            if what is not None:
+                line = place(op)[1] or place(op)[0]
+                missing.setdefault(what, {}).update({line: None} if line else {})
+        if missing:
+            raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
+
+    def _reached(self, op: Any, seen: set[str]) -> Iterator[Any]:
+        """The operators of a function or region, and of the functions that are called there."""
+        for region in op.regions:
+            for block in region.blocks:
+                for view in block.operations:
+                    inner = view.operation
+                    yield inner
+                    if str(inner.name).partition(".")[2] not in _READ_AS_TEXT:
+                        yield from self._reached(inner, seen)
+                    callee = self._callee(inner)
+                    if callee is not None and callee not in seen:
+                        seen.add(callee)
+                        yield from self._reached(self.functions[callee], seen)
+
+    @staticmethod
+    def _callee(op: Any) -> str | None:
+        """The function that is converted in the place of an operator."""
+        if str(op.name) == "func.call":
+            return str(op.attributes["callee"].value)
+        if str(op.name) == "stablehlo.composite" and label(op) not in CONVERTERS:
+            return str(op.attributes["decomposition"].value)
+        return None
+
+    @staticmethod
+    def _lacking(op: Any) -> str | None:
+        """What relayc lacks for an operator, in words."""
+        name = label(op)
+        if name not in CONVERTERS and str(op.name) not in _STRUCTURE:
+            return name
+        for value in (*op.operands, *op.results):
+            found = declared(value.type)
+            if found is None:
+                return f"{name} of {value.type}"
+            if found[1] == "complex" and name not in COMPLEX and str(op.name) not in _STRUCTURE:
+                return f"{name} of complex numbers"
+        return None
+
+    # ---- conversion
+
+    def call(self, name: str, values: Sequence[Value]) -> list[Value]:
+        """What a function gives for values of its arguments."""
+        function = self.functions[name]
+        found = divided(function, values)
+        return [found] if found is not None else self.block(function.regions[0].blocks[0], values, ChainMap())
+
+    def block(self, block: Any, values: Sequence[Value], scope: "ChainMap[Any, Value]", of_scalars: bool = False) -> list[Value]:
+        """What a block ends with, for values of its arguments; for tensors where the block is one of scalars."""
+        inner = scope.new_child(dict(zip(block.arguments, values, strict=True)))
+        for view in block.operations:
+            op = view.operation
+            if str(op.name) in ("func.return", "stablehlo.return"):
+                return [inner[value] for value in op.operands]
+            if self.progress is not None:
+                self.done += 1
+                self.progress(self.done, max(self.done, len(block.operations)))
+            named, line = place(op)
+            with at_node(f"operator {label(op)}" + (f" ({named})" if named else "") + (f", {line}" if line else ""), named or label(op)):
+                results = self._converted(op, inner)
+                for value, result in zip(op.results, results, strict=True):
+                    inner[value] = result if of_scalars else _as_declared(result, value.type)
+        return []
+
+    def _converted(self, op: Any, scope: "ChainMap[Any, Value]") -> list[Value]:
+        operands = [scope[value] for value in op.operands]
+        name = label(op)
+        callee = self._callee(op)
+        if callee is not None:
+            return self.call(callee, operands)
+        if name == "stablehlo.constant":
+            return [self._constant(op)]
+        if name == "stablehlo.optimization_barrier":
+            return operands
+        node = Node(op, self, scope)
+        folded = fold(node, operands)
+        if folded is not None:
+            return [folded]
+        convert = CONVERTERS[name]
+        if any(isinstance(value, Pair) for value in operands):
+            found = convert(node, *(whole(value) for value in operands))
+        elif name in ELEMENTWISE:
+            found = spread(convert(node, *(value.tensor if isinstance(value, Spread) else value for value in operands)), _largest(operands))
+        else:
+            found = convert(node, *(operands if name in _LAZY else map(whole, operands)))
+        return list(found) if isinstance(found, (tuple, list)) and not isinstance(found, (Spread, Pair)) else [found]
+
+    @staticmethod
+    def _constant(op: Any) -> Value:
+        shape, dtype = declared(op.results[0].type) or ((), "")
+        array = elements(op.attributes["value"])
+        sizes = tuple(d or 0 for d in shape)
+        if dtype != "complex":
+            return spread(constant(array, dtype), sizes)
+        return Pair(*(broadcast_to(constant(part), sizes) for part in (array.real, array.imag)))
+
+    # ---- reductions, and what is made of them
+
+    def without(self, kept: Tensor, axes: Sequence[int]) -> Tensor:
+        """A reduction without its axes, of which it is remembered what it is with them."""
+        found = reshape(kept, [d for i, d in enumerate(kept.shape) if i not in axes])
+        self.kept[id(found)] = found, kept
+        return found
+
+    def with_axes(self, x: Tensor, shape: Sequence[Size]) -> Tensor | None:
+        """The reduction that x is without axes of size 1 in `shape`."""
+        found = self.kept.get(id(x))
+        return found[1] if found is not None and found[1].shape == tuple(shape) else None
+
+
+def spread(found: Any, shape: tuple[Size, ...]) -> Any:
+    """The result of an elementwise operator on operands that broadcast to a shape."""
+    if not isinstance(found, Tensor) or found.shape == shape:
+        return found
+    is_smaller = found.rank < len(shape) or any(a == 1 and b != 1 for a, b in zip(found.shape, shape, strict=True))
+    return Spread(found, shape) if is_smaller else found
+
+
+def _largest(operands: Sequence[Any]) -> tuple[Size, ...]:
+    """The shape that elementwise operands have: some (a predicate, bounds) may be scalars."""
+    return max((tuple(value.shape) for value in operands), key=len)
+
+
+def _as_declared(value: Any, mlir_type: Any) -> Any:
+    """A result, whose type is what the program says of it. Raises ModelError where it is not."""
+    found = declared(mlir_type)
+    if found is None or not isinstance(value, (Tensor, Spread)):
+        return value
+    shape, dtype = found
+    if value.dtype != dtype or len(value.shape) != len(shape):
+        raise ModelError(f"expected {mlir_type}, found {value.dtype}{list(value.shape)}")
+    wanted = tuple(own if size is None else size for own, size in zip(value.shape, shape, strict=True))
+    if wanted == tuple(value.shape):
+        return value
+    if isinstance(value, Spread):
+        return Spread(value.tensor, wanted)
+    return assume(value, wanted)
+
+
+def _is_function(view: Any) -> bool:
+    return str(view.operation.name) == "func.func"
+
+
+def _is_public(function: Any) -> bool:
+    return "sym_visibility" not in function.attributes or function.attributes["sym_visibility"].value == "public"
+
+

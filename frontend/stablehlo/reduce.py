@@ -1,0 +1,130 @@
+"""Reductions along axes. A region that no operator of Relay computes is applied to halves, over and over, where the size is known."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.errors import ModelError
+from relayc.frontend.stablehlo.elementwise import combined
+from relayc.frontend.stablehlo.regions import expression
+from relayc.frontend.stablehlo.registry import Node, op, whole
+from relayc.frontend.steps import broadcast_to, cast, filled, reshape, strided_slice
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "and": "all", "or": "any"}
+OPERATORS = {f"{name}({a},{b})": name for name in _REDUCTIONS for a, b in (("x0", "x1"), ("x1", "x0"))}
+"""The operators that combine two numbers, by the text of a region."""
+_NEUTRAL = {"add": 0, "multiply": 1, "maximum": None, "minimum": None, "and": 1, "or": 0}
+
+
+def operator_of(block: Any) -> str | None:
+    """The operator of StableHLO that a region is, if it is a single one that combines."""
+    found = expression(block)
+    return OPERATORS.get(found[0]) if len(found) == 1 else None
+
+
+def _extremum(block: Any) -> str | None:
+    """argmax or argmin, where a region is the one that jax.numpy writes for it: of a number and its position."""
+    found = expression(block)
+    for name, better in (("argmax", "gt"), ("argmin", "lt")):
+        for wins in (f"or({better}(x0,x2),ne(x0,x0))", f"{better}(x0,x2)"):
+            position = f"select(or({wins},and(eq(x0,x2),lt(x1,x3))),x1,x3)"
+            if found == (f"select({wins},x0,x2)", position):
+                return name
+    return None
+
+
+def is_neutral(value: Tensor, name: str) -> bool:
+    """Whether a number changes nothing that an operator combines it with."""
+    if not value.is_known:
+        return False
+    number = value.array.reshape(-1)[0]
+    if _NEUTRAL[name] is not None:
+        return bool(number == _NEUTRAL[name])
+    if value.dtype == "bool":
+        return bool(number) == (name == "minimum")
+    return bool(number == lowest(value.dtype, name == "minimum"))
+
+
+def lowest(dtype: str, negated: bool = False) -> Any:
+    """The number below all others of a dtype; above all others where `negated`."""
+    import ml_dtypes
+    import numpy as np
+
+    if dtype == "bool":
+        return negated
+    if dtype.startswith(("float", "bfloat")):
+        return float("inf" if negated else "-inf")
+    limits = ml_dtypes.iinfo(dtype) if dtype.endswith("int4") else np.iinfo(dtype)
+    return limits.max if negated else limits.min
+
+
+def combine(name: str, a: Tensor, b: Tensor) -> Tensor:
+    """Two operands of an operator that combines."""
+    if name in ("and", "or"):
+        found: Tensor = emit(f"{'logical' if a.dtype == 'bool' else 'bitwise'}_{name}", a, b)
+        return found
+    return combined(name, a, b)
+
+
+def apply_region(node: Node, block: Any, values: Sequence[Tensor]) -> list[Tensor]:
+    """What a region of scalars gives for tensors of one shape, element by element."""
+    found = [whole(v) for v in node.program.block(block, values, node.scope, of_scalars=True)]
+    return [broadcast_to(f, v.shape) for f, v in zip(found, values, strict=False)]
+
+
+@op("reduce")
+def reduce(node: Node, *operands: Tensor) -> Any:
+    count = len(operands) // 2
+    data, first = operands[:count], operands[count:]
+    axes = node.ints("dimensions")
+    block = node.region(0)
+    if count == 2 and len(axes) == 1 and (name := _extremum(block)) is not None and _is_iota(node, 1, axes[0]):
+        place = node.program.without(cast(emit(name, data[0], axis=axes, keepdims=True), data[1].dtype), axes)
+        if list(node.op.results[0].uses):
+            return emit("max" if name == "argmax" else "min", data[0], axis=axes), place
+        return filled(place.shape, 0, data[0].dtype), place
+    name = operator_of(block) if count == 1 else None
+    if name is None or (name in ("and", "or") and data[0].dtype != "bool"):
+        return _halved(node, block, data, first, axes)
+    x = data[0]
+    if not axes:
+        return combine(name, x, first[0])
+    relay_name = {"sum": "any", "max": "any", "min": "all", "prod": "all"}.get(_REDUCTIONS[name]) if x.dtype == "bool" else None
+    kept = emit(relay_name or _REDUCTIONS[name], x, axis=axes, keepdims=True)
+    found = node.program.without(kept, axes)
+    if not is_neutral(first[0], name):
+        return combine(name, found, first[0])
+    if name == "add":
+        node.program.sums[id(found)] = found, x, axes
+        node.program.sums[id(kept)] = kept, x, axes
+    return found
+
+
+def _is_iota(node: Node, i: int, axis: int) -> bool:
+    owner = node.op.operands[i].owner
+    name = str(getattr(owner, "name", ""))
+    return name in ("stablehlo.iota", "stablehlo.dynamic_iota") and owner.attributes["iota_dimension"].value == axis
+
+
+def _halved(node: Node, block: Any, data: Sequence[Tensor], first: Sequence[Tensor], axes: Sequence[int]) -> list[Tensor]:
+    """The reduction by any region: the second half of an axis joins the first, until one element is left."""
+    values = list(data)
+    for axis in axes:
+        size = values[0].shape[axis]
+        if not isinstance(size, int):
+            raise ModelError(f"expected a reduction by one operator, or of an axis of known size, found {' '.join(expression(block))}")
+        while size > 1:
+            half = size // 2
+            low, high, rest = ([strided_slice(t, (b,), (e,), (1,), (axis,)) for t in values] for b, e in _parts(size, half))
+            joined = apply_region(node, block, [*low, *high])
+            values = [emit("concatenate", j, r, axis=axis) for j, r in zip(joined, rest, strict=True)] if size % 2 else joined
+            size = half + size % 2
+    result = [d for i, d in enumerate(data[0].shape) if i not in axes]
+    start = [broadcast_to(t, result) for t in first]
+    if 0 in data[0].shape:
+        return start
+    return apply_region(node, block, [*start, *(reshape(t, result) for t in values)])
+
+
+def _parts(size: int, half: int) -> tuple[tuple[int, int], ...]:
+    return (0, half), (half, 2 * half), (2 * half, size)

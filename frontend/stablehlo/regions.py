@@ -1,0 +1,46 @@
+"""What the regions of reductions, sorts and scatters compute, as text: `add(x0,x1)` of the arguments x0 and x1."""
+
+from typing import Any
+
+from relayc.frontend.stablehlo.registry import plain
+
+_MOST = 48
+"""Operators of a region that is read, at most."""
+
+
+def expression(block: Any) -> tuple[str, ...]:
+    """What a block returns, of scalars, in terms of its arguments; no text that anything compares with where it is too long."""
+    texts: dict[Any, str] = {argument: f"x{i}" for i, argument in enumerate(block.arguments)}
+
+    def text(value: Any) -> str:
+        if value not in texts:
+            owner = value.owner
+            is_constant = hasattr(owner, "name") and owner.name == "stablehlo.constant"
+            found = plain(owner.attributes["value"]) if is_constant else None
+            texts[value] = str(found.item()) if found is not None and found.size == 1 else "?"
+        return texts[value]
+
+    for count, op in enumerate(o.operation for o in block.operations):
+        operands = [text(value) for value in op.operands]
+        name = str(op.name).partition(".")[2]
+        if name == "return":
+            return tuple(operands)
+        if count == _MOST:
+            break
+        if name == "compare":
+            name = plain(op.attributes["comparison_direction"]).lower()
+        for value in op.results:
+            if name != "constant":
+                texts[value] = _plain(f"{name}({','.join(operands)})", operands)
+    return ()
+
+
+def _plain(text: str, operands: list[str]) -> str:
+    """A text without what makes -0.0 0.0 and every NaN the same one: relayc's order of floats takes them so."""
+    if text.startswith("select("):
+        condition, chosen, other = operands
+        if condition == f"eq({other},0.0)" and chosen == "0.0":
+            return other
+        if condition == f"ne({other},{other})" and chosen == "nan":
+            return other
+    return text

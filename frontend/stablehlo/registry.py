@@ -1,0 +1,205 @@
+"""The table of converters of StableHLO's operators, and what a converter is given.
+
+A converter is one function for one operator, named as in StableHLO's specification: of the Node, then the operands. Converters registered
+as `elementwise` get operands that broadcast to each other; any other one gets tensors of the sizes that the program says.
+
+    @op("reverse")
+    def reverse(node, operand):
+        ...
+        return tensor
+
+Types of results come from the operators: what a converter gives is compared with them (relayc.frontend.stablehlo.program).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from relayc.dialects.relay.types import MLIR_NAMES, TensorType
+from relayc.frontend.converter import Tensor
+from relayc.frontend.errors import ModelError
+from relayc.frontend.steps import broadcast_to
+from relayc.symbolic import Size
+
+if TYPE_CHECKING:
+    from relayc.frontend.stablehlo.program import Program
+
+Converter = Callable[..., Any]
+CONVERTERS: dict[str, Converter] = {}
+"""By name: "stablehlo.add", "chlo.erf"."""
+ELEMENTWISE: set[str] = set()
+COMPLEX: set[str] = set()
+"""Operators that take or give complex numbers."""
+_DTYPES = {mlir: name for name, mlir in MLIR_NAMES.items() if name != "string"}
+
+
+class Spread(NamedTuple):
+    """A tensor that broadcasts to a shape, and is not yet: operators that broadcast take it as it is."""
+
+    tensor: Tensor
+    shape: tuple[Size, ...]
+
+    @property
+    def dtype(self) -> str:
+        return self.tensor.dtype
+
+    @property
+    def whole(self) -> Tensor:
+        return broadcast_to(self.tensor, self.shape)
+
+
+class Pair(NamedTuple):
+    """A tensor of complex numbers: their parts, of one type."""
+
+    real: Tensor
+    imag: Tensor
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        return self.real.shape
+
+    @property
+    def whole(self) -> "Pair":
+        return self
+
+
+def whole(value: "Tensor | Spread | Pair") -> Any:
+    """A value as a tensor of its own shape."""
+    return value if isinstance(value, (Tensor, Pair)) else value.whole
+
+
+def declared(mlir_type: Any) -> tuple[tuple[int | None, ...], str] | None:
+    """The sizes (None for an open one) and the dtype of a type; None for one that relayc has not. Complex numbers are "complex"."""
+    if not hasattr(mlir_type, "element_type") or not hasattr(mlir_type, "shape"):
+        return None
+    element = str(mlir_type.element_type)
+    dtype = "complex" if element.startswith("complex") else _DTYPES.get(element)
+    shape = tuple(None if mlir_type.is_dynamic_dim(i) else int(d) for i, d in enumerate(mlir_type.shape))
+    return None if dtype is None else (shape, dtype)
+
+
+@dataclass(frozen=True)
+class Node:
+    """The operator being converted.
+
+    Attributes:
+      op: it, of JAX's bindings of MLIR.
+      program: whose conversion it is.
+      scope: the values that it sees.
+    """
+
+    op: Any
+    program: "Program"
+    scope: Any
+
+    @property
+    def name(self) -> str:
+        """Without the dialect."""
+        return str(self.op.name).partition(".")[2]
+
+    def attribute(self, name: str) -> Any:
+        """An attribute as numbers, texts and arrays; None where there is none."""
+        return plain(self.op.attributes[name]) if name in self.op.attributes else None
+
+    def ints(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """An attribute of integers."""
+        found = self.attribute(name)
+        return tuple(default) if found is None else tuple(int(v) for v in found)
+
+    def numbers(self, name: str, class_name: str) -> Any:
+        """An attribute of StableHLO's own, as the class of JAX's bindings that reads it."""
+        from jax.extend.mlir.dialects import stablehlo
+
+        return getattr(stablehlo, class_name)(self.op.attributes[name])
+
+    def result(self, i: int = 0) -> tuple[tuple[int | None, ...], str]:
+        """The sizes and the dtype of a result."""
+        found = declared(self.op.results[i].type)
+        if found is None:
+            raise ModelError(f"expected a tensor, found {self.op.results[i].type}")
+        return found
+
+    @property
+    def dtype(self) -> str:
+        return self.result()[1]
+
+    def static(self, what: str) -> tuple[int, ...]:
+        """The sizes of a result that has no open one."""
+        shape = self.result()[0]
+        if None in shape:
+            raise ModelError(f"{what}: expected sizes known at import, found {self.op.results[0].type}")
+        return tuple(d for d in shape if d is not None)
+
+    def operand_type(self, i: int) -> TensorType:
+        """The type of an operand, open sizes as None."""
+        shape, dtype = declared(self.op.operands[i].type) or ((), "float32")
+        return TensorType(shape, dtype)
+
+    def region(self, i: int) -> Any:
+        """The block of a region."""
+        return self.op.regions[i].blocks[0]
+
+
+def plain(attribute: Any) -> Any:
+    """An attribute of MLIR as Python's and numpy's values."""
+    kind = type(attribute).__name__
+    if kind == "Attribute":  # of StableHLO: "#stablehlo<comparison_direction GT>"
+        return str(attribute).rstrip(">").rpartition(" ")[2]
+    if kind.startswith("Dense") and kind.endswith("ElementsAttr"):
+        return elements(attribute)
+    if kind == "ArrayAttr":
+        return [plain(a) for a in attribute]
+    if kind == "DictAttr":
+        return {a.name: plain(a.attr) for a in attribute}
+    return list(attribute) if kind.startswith("Dense") else attribute.value
+
+
+def elements(attribute: Any) -> np.ndarray:
+    """The numbers of a constant; a single one where all are the same."""
+    found = declared(attribute.type)
+    if found is None:
+        raise ModelError(f"expected a constant of numbers, found {attribute.type}")
+    shape, dtype = found
+    if dtype in ("bfloat16", "float16") or dtype.startswith(("float8", "int4", "uint4")):
+        return _by_text(attribute, TensorType(shape, dtype))
+    array = np.asarray(attribute)
+    return array.reshape(-1)[:1].reshape(()) if attribute.is_splat else array
+
+
+def _by_text(attribute: Any, type_: TensorType) -> np.ndarray:
+    """Numbers that the bindings do not read: large constants are their bytes in MLIR's text."""
+    from relayc.dialects.relay.types import DTYPES
+
+    kind = DTYPES[type_.dtype]
+    if attribute.is_splat:
+        return np.asarray(float(attribute.get_splat_value().value)).astype(kind)
+    text = str(attribute)
+    if '"0x' in text:
+        digits = text.partition('"0x')[2].partition('"')[0]
+        return np.frombuffer(bytes.fromhex(digits), kind).reshape(type_.static_shape)
+    return np.array([float(v) for v in attribute]).astype(kind).reshape(type_.static_shape)
+
+
+def op(*names: str, elementwise: bool = False, complex_too: bool = False) -> Callable[[Converter], Converter]:
+    """Registers the converter of operators of the dialect stablehlo, or of others where a name has its dialect."""
+
+    def register(function: Converter) -> Converter:
+        for name in names:
+            full = name if "." in name or "@" in name else f"stablehlo.{name}"
+            CONVERTERS[full] = function
+            if elementwise:
+                ELEMENTWISE.add(full)
+            if complex_too:
+                COMPLEX.add(full)
+        return function
+
+    return register
+
+
+def custom_call(*targets: str) -> Callable[[Converter], Converter]:
+    """Registers the converter of calls of functions from outside of StableHLO."""
+    return op(*(f"custom_call @{target}" for target in targets))
+
+

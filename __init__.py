@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from relayc.dialects.relay import IRModule, RelayError, TensorType
     from relayc.frontend import import_model, register_frontend, remove_frontend
     from relayc.frontend.errors import ModelError
+    from relayc.frontend.keras import from_keras
     from relayc.frontend.onnx import OnnxError, from_onnx
     from relayc.frontend.pytorch import from_pytorch
     from relayc.frontend.relay import Program
+    from relayc.frontend.stablehlo import from_jax, from_stablehlo
     from relayc.pipelines import PassContext, Sequential, function_pass, module_pass
     from relayc.pipelines.context.backend import Backend, register_backend
     from relayc.pipelines.context.target import Target
@@ -58,8 +60,11 @@ __all__ = [
     "compile",
     "compile_kernel",
     "diff",
+    "from_jax",
+    "from_keras",
     "from_onnx",
     "from_pytorch",
+    "from_stablehlo",
     "function_pass",
     "fusion_rule",
     "get_global_func",
@@ -89,7 +94,9 @@ _HOMES = {
     "relayc.frontend.errors": ("ModelError",),
     "relayc.frontend.onnx": ("OnnxError", "from_onnx"),
     "relayc.frontend.pytorch": ("from_pytorch",),
+    "relayc.frontend.keras": ("from_keras",),
     "relayc.frontend.relay": ("Program",),
+    "relayc.frontend.stablehlo": ("from_jax", "from_stablehlo"),
     "relayc.pipelines": ("PassContext", "Sequential", "function_pass", "module_pass"),
     "relayc.pipelines.context.backend": ("Backend", "register_backend"),
     "relayc.pipelines.tir.schedule.rules": ("remove_schedule_rule", "schedule_rule"),

@@ -69,6 +69,8 @@ FRONTENDS: list[Frontend] = [
     ),
     Frontend("relay", "relayc.frontend.relay:from_relay", (".relay", ".mlir"), ("relayc.IRModule", "relayc.Program", "relayc.RelayModule")),
     Frontend("pytorch", "relayc.frontend.pytorch:import_program", (".pt2",), ("torch.ExportedProgram",)),
+    Frontend("stablehlo", "relayc.frontend.stablehlo:import_program", (".stablehlo", ".jax"), ("jax.Exported",)),
+    Frontend("keras", "relayc.frontend.keras:import_model", (".keras",), ("keras.Model",)),
 ]
 """The frontends; of several that take a model the last one does."""
 

@@ -104,23 +104,25 @@ def import_exported(
     dims: Mapping[str, Any] | None,
     progress: Progress | None,
     function: Callable[..., Any] | None = None,
+    names: Sequence[str] = (),
 ) -> IRModule:
-    """A jax.export.Exported as a module."""
+    """A jax.export.Exported as a module; inputs are called by `names`, or as the parameters of `function` are."""
     import jax
 
     leaves = jax.tree_util.tree_flatten_with_path(jax.tree_util.tree_unflatten(exported.in_tree, range(len(exported.in_avals))))[0]
     args, kwargs = jax.tree_util.tree_unflatten(exported.in_tree, range(len(exported.in_avals)))
     positional = _parameters(function, len(args))
-    names: list[str] = []
-    for path, _ in leaves:
+    found: list[str] = []
+    for (path, _), given in zip(leaves, names or [""] * len(leaves), strict=True):
         side, *rest = path
         keys = [_key(k) for k in rest]
         if side.idx == 0 and rest and positional[rest[0].idx]:
             keys[0] = positional[rest[0].idx]
-        names.append(free_name("_".join(keys) if side.idx == 1 or not keys[0].isdigit() else f"arg{'_'.join(keys)}", names))
+        own = "_".join(keys) if side.idx == 1 or not keys[0].isdigit() else f"arg{'_'.join(keys)}"
+        found.append(free_name(given or own, found))
     kept = list(exported.module_kept_var_idx)
     texts = [[str(d).replace(" ", "") for d in exported.in_avals[i].shape] for i in kept]
-    own: list[Declared] = [[_size_text(d) for d in sizes] for sizes in texts]
+    sizes: list[Declared] = [[_size_text(d) for d in shape] for shape in texts]
     signature = {
         "names": [name or f"arg{i}" for i, name in enumerate(positional)],
         "arguments": ["tuple", [_structure(args), _structure(kwargs)]],
@@ -133,7 +135,7 @@ def import_exported(
     }
     plain = _is_plain(signature["arguments"]) and _is_plain(signature["results"])
     module = parsed(exported.mlir_module_serialized)
-    return import_module(module, shapes, dims, progress, [names[i] for i in kept], own, signature if plain else None)
+    return import_module(module, shapes, dims, progress, [found[i] for i in kept], sizes, signature if plain else None)
 
 
 def _size_text(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from relayc.frontend.converter import Tensor, assume, at_node, constant
 from relayc.frontend.errors import ModelError, UnsupportedOperators
 from relayc.frontend.stablehlo import families as _families  # noqa: F401 (they register converters)
-from relayc.frontend.stablehlo.registry import COMPLEX, CONVERTERS, ELEMENTWISE, Node, Pair, Spread, declared, elements, whole
+from relayc.frontend.stablehlo.registry import COMPLEX, CONVERTERS, ELEMENTWISE, Node, Pair, Spread, declared, elements, elements_of_text, whole
 from relayc.frontend.stablehlo.sizes import divided, fold
 from relayc.frontend.steps import broadcast_to, reshape
 from relayc.symbolic import Size
@@ -172,10 +172,10 @@ class Program:
     @staticmethod
     def _constant(op: Any) -> Value:
         shape, dtype = declared(op.results[0].type) or ((), "")
-        array = elements(op.attributes["value"])
         sizes = tuple(d or 0 for d in shape)
         if dtype != "complex":
-            return spread(constant(array, dtype), sizes)
+            return spread(constant(elements(op.attributes["value"]), dtype), sizes)
+        array = elements_of_text(op.get_asm(), shape, dtype, "f64" in str(op.results[0].type))
         return Pair(*(broadcast_to(constant(part), sizes) for part in (array.real, array.imag)))
 
     # ---- reductions, and what is made of them

@@ -1,4 +1,5 @@
-"""Reductions along axes. A region that no operator of Relay computes is applied to halves, over and over, where the size is known."""
+"""Reductions along axes. A region that no operator of Relay computes joins neighbours, over and over, where the size is
+known."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -107,24 +108,22 @@ def _is_iota(node: Node, i: int, axis: int) -> bool:
 
 
 def _halved(node: Node, block: Any, data: Sequence[Tensor], first: Sequence[Tensor], axes: Sequence[int]) -> list[Tensor]:
-    """The reduction by any region: the second half of an axis joins the first, until one element is left."""
+    """The reduction by any region: neighbours along an axis are joined, until one element is left."""
     values = list(data)
     for axis in axes:
         size = values[0].shape[axis]
         if not isinstance(size, int):
             raise ModelError(f"expected a reduction by one operator, or of an axis of known size, found {' '.join(expression(block))}")
-        while size > 1:
-            half = size // 2
-            low, high, rest = ([strided_slice(t, (b,), (e,), (1,), (axis,)) for t in values] for b, e in _parts(size, half))
-            joined = apply_region(node, block, [*low, *high])
-            values = [emit("concatenate", j, r, axis=axis) for j, r in zip(joined, rest, strict=True)] if size % 2 else joined
-            size = half + size % 2
+        while size > 1:  # neighbours are joined: regions need not be commutative
+            even = size - size % 2
+            left, right = ([strided_slice(t, (i,), (even,), (2,), (axis,)) for t in values] for i in range(2))
+            joined = apply_region(node, block, [*left, *right])
+            last = [strided_slice(t, (even,), (size,), (1,), (axis,)) for t in values]
+            values = [emit("concatenate", j, r, axis=axis) for j, r in zip(joined, last, strict=True)] if size % 2 else joined
+            size = even // 2 + size % 2
     result = [d for i, d in enumerate(data[0].shape) if i not in axes]
     start = [broadcast_to(t, result) for t in first]
     if 0 in data[0].shape:
         return start
     return apply_region(node, block, [*start, *(reshape(t, result) for t in values)])
 
-
-def _parts(size: int, half: int) -> tuple[tuple[int, int], ...]:
-    return (0, half), (half, 2 * half), (2 * half, size)

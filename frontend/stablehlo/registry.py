@@ -11,13 +11,14 @@ as `elementwise` get operands that broadcast to each other; any other one gets t
 Types of results come from the operators: what a converter gives is compared with them (relayc.frontend.stablehlo.program).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from relayc.dialects.relay.types import MLIR_NAMES, TensorType
+from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, TensorType
 from relayc.frontend.converter import Tensor
 from relayc.frontend.errors import ModelError
 from relayc.frontend.steps import broadcast_to
@@ -163,23 +164,30 @@ def elements(attribute: Any) -> np.ndarray:
         raise ModelError(f"expected a constant of numbers, found {attribute.type}")
     shape, dtype = found
     if dtype in ("bfloat16", "float16") or dtype.startswith(("float8", "int4", "uint4")):
-        return _by_text(attribute, TensorType(shape, dtype))
+        return elements_of_text(str(attribute), shape, dtype)
     array = np.asarray(attribute)
     return array.reshape(-1)[:1].reshape(()) if attribute.is_splat else array
 
 
-def _by_text(attribute: Any, type_: TensorType) -> np.ndarray:
-    """Numbers that the bindings do not read: large constants are their bytes in MLIR's text."""
-    from relayc.dialects.relay.types import DTYPES
+def elements_of_text(text: str, shape: tuple[int | None, ...], dtype: str, is_double: bool = False) -> np.ndarray:
+    """The numbers of MLIR's text of a constant, `dense<...>`: those that the bindings do not read. Large ones are their bytes there."""
+    kind = np.dtype("complex128" if is_double else "complex64") if dtype == "complex" else DTYPES[dtype]
+    part = np.dtype("float64" if is_double else "float32") if dtype == "complex" else kind
+    listed = text.partition("dense<")[2].partition(">")[0]
+    whole = tuple(d or 0 for d in shape)
+    if listed.startswith('"0x'):
+        array = np.frombuffer(bytes.fromhex(listed[3:-1]), kind)
+    else:
+        numbers = [_number(v, part) for v in re.findall(r"0x[0-9A-Fa-f]+|[-+.\w]+", listed)]
+        array = np.array(numbers, part).view(kind)
+    return array.reshape(whole if array.size == np.prod(whole, dtype=int) else ())
 
-    kind = DTYPES[type_.dtype]
-    if attribute.is_splat:
-        return np.asarray(float(attribute.get_splat_value().value)).astype(kind)
-    text = str(attribute)
-    if '"0x' in text:
-        digits = text.partition('"0x')[2].partition('"')[0]
-        return np.frombuffer(bytes.fromhex(digits), kind).reshape(type_.static_shape)
-    return np.array([float(v) for v in attribute]).astype(kind).reshape(type_.static_shape)
+
+def _number(text: str, kind: np.dtype) -> Any:
+    """A number, or its bits."""
+    if not text.startswith("0x"):
+        return np.array(float(text)).astype(kind)
+    return np.array(int(text, 16), f"uint{8 * kind.itemsize}").view(kind)
 
 
 def op(*names: str, elementwise: bool = False, complex_too: bool = False) -> Callable[[Converter], Converter]:

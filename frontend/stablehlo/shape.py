@@ -132,7 +132,7 @@ def real_dynamic_slice(node: Node, x: Tensor, start: Tensor, limit: Tensor, stri
     return sliced(x, [strided_slice(start, (i,), (i + 1,), (1,), (0,)) for i in range(x.rank)], size)
 
 
-def _pad(node: Node, x: Tensor, value: Tensor, low: Sequence[Size], high: Sequence[Size], interior: Sequence[Size]) -> Tensor:
+def _pad(x: Tensor, value: Tensor, low: Sequence[Size], high: Sequence[Size], interior: Sequence[Size]) -> Tensor:
     if any(i != 0 for i in interior):
         if not value.is_known or not all(isinstance(i, int) for i in interior):
             raise ModelError("interior padding: expected a value and numbers known at import, found some that are computed")
@@ -144,15 +144,18 @@ def _pad(node: Node, x: Tensor, value: Tensor, low: Sequence[Size], high: Sequen
     return emit("cast", found, dtype="bool") if as_number else found
 
 
-@op("pad")
-def pad(node: Node, x: Tensor, value: Tensor) -> Tensor:
-    return _pad(node, x, value, node.ints("edge_padding_low"), node.ints("edge_padding_high"), node.ints("interior_padding"))
+@op("pad", complex_too=True)
+def pad(node: Node, x: Any, value: Any) -> Any:
+    amounts = [node.ints(name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
+    if isinstance(x, Pair):
+        return Pair(*(_pad(t, v, *amounts) for t, v in zip(x, value, strict=True)))
+    return _pad(x, value, *amounts)
 
 
 @op("dynamic_pad")
 def dynamic_pad(node: Node, x: Tensor, value: Tensor, *amounts: Tensor) -> Tensor:
     low, high, interior = (shape_operand(t, "edge_padding") for t in amounts)
-    return _pad(node, x, value, low, high, interior)
+    return _pad(x, value, low, high, interior)
 
 
 # ---- new tensors ------------------------------------------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from relayc.pipelines.history.database import Database, export_records, import_r
 from relayc.tools.build import Build
 from relayc.tools.commands import CommandError, add_model_options, inputs_of, parse_count, say
 from relayc.tools.inputs import output_file, written
-from relayc.tune.model import MINUTES, Options, Tuning, open_database, search
-from relayc.tune.process import WorkerProcess
+from relayc.tune.model import MINUTES, Options, Tuning, local_or_cluster, open_database, search
 from relayc.tune.search import SAMPLERS
 from relayc.tune.session import Status
 from relayc.tune.texts import records_table, summary, tuning_page, tuning_table
@@ -49,6 +48,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--database", type=Path, metavar="FILE", help=where)
     parser.add_argument("--all-strategies", action="store_true", help="try all strategies that take a kernel, not only the one it gets")
     parser.add_argument("--sampler", choices=SAMPLERS, help="what proposes candidates (default tpe if Optuna is installed, else random)")
+    workers = "address of a Dask scheduler, tcp://HOST:PORT, whose workers measure (docs/tuning.md)"
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=workers)
     parser.add_argument("--report", type=output_file, metavar="OUT.html", help="write a page about the search; - for standard output")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--show", action="store_true", help="print the records of the database instead")
@@ -70,10 +71,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise CommandError("expected a model")
     if arguments.model.suffix == ".so":
         raise CommandError(f"expected a model, found the library {arguments.model}: its kernels are compiled already")
-    with _shown(arguments) as report, WorkerProcess() as measurer:
+    build = Build.of_command(arguments)
+    with _shown(arguments) as report, local_or_cluster(arguments.scheduler, build.target) as measurer:
         names = ("minutes", "trials", "kernels", "database", "all_strategies", "sampler", "seed")
         options = Options(**{name: getattr(arguments, name) for name in names}, report=report)
-        found = search(Build.of_command(arguments), lambda module: inputs_of(module, arguments, console), measurer, options)
+        found = search(build, lambda module: inputs_of(module, arguments, console), measurer, options)
     _finish(found, arguments, console)
     return 130 if found.interrupted else 0
 

@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relayc.interrupts import deferred
 from relayc.pipelines.context.passes import PassContext
+from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
 from relayc.pipelines.history.database import Database
 from relayc.pipelines.history.records import DATABASE, RECORDS, default_database, records_of
@@ -23,6 +24,9 @@ from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.search import AskSpace
 from relayc.tune.session import Session, State, Status
 from relayc.tune.tasks import KernelTexts, Task, model_tasks
+
+if TYPE_CHECKING:
+    from relayc.tune.cluster import Cluster
 
 MINUTES = 10.0
 """How long to search where nothing is said."""
@@ -142,6 +146,7 @@ def tune(
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
     inputs: Mapping[str, Any] | None = None,
+    scheduler: str | None = None,
     report: Callable[[Status], None] = lambda status: None,
     **options: Any,
 ) -> Tuning:
@@ -162,17 +167,29 @@ def tune(
       seed: of the sampler, and of random inputs.
       sizes: of symbolic dimensions; by default typical ones.
       inputs: by name; by default random ones.
+      scheduler: address of a Dask scheduler, "tcp://HOST:PORT", whose workers measure; by default this machine does (docs/tuning.md).
       report: called before each measurement.
       options: of `relayc.compile`; the ambient PassContext holds, too. Kernels that it names are not tuned.
 
     Raises:
       ValueError, TypeError: as `relayc.compile` and the call of the module do; this machine cannot run the program; no kernel has a name
         that matches.
-      ModuleNotFoundError: Optuna is not installed, for the sampler "tpe".
+      ModuleNotFoundError: Optuna is not installed, for the sampler "tpe"; Dask is not installed, for a scheduler.
+      ConnectionError: the scheduler does not answer, or its last worker is lost.
     """
     how = Options(minutes, trials, kernels, database, all_strategies, sampler, seed, report)
-    with WorkerProcess() as measurer:
-        return search(Build.of(model, options), lambda module: inputs_of(module, inputs, sizes, seed), measurer, how)
+    build = Build.of(model, options)
+    with local_or_cluster(scheduler, build.target) as measurer:
+        return search(build, lambda module: inputs_of(module, inputs, sizes, seed), measurer, how)
+
+
+def local_or_cluster(scheduler: str | None, target: Target) -> "WorkerProcess | Cluster":
+    """What measures: a process of this machine, or the workers of a scheduler."""
+    if scheduler is None:
+        return WorkerProcess()
+    from relayc.tune.cluster import Cluster
+
+    return Cluster(scheduler, target)
 
 
 def search(

@@ -6,10 +6,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
+from concurrent.futures import Future
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from relayc.tune.tasks import Task
 from relayc.tune.worker import Candidate, Measured
@@ -18,17 +20,29 @@ COMPILE_SECONDS = 60.0
 """The most that compiling two kernels and checking their results may take."""
 
 
-class Measurer(Protocol):
+class Measurer(ABC):
     """What measures candidates."""
 
+    @property
+    def slots(self) -> int:
+        """How many measurements may be under way at the same time."""
+        return 1
+
+    @abstractmethod
     def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
         """Times a candidate next to the base, for `seconds` at most where more says nothing."""
-        ...
 
-    def close(self) -> None: ...
+    def submit(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> "Future[Measured]":
+        """The same, to be waited for; where measurements run one after the other it is done at once."""
+        answer: Future[Measured] = Future()
+        answer.set_result(self.measure(task, base, candidate, seconds))
+        return answer
+
+    def close(self) -> None:  # noqa: B027 # nothing to end
+        """Ends what measures."""
 
 
-class WorkerProcess:
+class WorkerProcess(Measurer):
     """Measures in a process of its own.
 
     Args:

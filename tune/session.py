@@ -1,7 +1,8 @@
 """The search over several kernels: which kernel is next, what its measurements say, what is recorded."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
@@ -19,6 +20,12 @@ _VISIT = 4
 _DECAY = 0.85
 """What is left of the expected gain after a measurement that brought none."""
 
+_WAIT_SECONDS = 1.0
+"""How long to wait for a measurement before the measurer is asked for free slots."""
+
+Steps = Generator[tuple[Task, Candidate, Candidate, float], Measured, None]
+"""Requests to a measurer one after the other, each answered before the next."""
+
 SpacesOf = Callable[[Task], tuple[Sequence[TuningSpace], AskSpace]]
 
 
@@ -33,6 +40,7 @@ class State:
       seconds: a call by the default schedule.
       stale: measurements since the last gain.
       skipped: why it is not tuned, or not any more.
+      visits: how many visits of it are under way.
     """
 
     task: Task
@@ -46,6 +54,12 @@ class State:
     seconds: float = 0.0
     stale: int = 0
     skipped: str = ""
+    visits: int = 0
+
+    @property
+    def share(self) -> float:
+        """What one more visit is worth: half as much for each that is under way; nothing while the first one asks for the space."""
+        return 0.0 if self.visits and self.search is None else self.potential / 2**self.visits
 
     @property
     def potential(self) -> float:
@@ -102,6 +116,7 @@ class Session:
         self.states = [State(task) for task in tasks]
         self.gains: list[float] = []
         """Of the model, after each measurement."""
+        self._begun = 0
         self._database, self._measurer, self._spaces_of, self._sampler, self._seed = database, measurer, spaces_of, sampler, seed
         self._total = max(total, sum(task.seconds for task in tasks)) or 1.0
         self._schedule_text, self._report, self._clock = schedule_text, report, clock
@@ -113,36 +128,67 @@ class Session:
         return self._total / max(self._total - sum(state.saved for state in self.states), 1e-12)
 
     def run(self, trials: int | None, seconds: float | None) -> None:
-        """Measures until there were as many trials, until the time is over, or until nothing is left to be measured."""
-        start = self._clock()
+        """Measures until there were as many trials, until the time is over, or until nothing is left to be measured.
 
-        def tell(kernel: str, candidate: str) -> None:
-            self._report(Status(kernel, candidate, (len(self.gains), trials), (self._clock() - start, seconds), self.gain))
+        A kernel is visited for some measurements at a time. The measurer says how many measurements may be under way: with several, kernels
+        are visited at the same time, and one kernel more than once where no other can gain as much.
+        """
+        start = self._clock()
+        under_way: dict[Future[Measured], tuple[State, Steps]] = {}
 
         def is_over() -> bool:
-            return (trials is not None and len(self.gains) >= trials) or (seconds is not None and self._clock() - start >= seconds)
+            return (trials is not None and self._begun >= trials) or (seconds is not None and self._clock() - start >= seconds)
 
-        while not is_over():
-            state = max(self.states, key=lambda state: state.potential, default=None)
-            if state is None or state.potential <= 0:
+        def tell(state: State, candidate: str) -> None:
+            done = len(self.gains)
+            self._report(Status(state.task.name, candidate, (done, trials), (self._clock() - start, seconds), self.gain))
+
+        def advance(state: State, steps: Steps, answer: Measured | None) -> None:
+            try:
+                request = next(steps) if answer is None else steps.send(answer)
+            except StopIteration:
+                state.visits -= 1
                 return
-            if state.search is None:
-                tell(state.task.name, "default")
-                self._open(state)
-            for _ in range(_VISIT):
-                if state.search is None or state.skipped or is_over():
-                    break
-                candidate = state.search.next()
-                if candidate is None:
-                    state.skipped = "all combinations are measured"
-                    break
-                self._report(
-                    Status(state.task.name, str(candidate), (len(self.gains), trials), (self._clock() - start, seconds), self.gain)
-                )
-                self._try(state, candidate)
-                self.gains.append(self.gain)
+            under_way[self._measurer.submit(*request)] = state, steps
 
-    def _open(self, state: State) -> None:
+        self._begun = 0
+        while True:
+            slots = self._measurer.slots
+            state = None if len(under_way) >= slots or is_over() else max(self.states, key=lambda state: state.share, default=None)
+            if state is not None and state.share > 0:
+                state.visits += 1
+                advance(state, self._visit(state, is_over, tell), None)
+                continue
+            if under_way:
+                done, _ = wait(under_way, _WAIT_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    advance(*under_way.pop(future), future.result())
+            elif slots or is_over():
+                return
+            else:
+                time.sleep(_WAIT_SECONDS)
+            if not slots and is_over():  # what is under way has no worker
+                return
+
+    def _visit(self, state: State, is_over: Callable[[], bool], tell: Callable[[State, str], None]) -> Steps:
+        """Some measurements of a kernel: gives each as a request, and is sent what came of it."""
+        if state.search is None:
+            tell(state, "default")
+            yield from self._open(state)
+        for _ in range(_VISIT):
+            if state.search is None or state.skipped or is_over():
+                return
+            candidate = state.search.next()
+            if candidate is None:
+                state.skipped = "all combinations are measured"
+                return
+            state.search.seen.setdefault(candidate.name, None)  # another visit does not measure it, too
+            self._begun += 1
+            tell(state, str(candidate))
+            yield from self._try(state, candidate)
+            self.gains.append(self.gain)
+
+    def _open(self, state: State) -> Steps:
         """Asks for the space of a kernel, and for what was measured before."""
         spaces, ask = self._spaces_of(state.task)
         search = Search(spaces, ask, self._sampler, self._seed)
@@ -150,7 +196,7 @@ class Session:
             state.skipped = "nothing can be chosen"
             return
         default = Candidate(schedule=self._text(state.task, DEFAULT))
-        opened = self._measurer.measure(state.task, DEFAULT, default, SECONDS / 10)
+        opened = yield state.task, DEFAULT, default, SECONDS / 10
         if opened.comparison is None:
             state.skipped = f"the default schedule: {opened.outcome}: {opened.message}"
             return
@@ -163,7 +209,7 @@ class Session:
         state.previous = state.record = self._database.record(state.task.key)
         if state.record is not None and state.record.strategy in search.spaces:
             best = self._with_text(state.task, Candidate(state.record.strategy, state.record.numbers))
-            again = self._measurer.measure(state.task, state.best, best, SECONDS).comparison
+            again = (yield state.task, state.best, best, SECONDS).comparison
             if again is not None and again.verdict != SLOWER:
                 state.best, state.relative = best, 1 / again.ratio
 
@@ -173,24 +219,27 @@ class Session:
     def _with_text(self, task: Task, candidate: Candidate) -> Candidate:
         return replace(candidate, schedule=self._text(task, candidate))
 
-    def _try(self, state: State, candidate: Candidate) -> None:
+    def _try(self, state: State, candidate: Candidate) -> Steps:
         """Measures a candidate next to the best one, and where it is faster, next to the default."""
         assert state.search is not None
         task, written = state.task, self._with_text(state.task, candidate)
-        measured = self._measurer.measure(task, state.best, written, SECONDS)
+        best, best_relative = state.best, state.relative
+        measured = yield task, best, written, SECONDS
         found, is_best = measured.comparison, False
-        relative = None if found is None else state.relative / found.ratio
+        relative = None if found is None else best_relative / found.ratio
         if found is not None and state.record is None:
             state.seconds = min(state.seconds, found.base_seconds)  # the first measurement is a short one
         if found is not None and found.verdict == FASTER:
             # The fastest of many is often one that was lucky: it is measured again, for longer.
-            measured = self._measurer.measure(task, Candidate(schedule=self._text(task, DEFAULT)), written, 2 * SECONDS)
+            measured = yield task, Candidate(schedule=self._text(task, DEFAULT)), written, 2 * SECONDS
             again = measured.comparison
             is_best = again is not None and again.verdict == FASTER
             relative = None if again is None else 1 / again.ratio
             found = again
         if relative is not None and not is_best:
-            relative = max(relative, state.relative)  # what seemed faster was noise
+            relative = max(relative, best_relative)  # what seemed faster was noise
+        if is_best and relative is not None and state.best != best and relative >= state.relative:
+            is_best = False  # what another worker found meanwhile is faster
         trial = self._trial(task, candidate, relative, measured)
         record = None
         if is_best and relative is not None and found is not None:
@@ -210,7 +259,7 @@ class Session:
                 high=min(found.high, 1e9),
                 trials=count,
                 sizes=task.shapes,
-                machine=self._machine,
+                machine=measured.machine or self._machine,
                 time=time.time(),
             )
             state.record = record
@@ -223,9 +272,8 @@ class Session:
     def _trial(self, task: Task, candidate: Candidate, relative: float | None, measured: Measured) -> Trial:
         found = measured.comparison
         times = (0.0, 0.0, 0) if found is None else (found.seconds, found.base_seconds, found.rounds)
-        return Trial(
-            task.key, candidate.strategy, candidate.numbers, relative, measured.outcome, measured.message, *times, machine=self._machine
-        )
+        machine = measured.machine or self._machine
+        return Trial(task.key, candidate.strategy, candidate.numbers, relative, measured.outcome, measured.message, *times, machine=machine)
 
     def settle(self, refused: Sequence[str], checked: Sequence[str]) -> None:
         """Notes what the whole model says of records, by their keys: those that gain in it are checked. The place of a refused one is taken

@@ -73,11 +73,13 @@ class Measured:
       outcome: "measured", "wrong" results, "failed" to compile or run, "crashed", "timeout".
       comparison: of the base with the candidate.
       message: what the error said.
+      machine: where it was measured; "" on this machine.
     """
 
     outcome: str
     comparison: Comparison | None = None
     message: str = ""
+    machine: str = ""
 
 
 class WrongResult(ValueError):

@@ -123,7 +123,7 @@ def find_slot(
         "settings": settings,
         "precision": precision,
         "records": records,
-        "sources": _source_digest(),
+        "sources": source_digest(),
         "packages": {name: _version(name) for name in _PACKAGES},
     }
     key = digest([json.dumps(facts, sort_keys=True).encode()])
@@ -220,7 +220,8 @@ def _sources_are_loaded() -> bool:
 
 
 @memoize
-def _source_digest() -> str:
+def source_digest() -> str:
+    """Digest of the sources of relayc that compile."""
     return digest([part for path in _files() for part in (str(path.relative_to(_ROOT)).encode(), path.read_bytes())])
 
 

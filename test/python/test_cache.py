@@ -210,7 +210,7 @@ def test_writers_at_the_same_time_leave_one_whole_program(folder, model):
 
 def test_another_version_of_the_compiler_makes_another_program(folder, model, monkeypatch):
     relayc.compile(model)
-    monkeypatch.setattr(compile_cache, "_source_digest", lambda: "another")
+    monkeypatch.setattr(compile_cache, "source_digest", lambda: "another")
     assert not from_cache(relayc.compile(model))
     assert len(programs(folder)) == 2
 

@@ -9,7 +9,8 @@ from tuned_models import dense
 from relayc.pipelines.history.database import Database, Record
 from relayc.tools.cli import main
 from relayc.tools.timing import Comparison
-from relayc.tune import command, model
+from relayc.tune import model
+from relayc.tune.process import Measurer
 from relayc.tune.worker import DEFAULT, Measured
 
 
@@ -17,7 +18,7 @@ def comparison(base, other):
     return Comparison(base, other, base / other, base / other * 0.999, base / other * 1.001, 8)
 
 
-class Fake:
+class Fake(Measurer):
     """A worker for which the fewest rows are fastest; it is interrupted after some measurements."""
 
     left = 1000
@@ -39,7 +40,7 @@ class Fake:
 @pytest.fixture
 def tuned(tmp_path, monkeypatch):
     """Runs `relayc tune` on a model with a database of its own; gives the exit code."""
-    monkeypatch.setattr(command, "WorkerProcess", Fake)
+    monkeypatch.setattr(model, "WorkerProcess", Fake)
     monkeypatch.setattr(Fake, "left", 1000)
     monkeypatch.setattr(model, "whole_model", lambda *arguments: model.Check(comparison(2.0, 1.0), tuple(arguments[-1])))
     path = tmp_path / "dense.onnx"

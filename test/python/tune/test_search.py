@@ -14,6 +14,7 @@ from relayc.tools.timing import Comparison
 from relayc.tune import model as tune_model
 from relayc.tune import search as search_module
 from relayc.tune.model import Check
+from relayc.tune.process import Measurer
 from relayc.tune.search import Search
 from relayc.tune.session import Session
 from relayc.tune.tasks import Task
@@ -40,7 +41,7 @@ def comparison(base, other):
     return Comparison(base, other, base / other, base / other * 0.999, base / other * 1.001, 8)
 
 
-class Fake:
+class Fake(Measurer):
     """Measures by a function of the numbers, which gives seconds, or an outcome."""
 
     def __init__(self, seconds, default=1.0):

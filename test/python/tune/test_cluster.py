@@ -1,0 +1,146 @@
+"""Workers of a Dask scheduler: one is killed in the middle of a measurement, one joins late, and wrong ones are refused."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from tuned_models import dense
+
+import relayc
+from relayc.pipelines.driver.tuning_space import TuningSpace
+from relayc.pipelines.history.database import Database
+from relayc.tune import cluster
+from relayc.tune.session import Session
+from relayc.tune.single import kernel_task
+from relayc.tune.tasks import Task
+from relayc.tune.worker import DEFAULT, Candidate
+
+distributed = pytest.importorskip("distributed")
+
+TARGET = relayc.Target("cpu", num_threads=1)
+RESOURCE = cluster.resource_of(TARGET)
+
+PRODUCT = """
+func.func @product(%x: tensor<32x64xf32>, %w: tensor<64x48xf32>) -> tensor<32x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<32x48xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x48xf32>) -> tensor<32x48xf32>
+  %0 = linalg.matmul ins(%x, %w : tensor<32x64xf32>, tensor<64x48xf32>) outs(%init : tensor<32x48xf32>) -> tensor<32x48xf32>
+  return %0 : tensor<32x48xf32>
+}
+"""
+
+
+@contextmanager
+def started(module, *words):
+    """A process of Dask's command line, which is ended in the end."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+    code = f"import sys; from distributed.cli.{module} import main; main(sys.argv[1:])"
+    process = subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    with started("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show") as process:
+        for line in process.stderr:
+            found = re.search(r"tcp://127\.0\.0\.1:\d+", line)
+            if found:
+                yield found[0]
+                return
+        raise AssertionError("no scheduler")
+
+
+def worker(address, name, resource):
+    given = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--name", name, "--death-timeout", "60"]
+    given += ["--preload", "slow_measurer"]
+    return started("dask_worker", address, *given, "--resources", f"{resource}=1")
+
+
+def test_a_worker_may_die_and_another_may_join(scheduler, tmp_path):
+    killed, seen = [], set()
+    with ExitStack() as stack:
+        client = stack.enter_context(distributed.Client(scheduler, set_as_default=False))
+        given = {"one": RESOURCE, "two": RESOURCE, "other": "relayc:another-level"}
+        processes = {name: stack.enter_context(worker(scheduler, name, resource)) for name, resource in given.items()}
+        client.wait_for_workers(3, timeout=60)
+
+        def names():
+            return {address: known["name"] for address, known in client.scheduler_info()["workers"].items()}
+
+        def report(status):
+            known = names()
+            busy = {known[address] for address, tasks in client.processing().items() if tasks and address in known}
+            seen.update(busy)
+            if "one" in busy and status.trials[0] >= 1 and not killed:
+                processes["one"].send_signal(signal.SIGKILL)
+                killed.append(status)
+                stack.enter_context(worker(scheduler, "late", RESOURCE))
+            deadline = time.monotonic() + 30
+            while killed and "late" not in names().values() and time.monotonic() < deadline:
+                time.sleep(0.1)
+
+        chosen = {"rows": 4, "grain": 64}
+        space = TuningSpace("k", (), "s", chosen, {"rows": (1, 2, 3, 4), "grain": (64, 512, 4096)})
+
+        def ask(strategy, numbers):
+            return TuningSpace("k", (), strategy, {**chosen, **numbers}, space.values)
+
+        database, task = Database(tmp_path / "tuning.sqlite"), Task("key", "k", "", target=str(TARGET), seconds=1.0)
+        with cluster.Cluster(scheduler, TARGET) as measurer:
+            session = Session([task], database, measurer, lambda task: ([space], ask), "random", report=report)
+            session.run(None, 60)
+    assert killed and {"one", "two", "late"} <= seen and "other" not in seen
+    trials = database.trials("key")
+    assert len(session.gains) == len(trials) == 11  # all but the default
+    assert len({str(trial.numbers) for trial in trials}) == 11  # none twice
+    assert {trial.outcome for trial in trials} == {"measured"} and all(trial.machine for trial in trials)
+    assert database.record("key").numbers["rows"] == 1 and session.gain == pytest.approx(1.4 / 1.1)
+
+
+def test_without_a_right_worker_there_is_one_message(scheduler, tmp_path):
+    with pytest.raises(ValueError, match=rf"expected a worker with the resource {RESOURCE} .*, found no worker"):
+        relayc.tune(dense(), trials=2, scheduler=scheduler, database=tmp_path / "t.sqlite")
+
+
+@pytest.mark.skipif(not relayc.Target("cpu -mcpu=sapphirerapids").lacking, reason="this machine has all features")
+def test_a_worker_that_states_a_wrong_target_is_refused(scheduler):
+    target = "cpu -mcpu=sapphirerapids"
+    resource = cluster.resource_of(relayc.Target(target))
+    with distributed.Client(scheduler, set_as_default=False) as client, worker(scheduler, "wrong", resource):
+        client.wait_for_workers(1, timeout=60)
+        with pytest.raises(ValueError, match=r"worker tcp://.* expected a machine with .*sapphirerapids.* lacks"):
+            cluster.Cluster(scheduler, relayc.Target(target))
+
+
+def test_a_worker_with_another_relayc_is_refused():
+    target = str(relayc.Target("cpu"))
+    assert cluster.refusal(target, cluster.source_digest()) == ""
+    assert "another version" in cluster.refusal(target, "other")
+    with pytest.raises(ValueError, match="another version"):
+        cluster.measure_here(Task("key", "k", "", target=target), DEFAULT, DEFAULT, 1.0, "other")
+
+
+def test_no_scheduler_is_an_error(monkeypatch):
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.5)
+    with pytest.raises(ConnectionError, match=r"expected a Dask scheduler at tcp://127\.0\.0\.1:9"):
+        cluster.Cluster("tcp://127.0.0.1:9", relayc.Target("cpu"))
+
+
+def test_a_worker_measures_a_kernel(monkeypatch):
+    monkeypatch.setattr(cluster, "_process", None)
+    task = kernel_task(PRODUCT, TARGET, None, None, {}, (1,), 1)
+    try:
+        found = cluster.measure_here(task, DEFAULT, Candidate("contraction", {"rows": 2}), 0.05, cluster.source_digest())
+    finally:
+        cluster._process.close()
+    assert found.outcome == "measured" and found.comparison.seconds > 0 and found.machine

@@ -117,3 +117,40 @@ def test_errors():
         relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, x))
     with pytest.raises(RelayError, match=r"channels of data: expected a multiple of 2 \(groups\), found 3"):
         relay.transform.InferTypeLocal(relay.nn.conv2d_backward_weight(g, x, kernel_size=(3, 3), groups=2))
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {},
+        {"strides": (2, 3), "padding": (1, 0, 2, 1), "output_padding": (1, 2)},
+        {"strides": (2, 2), "dilation": (1, 2), "groups": 2, "data_layout": "NHWC"},
+        {"strides": (1, 2), "padding": (1, 1, 1, 1), "kernel_layout": "OIHW"},
+    ],
+    ids=str,
+)
+def test_transposed_convolution(attrs):
+    """The result is linear in images and weight: the product of a derivative and any other image or weight is the result for that."""
+    groups, layout, kernel = attrs.get("groups", 1), attrs.get("data_layout", "NCHW"), attrs.get("kernel_layout", "IOHW")
+    image, weight = values((2, 4, 5, 6)), values((4, 6 // groups, 3, 2), seed=1)
+    images = [image, values(image.shape, seed=2)]
+    weights = [weight, values(weight.shape, seed=3)]
+    if layout == "NHWC":
+        images = [np.ascontiguousarray(x.transpose(0, 2, 3, 1)) for x in images]
+    if kernel == "OIHW":
+        weights = [np.ascontiguousarray(w.transpose(1, 0, 2, 3)) for w in weights]
+    x, w = (relay.var(name, shape=a[0].shape) for name, a in (("x", images), ("w", weights)))
+    forward = relay.nn.conv2d_transpose(x, w, channels=6, kernel_size=(3, 2), **attrs)
+    shape = tuple(map(int, relay.transform.InferTypeLocal(forward).shape))
+    out = values(shape, seed=4)
+
+    def total(x, w):
+        return relay.sum(relay.nn.conv2d_transpose(x, w, channels=6, kernel_size=(3, 2), **attrs) * relay.const(out))
+
+    function = relay.Function([x, w], total(x, w))
+    run = relay.create_executor("graph").evaluate(relay.transform.gradient(function, mode="first_order"))
+    _, (of_images, of_weight) = run(images[0], weights[0])
+    for derivative, given, other in ((of_images, images, (images[1], weights[0])), (of_weight, weights, (images[0], weights[1]))):
+        assert derivative.shape == given[0].shape
+        expected = evaluated(total, *other)
+        np.testing.assert_allclose(np.vdot(derivative.numpy().astype(np.float64), given[1]), expected, rtol=1e-4, atol=1e-3)

@@ -5,15 +5,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tvm_ffi
 
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.relay.ast import Constant, Function, NDArray, RelayModule, TensorType, TupleType, Type, ndarray
+from relayc.frontend.relay.ast import Constant, Function, FuncType, NDArray, RelayModule, TensorType, TupleType, Type, ndarray
 from relayc.frontend.relay.ast.functor import post_order
 from relayc.frontend.relay.inference import infer_module
 from relayc.pipelines.control.steps import KernelKey
 from relayc.relay.build import compiled
+from relayc.runtime.native import word_of
 from relayc.runtime.native_info import ValueType
-from relayc.runtime.values import ConstructorValue, RefValue
+from relayc.runtime.tensor import as_array
+from relayc.runtime.values import Closure, ConstructorValue, RefValue, with_results
 
 _KEPT_BYTES = 4096
 """Of constants: kernels with larger ones go with their programs."""
@@ -53,6 +56,8 @@ def on_structures(function: Callable[..., Any], typed: Function) -> Callable[...
 
 def tensor(value: Any, dtype: str | None) -> NDArray:
     """A number, an array, a constant or what has `numpy()` as an array of an element type; by default of its own."""
+    if isinstance(value, tvm_ffi.Tensor):
+        value = as_array(value)
     return ndarray(getattr(value, "data", value) if not isinstance(value, np.ndarray) and hasattr(value, "checked_type_") else value, dtype)
 
 
@@ -75,6 +80,14 @@ def taken(value: Any, type_: Type | None) -> Any:
     """An argument as a machine takes it: numbers and arrays are arrays, of the element type where the type says one."""
     if isinstance(type_, TensorType):
         return tensor(value, type_.dtype)
+    if isinstance(type_, FuncType):
+        if not callable(value):
+            raise TypeError(f"expected {type_}, found a value of type {type(value).__name__}")
+        if isinstance(value, Closure):
+            return value
+        checked = with_results(value, lambda found: taken(found, type_.ret_type), type_)
+        is_packed = isinstance(value, tvm_ffi.Function)
+        return (lambda *args: checked(*(word_of(a) if isinstance(a, np.ndarray) else a for a in args))) if is_packed else checked
     if isinstance(value, (list, tuple)):
         fields = type_.fields if isinstance(type_, TupleType) else [None] * len(value)
         return [taken(part, field) for part, field in zip(value, fields, strict=True)]

@@ -198,8 +198,8 @@ class Machine:
     def __init__(self, functions: Sequence[Function]) -> None:
         self._functions = functions
 
-    def run(self, number: int, args: Sequence[Any]) -> Any:
-        """The result of a function.
+    def run(self, called: int | Closure, args: Sequence[Any]) -> Any:
+        """The result of a function, by its number or as a value.
 
         Raises:
           NoClause: no clause of a match takes a value.
@@ -207,8 +207,9 @@ class Machine:
           What kernels raise.
         """
         waiting: list[tuple[Function, list[Any], int, int]] = []  # functions that wait, with the register of the result
-        function, at = self._functions[number], 0
-        values = self._entered(function, args, Closure(number, ()))
+        closure = Closure(called, (), self) if isinstance(called, int) else called
+        function, at = self._functions[closure.function], 0
+        values = self._entered(function, args, closure)
         steps = function.steps
         while True:
             step: Any = steps[at]  # which step it is says its kind
@@ -226,9 +227,16 @@ class Machine:
             elif kind is Compute:
                 values[step.to] = step.kernel(*[values[i] for i in step.args])
             elif kind is Call or kind is Apply:
-                closure = Closure(step.function, ()) if kind is Call else values[step.callee]
+                closure = Closure(step.function, (), self) if kind is Call else values[step.callee]
+                given = [values[i] for i in step.args]
+                if type(closure) is not Closure or closure.machine is not self:  # of Python, or of another program
+                    to = step.callee if step.to is None else step.to
+                    values[to] = closure(*given)
+                    if step.to is None:
+                        steps, at = (Give(to),), 0
+                    continue
                 callee = self._functions[closure.function]
-                entered = self._entered(callee, [values[i] for i in step.args], closure)
+                entered = self._entered(callee, given, closure)
                 if step.to is not None:
                     if len(waiting) >= MAX_CALLS:
                         raise RecursionError(f"{callee.name}: expected at most {MAX_CALLS} nested calls, found more")
@@ -250,7 +258,7 @@ class Machine:
             elif kind is Fail:
                 raise NoClause(f"{function.name}: {step.message}")
             else:
-                _simple(step, values)
+                self._simple(step, values)
 
     @staticmethod
     def _entered(function: Function, args: Sequence[Any], closure: Closure) -> list[Any]:
@@ -258,20 +266,19 @@ class Machine:
         filled = [*args, *closure.captures, closure]
         return filled + [None] * (function.registers - len(filled))
 
-
-def _simple(step: Any, values: list[Any]) -> None:
-    """A step that changes registers and nothing else, of the less frequent kinds."""
-    if isinstance(step, Constant):
-        values[step.to] = step.value
-    elif isinstance(step, Move):
-        values[step.to] = values[step.value]
-    elif isinstance(step, Bind):
-        values[step.to] = Closure(step.function, tuple(values[i] for i in step.captures))
-    elif isinstance(step, Refer):
-        values[step.to] = RefValue(values[step.value])
-    elif isinstance(step, Read):
-        values[step.to] = values[step.ref].value
-    else:
-        assert isinstance(step, Write)
-        values[step.ref].value = values[step.value]
-        values[step.to] = []
+    def _simple(self, step: Any, values: list[Any]) -> None:
+        """A step that changes registers and nothing else, of the less frequent kinds."""
+        if isinstance(step, Constant):
+            values[step.to] = step.value
+        elif isinstance(step, Move):
+            values[step.to] = values[step.value]
+        elif isinstance(step, Bind):
+            values[step.to] = Closure(step.function, tuple(values[i] for i in step.captures), self)
+        elif isinstance(step, Refer):
+            values[step.to] = RefValue(values[step.value])
+        elif isinstance(step, Read):
+            values[step.to] = values[step.ref].value
+        else:
+            assert isinstance(step, Write)
+            values[step.ref].value = values[step.value]
+            values[step.to] = []

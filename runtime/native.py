@@ -18,10 +18,10 @@ from relayc.runtime.control import NO_CLAUSE, NoClause
 from relayc.runtime.deep import PYTHON_BYTES, STACK_BYTES, on_deep_stack
 from relayc.runtime.exceptions import keeping_exceptions, reraise_original
 from relayc.runtime.heap import CLOSURE, DELETER, DROP, ENTRIES, REFERENCE, TUPLE, Cell, Heap, constructors, keep, shared_heap, type_index
-from relayc.runtime.native_info import APPLY, HEAP, LINKS, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
+from relayc.runtime.native_info import APPLY, FOREIGN, HEAP, LINKS, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
 from relayc.runtime.tensor import as_array, to_tensor
 from relayc.runtime.threads import Team, Within
-from relayc.runtime.values import ConstructorValue, RefValue
+from relayc.runtime.values import ConstructorValue, RefValue, with_results
 from relayc.symbolic import symbol
 
 # ---- values -------------------------------------------------------------------------------------------------------------------------
@@ -57,6 +57,12 @@ def _taken_array(value: Any, type_: ValueType) -> np.ndarray:
     return array
 
 
+def word_of(array: np.ndarray) -> Any:
+    """What a program takes for an array: a number for a scalar of the kinds that words hold, else a tensor."""
+    kind = _SCALARS.get(array.dtype) if array.ndim == 0 else None
+    return to_tensor(array) if kind is None else kind(array)
+
+
 class Values:
     """Values of Python as those of a program, and back.
 
@@ -77,6 +83,7 @@ class Values:
         self.heap, self.data, self.constructors = heap, data, constructors_
         self._array, self._tensor = array, tensor
         self.apply: Callable[..., Any] | None = None
+        self.foreign: Mapping[int, int] = {}  # addresses of the code of closures that are packed functions
         self._types: dict[ValueType, ValueType] = {}  # each once, so that it is known by its identity
         self._field_types: dict[tuple[int, int], Sequence[ValueType]] = {}
 
@@ -99,11 +106,6 @@ class Values:
             return self._array(np.from_dlpack(value))  # in a fortieth of the time
         except (BufferError, RuntimeError, TypeError):  # a dtype that numpy does not have
             return self._array(as_array(value))
-
-    def word(self, array: np.ndarray) -> Any:
-        """What a program takes for an array: a number for a scalar of the kinds that words hold, else a tensor."""
-        kind = _SCALARS.get(array.dtype) if array.ndim == 0 else None
-        return to_tensor(array) if kind is None else kind(array)
 
     def field_types(self, type_: ValueType | None, tag: int) -> Sequence[ValueType | None]:
         """The types of the fields of a value of a data type."""
@@ -156,7 +158,16 @@ class Values:
             if value.type_ != type_:
                 raise TypeError(f"expected {type_}, found a function of type {value.type_}")
             return value.cell
+        if kind == "function" and callable(value):
+            return self._foreign(value, type_)
         raise TypeError(f"expected {type_}, found a value of type {type(value).__name__}")
+
+    def _foreign(self, function: Callable[..., Any], type_: ValueType) -> Any:
+        """A function of Python as one of the program; a packed function takes numbers, tensors and cells as they are."""
+        *params, result = type_.parts
+        checked = with_results(function, lambda found: self.taken(found, result), type_)
+        call = checked if isinstance(function, tvm_ffi.Function) else lambda *args: checked(*map(self.given, args, params))
+        return self.heap.make(self.foreign[len(params)], CLOSURE, tvm_ffi.convert(keeping_exceptions(call)))
 
     def _number_or_tensor(self, value: Any, type_: ValueType) -> Any:
         if type_.name == _NUMBERS.get(type(value)) and not type_.shape and (type(value) is not int or -_HALF <= value < _HALF):
@@ -165,7 +176,7 @@ class Values:
         # Code looks at nothing of this: of an array in the place of a scalar it would take the address for a number.
         if len(array.shape) != len(type_.shape) or any(d not in (None, n) for d, n in zip(type_.shape, array.shape, strict=True)):
             raise ValueError(f"expected {type_}, found {array.dtype.name}{list(array.shape)}")
-        return self.word(array)
+        return word_of(array)
 
     @staticmethod
     def _parts(fields: Sequence[Any], types: Sequence[Any], type_: ValueType, finish: Callable[..., Any]) -> _Making:
@@ -302,6 +313,7 @@ class NativeCode:
         data = {each.name: each for each in info.data}
         self.values = Values(heap, data, constructors_ or {name: each.constructors for name, each in data.items()}, **conversions)
         self.values.apply = self._apply
+        self.values.foreign = {int(n.removeprefix(FOREIGN)): address for n, address in addresses.items() if n.startswith(FOREIGN)}
         self._packed = {}
         for name, address in addresses.items():
             if name.startswith(APPLY) or any(name == each.name for each in info.functions):
@@ -341,7 +353,7 @@ class NativeCode:
         def taken(value: Any) -> Any:
             if isinstance(value, (list, tuple)):
                 return values.heap.make(0, TUPLE, *map(taken, value))
-            return values.word(value.view(np.ndarray))
+            return word_of(value.view(np.ndarray))
 
         def call(*args: Any) -> Any:
             return taken(kernel(*map(values.given, args, types)))
@@ -396,8 +408,8 @@ class NativeCode:
 
 
 class NativeFunction:
-    """A function of a program on values of Python: arrays and numbers, lists and tuples, ConstructorValues, RefValues, and functions that
-    programs gave. A tuple is given as a tuple, one inside of another value as a list.
+    """A function of a program on values of Python: arrays and numbers, lists and tuples, ConstructorValues, RefValues, and functions of
+    programs or of Python. A tuple is given as a tuple, one inside of another value as a list.
 
     Attributes:
       name: of the function in the module.

@@ -6,9 +6,9 @@ from typing import Any
 
 from relayc.runtime.values import ConstructorValue
 
-LINKS, APPLY, HEAP = "native.links", "native.apply.", "native.heap."
+LINKS, APPLY, FOREIGN, HEAP = "native.links", "native.apply.", "native.foreign.", "native.heap."
 """Beginnings of the names of entries that are not for callers: the words that the program is linked to, calls of closures by the number of
-their arguments, functions on cells."""
+their arguments, code of closures that are packed functions by that number, functions on cells."""
 NATIVE = "native."
 
 

@@ -1,6 +1,6 @@
 """Values of programs of the Relay language that are no tensors: data types, references and functions. A tuple is a list."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -69,9 +69,27 @@ class Closure:
     Attributes:
       function: its number among those of the program.
       captures: these values.
+      machine: what runs it (runtime.control).
     """
 
-    __slots__ = ("captures", "function")
+    __slots__ = ("captures", "function", "machine")
 
-    def __init__(self, function: int, captures: tuple[Any, ...]) -> None:
-        self.function, self.captures = function, captures
+    def __init__(self, function: int, captures: tuple[Any, ...], machine: Any) -> None:
+        self.function, self.captures, self.machine = function, captures, machine
+
+    def __call__(self, *args: Any) -> Any:
+        return self.machine.run(self, args)
+
+
+def with_results(function: Callable[..., Any], take: Callable[[Any], Any], type_: Any) -> Callable[..., Any]:
+    """A function of Python for a program: its results are what `take` gives of them, whose TypeErrors and ValueErrors name the function."""
+
+    def call(*args: Any) -> Any:
+        found = function(*args)
+        try:
+            return take(found)
+        except (TypeError, ValueError) as error:
+            name = getattr(function, "__name__", type(function).__name__)
+            raise type(error)(f"result of {name}, a function of type {type_}: {error}") from None
+
+    return call

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relayc.dialects.discardable import OPTIMIZE
-from relayc.pipelines.control.kernels import cell_of
+from relayc.pipelines.control.kernels import cell_of, packed_call
 from relayc.pipelines.control.scalars import emit_scalars, immediate, is_scalar
 from relayc.pipelines.control.steps import Kernel
 from relayc.pipelines.llvm.heap import CELL_BYTES, CLOSURE, REFERENCE, TUPLE
@@ -238,16 +238,8 @@ class FunctionText(Lines):
             self._put(step.to, found)
             self._check(found)
             return
-        count = self.constant(len(step.args), "i32")
-        args = "%anys"
-        for i, register in enumerate(step.args):
-            place = self.value(f"llvm.getelementptr {args}[{16 * i}] : (!llvm.ptr) -> !llvm.ptr, i8")
-            self.line(f"llvm.call @heap_to_any({self._get(register)}, {place}) : (i64, !llvm.ptr) -> ()")
-        result = self.value(f"llvm.getelementptr {args}[{16 * len(step.args)}] : (!llvm.ptr) -> !llvm.ptr, i8")
-        self.line(f"llvm.store %zero, {result} : i64, !llvm.ptr")
         handle = self._linked(self._links.kernel(kernel), "!llvm.ptr")
-        call = f"llvm.call @TVMFFIFunctionCall({handle}, {args}, {count}, {result})"
-        status = self.value(f"{call} : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32")
+        status, result = packed_call(self, handle, [self._get(register) for register in step.args], "%anys")
         right, after = self.value(f'llvm.icmp "eq" {status}, {self.constant(0, "i32")} : i32'), f"^c{self.count}"
         self.line(f"llvm.cond_br {right}, {after}, ^failed")
         self.line(f"{after}:")

@@ -160,6 +160,38 @@ def _is_word(spec: TensorSpec) -> bool:
     return not spec.shape and spec.dtype in ("int32", "float32", "bool")
 
 
+def packed_call(lines: Lines, handle: str, words: Sequence[str], anys: str) -> tuple[str, str]:
+    """A call of a packed function on words, which stay the caller's; gives the status, and the place of the result.
+
+    Args:
+      anys: room for the arguments and the result, which is behind them.
+    """
+    places = [lines.at(anys, 2 * i) for i in range(len(words) + 1)]
+    for word, place in zip(words, places, strict=False):
+        lines.line(f"llvm.call @heap_to_any({word}, {place}) : (i64, !llvm.ptr) -> ()")
+    for i in (0, 1):
+        lines.store("%zero", places[-1], i)
+    call = f"llvm.call @TVMFFIFunctionCall({handle}, {anys}, {lines.constant(len(words), 'i32')}, {places[-1]})"
+    return lines.value(f"{call} : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32"), places[-1]
+
+
+def foreign_text(name: str, params: int) -> str:
+    """The code of closures that are packed functions, which their cells have as a field."""
+    lines, words = Lines(), [f"%a{i}" for i in range(params)]
+    anys = lines.room(2 * params + 2)
+    cell = lines.value("llvm.inttoptr %self : i64 to !llvm.ptr")
+    handle = lines.value(f"llvm.load {lines.at(cell, CELL_BYTES // 8)} : !llvm.ptr -> !llvm.ptr")
+    status, result = packed_call(lines, handle, words, anys)
+    for i in range(params):  # of a constructor without fields a cell was made
+        taken = lines.value(f"llvm.call @heap_from_any({lines.at(anys, 2 * i)}) : (!llvm.ptr) -> i64")
+        lines.line(f"llvm.call @heap_release({taken}) : (i64) -> ()")
+    right = lines.value(f'llvm.icmp "eq" {status}, {lines.constant(0, "i32")} : i32')
+    lines.line(f"llvm.cond_br {right}, ^right, ^failed\n^failed:\nllvm.return %zero : i64\n^right:")
+    lines.line(f"llvm.return {lines.value(f'llvm.call @heap_from_any({result}) : (!llvm.ptr) -> i64')} : i64\n}}")
+    args = ", ".join(f"{word}: i64" for word in ("%self", "%limit", *words))
+    return "\n".join([f"llvm.func internal @{name}({args}) -> i64 {{\n%zero = llvm.mlir.constant(0 : i64) : i64", *lines.lines])
+
+
 def cell_of(lines: Lines, tag: int, info: str, words: Sequence[str]) -> str:
     """A new cell, which owns the words."""
     count = lines.constant(len(words), "i32")

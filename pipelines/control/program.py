@@ -1,6 +1,6 @@
 """Programs of control as text of the LLVM dialect: functions on words of the native heap, and what is to know of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,14 +15,14 @@ from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import is_first_order, lower
 from relayc.frontend.relay.op.lowered_calls import direct_calls
 from relayc.pipelines.control.emitter import FunctionText
-from relayc.pipelines.control.kernels import SUPPORT, KernelText, is_on_tensors
+from relayc.pipelines.control.kernels import SUPPORT, KernelText, foreign_text, is_on_tensors
 from relayc.pipelines.control.steps import ControlProgram, Kernel, KernelKey
 from relayc.pipelines.llvm.heap import FIRST_LINK, heap_text
 from relayc.runtime import control as c
 from relayc.runtime.artifact import ProgramInfo
 from relayc.runtime.heap import DELETER, DROP, ENTRIES
 from relayc.runtime.native import spec_of, specs_of_result
-from relayc.runtime.native_info import APPLY, HEAP, LINKS, Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
+from relayc.runtime.native_info import APPLY, FOREIGN, HEAP, LINKS, Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
 
 _SHALLOW_BYTES = 256 << 10
 """Of stack, what calls take of a thread of which nothing is known."""
@@ -185,13 +185,22 @@ def control_code(program: ControlProgram, compiled: Compiled | None = None) -> C
         params = tuple((param.name_hint, types.of(param.type_annotation)) for param in function.params)
         infos.append(NativeFunctionInfo(name, params, types.of(function.ret_type), is_deep))
         entries[name] = f"__relayc_entry_{number}"
-        texts.append(_entry(entries[name], f"@f{number}", len(params)))
-    closed = {step.function for step in steps if isinstance(step, c.Bind)}
-    for count in sorted({program.functions[number].params for number in closed}):
+        texts.append(_entry(entries[name], f"@f{program.number_of(function, name)}", len(params)))  # a function may have two names
+    data = list(types.data.values())
+    taken = [type_ for info in infos for _, type_ in info.params]
+    taken += [type_ for each in data for constructor in each.constructors for type_ in constructor.inputs]
+    functions = (*_taken_functions(taken), *_taken_functions((info.result for info in infos), taken=False))
+    foreign = {len(type_.parts) - 1 for type_ in functions}
+    for count in sorted(foreign):
+        entries[f"{FOREIGN}{count}"] = f"__relayc_foreign_{count}"
+        texts.append(foreign_text(f"__relayc_foreign_{count}", count))
+    closed = {program.functions[step.function].params for step in steps if isinstance(step, c.Bind)}
+    for count in sorted(closed | foreign):
         entries[f"{APPLY}{count}"] = f"__relayc_apply_{count}"
         texts.append(_entry(f"__relayc_apply_{count}", None, count))
     entries |= {LINKS: "__relayc_links"} | {HEAP + name: f"__relayc_heap_{name}" for name in (*ENTRIES, DROP, DELETER)}
-    info = NativeInfo(tuple(infos), tuple(types.data.values()), links.all, bool(closed), _is_pure(steps, infos, list(types.data.values())))
+    is_pure = not foreign and not any(isinstance(step, c.Write) for step in steps)
+    info = NativeInfo(tuple(infos), tuple(data), links.all, bool(closed | foreign), is_pure)
     text = "\n".join([heap_text(len(info.links)), *texts, *([SUPPORT, *links.texts.values()] if links.texts else [])])
     return ControlCode(text, entries, info, links.kernels)
 
@@ -210,15 +219,15 @@ def _nests(functions: Sequence[c.Function]) -> bool:
     return bool(left)
 
 
-def _is_pure(steps: Sequence[c.Step], infos: Sequence[NativeFunctionInfo], data: Sequence[DataType]) -> bool:
-    """Whether a call can be done again from the beginning: it writes no reference, and calls no function of another program."""
-    types = [type_ for info in infos for _, type_ in info.params]
-    types += [type_ for each in data for constructor in each.constructors for type_ in constructor.inputs]
-    return not any(isinstance(step, c.Write) for step in steps) and not any(map(_has_functions, types))
-
-
-def _has_functions(type_: ValueType) -> bool:
-    return type_.kind == "function" or any(map(_has_functions, type_.parts))
+def _taken_functions(types: Iterable[ValueType], taken: bool = True) -> Iterator[ValueType]:
+    """The types of functions that callers may give for values of types, or, of results, for what is called and written in them."""
+    for type_ in types:
+        parts = type_.parts
+        if type_.kind == "function":
+            yield from (type_,) if taken else ()
+            yield from _taken_functions(parts[:-1])
+            parts = parts[-1:]
+        yield from _taken_functions(parts, taken or type_.kind == "ref")
 
 
 def _free(name: str, taken: set[str]) -> str:

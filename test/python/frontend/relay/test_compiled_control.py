@@ -201,7 +201,7 @@ def test_specs_say_the_types(module):
         ("total", lambda m: (listed(m, [1, np.zeros(2, "int32")]), 1), r"argument 0 'l': expected int32, found int32\[2\]"),
         ("main", lambda m: (1, X.T, Y), r"argument 1 'x': expected Tensor\[\(2, 3\), float32\], found float32\[3, 2\]"),
         ("main", lambda m: (1, X, Y.astype("float64")), r"argument 2 'y': expected Tensor\[\(\?, 3\), float32\], found float64\[4, 3\]"),
-        ("count", lambda m: (RefValue(1), lambda n: n), r"expected fn \(int32\) -> int32, found a value of type function"),
+        ("count", lambda m: (RefValue(1), 5), r"expected fn \(int32\) -> int32, found a value of type int"),
         ("count", lambda m: (1, m["main"](1, X, Y)[2]), r"argument 0 'r': expected ref\(int32\), found a value of type int"),
         ("count", lambda m: (m["main"](1, X, Y)[1], m["count"](RefValue(1), m["main"](1, X, Y)[2])), r"found a function of type fn \(\)"),
     ],
@@ -452,3 +452,113 @@ def test_what_kernels_of_unknown_sizes_make_goes(grows):
     used()
     before = used()
     assert abs(used() - before) < 100_000  # the lists take some 2 MB
+
+
+# ---- functions of Python
+
+CALLS = """
+type Work { Do(fn (int32) -> int32, Work), Done }
+def @twice(%f: fn (int32) -> int32, %n: int32) -> int32 { %f(%f(%n)) + 1 }
+def @mapped(%f: fn (Tensor[(?), float32]) -> Tensor[(?), float32], %l: List[Tensor[(?), float32]]) { @map(%f, %l) }
+def @folded(%f: fn (List[int32], (int32, bool)) -> List[int32], %n: int32) -> List[int32] {
+  if (%n == 0) { Nil } else { %f(@folded(%f, %n - 1), (%n, %n > 1)) }
+}
+def @work(%w: Work, %n: int32) -> int32 { match (%w) { Do(%f, %rest) => @work(%rest, %f(%n)), Done => %n } }
+def @same(%f: fn (int32) -> int32) -> fn () -> fn (int32) -> int32 { fn () -> fn (int32) -> int32 { %f } }
+def @main(%n: int32) -> (fn (int32) -> int32, fn (fn (int32) -> int32) -> int32, ref(fn (int32) -> int32)) {
+  let %less = fn (%k: int32) -> int32 { %k - %n };
+  (%less, fn (%g: fn (int32) -> int32) -> int32 { %g(%n) * 2 }, ref(%less))
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["compiled", "loaded", "vm", "debug"])
+def calls(request, tmp_path_factory):
+    """The functions by name, and constructors."""
+    module = parsed(CALLS)
+    made = {c.name_hint: c for name in ("Work", "List") for c in module.get_type(name)[1:]}
+    values = {name: lambda *fields, c=c: ConstructorValue(c.tag, fields, c) for name, c in made.items()}
+    if request.param == "vm":
+        machine = relay.vm.VirtualMachine(relay.vm.compile(module))
+        return lambda name, *args: machine.invoke(name, *args), values
+    if request.param == "debug":
+        return lambda name, *args: relay.create_executor("debug", module).evaluate(module.get_global_var(name))(*args), values
+    compiled = relayc.compile(module)
+    if request.param == "loaded":
+        path = tmp_path_factory.mktemp("calls") / "calls.so"
+        compiled.export_library(path)
+        compiled = relayc.load_module(path)
+    return lambda name, *args: compiled[name](*args), values
+
+
+def test_functions_of_python_are_called(calls):
+    call, make = calls
+    assert call("twice", lambda n: n * 3, 4) == 37
+    assert call("twice", tvm_ffi.convert(lambda n: n - 5), 4) == -5  # a packed function gets the number
+    assert call("twice", lambda n: np.int32(n) // 2, 9) == 3
+
+    def appended(values, pair):
+        assert list(pair) == [len(elements(values)) + 1, len(elements(values)) > 0]
+        return make["Cons"](pair[0] * 10, values)
+
+    assert elements(call("folded", appended, 3)) == [30, 20, 10]
+    arrays = [np.arange(n, dtype="float32") for n in (2, 5)]
+    values = make["Cons"](arrays[0], make["Cons"](arrays[1], make["Nil"]()))
+    for function in (
+        lambda x: np.append(x, x.sum()),
+        tvm_ffi.convert(lambda x: tvm_ffi.from_dlpack(np.append(np.from_dlpack(x), np.float32(x.shape[0])))),
+    ):
+        for found, array in zip(elements(call("mapped", function, values)), arrays, strict=True):
+            assert found.shape == (len(array) + 1,) and found.dtype == np.float32
+
+
+def test_functions_go_in_and_out(calls):
+    call, make = calls
+    less, apply, ref = call("main", 3)
+    assert less(10) == 7 and apply(less) == 0 and apply(lambda n: n + 1) == 8 and call("twice", less, 10) == 5
+    assert call("work", make["Do"](less, make["Do"](lambda n: n * n, make["Do"](less, make["Done"]()))), 8) == 22
+    own = call("same", lambda n: 7 - n)()
+    assert own(2) == 5 and call("twice", own, 3) == 4 and apply(own) == 8
+    assert call("same", apply and less)()(4) == 1
+    ref.value = lambda n: n * 100
+    assert ref.value(2) == 200
+
+
+def test_errors_of_functions_of_python(calls):
+    call, _ = calls
+
+    def fails(n):
+        raise LookupError(f"none for {n}", 5)
+
+    with pytest.raises(LookupError, match="none for 2") as caught:
+        call("twice", fails, 2)
+    assert caught.value.args == ("none for 2", 5)
+    with pytest.raises((TypeError, ValueError), match=r"expected fn \(int32\) -> int32, found a value of type str"):
+        call("twice", "fails", 2)
+    with pytest.raises((TypeError, ValueError), match=r"result of fails, a function of type fn \(int32\) -> int32: "):
+        fails = lambda n: "many"  # noqa: E731 # of that name
+        fails.__name__ = "fails"
+        call("twice", fails, 2)
+
+
+def test_functions_of_python_go(calls):
+    call, _ = calls
+
+    class Held:
+        def __call__(self, n):
+            return n
+
+    held = Held()
+    count = sys.getrefcount(held)
+    assert call("twice", held, 2) == 3 and call("twice", abs, -2) == 3  # a machine holds its last arguments
+    gc.collect()
+    assert sys.getrefcount(held) == count
+
+    def used():
+        assert len(call("folded", lambda values, pair: values, 2000)) == 0
+        gc.collect()
+        return bytes_in_use()
+
+    used()
+    before = used()
+    assert abs(used() - before) < 60_000  # the arguments take 200,000

@@ -107,7 +107,9 @@ def _by_jax(model: Any, inputs: Any, shapes: Any, dims: Any, progress: Progress 
     flat = keras.tree.flatten(inputs)
     scope = export.SymbolicScope()
     specs = [
-        jax.ShapeDtypeStruct(export.symbolic_shape(",".join(t) + ("," if len(t) == 1 else ""), scope=scope), keras.backend.standardize_dtype(k.dtype))
+        jax.ShapeDtypeStruct(
+            export.symbolic_shape(",".join(t) + ("," if len(t) == 1 else ""), scope=scope), keras.backend.standardize_dtype(k.dtype)
+        )
         for k, t in zip(flat, _shape_texts(flat), strict=True)
     ]
 

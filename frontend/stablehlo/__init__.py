@@ -126,5 +126,7 @@ def _jax() -> Any:
         import jax
         import jax.export
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("expected JAX for a program of JAX or StableHLO, found none: pip install relayc[jax]", name="jax") from None
+        raise ModuleNotFoundError(
+            "expected JAX for a program of JAX or StableHLO, found none: pip install relayc[jax]", name="jax"
+        ) from None
     return jax

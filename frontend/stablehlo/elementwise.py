@@ -38,6 +38,9 @@ def combined(name: str, a: Tensor, b: Tensor) -> Tensor:
         if name in ("maximum", "minimum") and x.is_float and bound.rank == 0 and bound.is_known:
             if float(bound.array) == (-inf if name == "maximum" else inf):
                 return x
+            if float(bound.array) == 0 and name == "maximum":
+                rectified: Tensor = emit("nn.relu", x)
+                return rectified
     found: Tensor = emit(_OF_BOOLS[name] if a.dtype == "bool" else name, a, b)
     return found
 

@@ -9,7 +9,7 @@ from relayc.frontend.common.products import contracted
 from relayc.frontend.common.windows import padded
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.stablehlo.registry import Node, op
+from relayc.frontend.stablehlo.registry import Node, op, plain
 from relayc.frontend.stablehlo.shape import shape_operand
 from relayc.frontend.steps import cast, dilated, reshape, transpose
 from relayc.symbolic import Size
@@ -42,8 +42,23 @@ def dot_general(node: Node, a: Tensor, b: Tensor) -> Tensor:
         return _product(a, b, rows, columns, inner, out, shape)
     left = _matrices(a, [i for i, _ in batch], rows, [i for i, _ in inner])
     right = _matrices(b, [j for _, j in batch], columns, [j for _, j in inner])
+    if _is_turned(node, len(batch), len(rows)):
+        found = emit("nn.batch_matmul", right, left, transpose_a=False, transpose_b=True, out_dtype=out)
+        first, second = shape[len(batch) : len(batch) + len(rows)], shape[len(batch) + len(rows) :]
+        turned = reshape(found, (*shape[: len(batch)], *second, *first))
+        n, k = len(batch), len(second)
+        return transpose(turned, [*range(n), *range(n + k, turned.rank), *range(n, n + k)])
     found = emit("nn.batch_matmul", left, right, transpose_a=False, transpose_b=True, out_dtype=out)
     return reshape(found, shape)
+
+
+def _is_turned(node: Node, batch: int, rows: int) -> bool:
+    """Whether the only thing made of a product has the rows of the right operand first: what JAX makes of the products of an einsum."""
+    uses = list(node.op.results[0].uses)
+    if len(uses) != 1 or str(uses[0].owner.operation.name) != "stablehlo.transpose":
+        return False
+    order = [d for d in plain(uses[0].owner.operation.attributes["permutation"]) if d >= batch]
+    return bool(order) and order != sorted(order) and order[0] >= batch + rows
 
 
 def _product(

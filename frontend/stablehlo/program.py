@@ -8,14 +8,25 @@ operands takes these expressions.
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
 
 from relayc.frontend.converter import Tensor, assume, at_node, constant
 from relayc.frontend.errors import ModelError, UnsupportedOperators
 from relayc.frontend.stablehlo import families as _families  # noqa: F401 (they register converters)
-from relayc.frontend.stablehlo.registry import COMPLEX, CONVERTERS, ELEMENTWISE, Node, Pair, Spread, declared, elements, elements_of_text, whole
+from relayc.frontend.stablehlo.registry import (
+    COMPLEX,
+    CONVERTERS,
+    ELEMENTWISE,
+    Converter,
+    Node,
+    Pair,
+    Spread,
+    declared,
+    elements,
+    elements_of_text,
+    whole,
+)
 from relayc.frontend.stablehlo.sizes import divided, fold
 from relayc.frontend.steps import broadcast_to, reshape
 from relayc.symbolic import Size
@@ -53,13 +64,13 @@ class Program:
 
     Attributes:
       functions: by name.
-      kept: of results of reductions, the same with the axes that were reduced, of size 1, by `id`.
+      kept: of results of reductions, the same with the axes that were reduced, of size 1, and these, by `id`.
       sums: of results of sums, what was summed and along which axes, by `id`.
     """
 
     def __init__(self, module: Any, progress: Callable[[int, int], None] | None = None) -> None:
         self.functions = {f.operation.attributes["sym_name"].value: f.operation for f in module.body.operations if _is_function(f)}
-        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+        self.kept: dict[int, tuple[Tensor, Tensor, tuple[int, ...]]] = {}
         self.sums: dict[int, tuple[Tensor, Tensor, tuple[int, ...]]] = {}
         self.progress = progress
         self.done = 0
@@ -164,7 +175,8 @@ class Program:
         if any(isinstance(value, Pair) for value in operands):
             found = convert(node, *(whole(value) for value in operands))
         elif name in ELEMENTWISE:
-            found = spread(convert(node, *(value.tensor if isinstance(value, Spread) else value for value in operands)), _largest(operands))
+            small = [value.tensor if isinstance(value, Spread) else value for value in operands]
+            found = spread(self._elementwise(node, convert, small), _largest(operands))
         else:
             found = convert(node, *(operands if name in _LAZY else map(whole, operands)))
         return list(found) if isinstance(found, (tuple, list)) and not isinstance(found, (Spread, Pair)) else [found]
@@ -183,8 +195,21 @@ class Program:
     def without(self, kept: Tensor, axes: Sequence[int]) -> Tensor:
         """A reduction without its axes, of which it is remembered what it is with them."""
         found = reshape(kept, [d for i, d in enumerate(kept.shape) if i not in axes])
-        self.kept[id(found)] = found, kept
+        self.kept[id(found)] = found, kept, tuple(axes)
         return found
+
+    def _elementwise(self, node: Node, convert: Converter, operands: Sequence[Tensor]) -> Any:
+        """The result of an elementwise operator. What is computed of reductions alone is computed with the axes that were reduced, so that
+        it broadcasts to what was reduced."""
+        found = [self.kept.get(id(x)) for x in operands]
+        known = [k for k in found if k is not None]
+        if not known or any(k is None and x.rank for k, x in zip(found, operands, strict=True)):
+            return convert(node, *operands)
+        _, first, axes = known[0]
+        if any(k[1].shape != first.shape or k[2] != axes for k in known):
+            return convert(node, *operands)
+        whole = convert(node, *(x if k is None else k[1] for x, k in zip(operands, found, strict=True)))
+        return self.without(whole, axes) if whole.shape == first.shape else convert(node, *operands)
 
     def with_axes(self, x: Tensor, shape: Sequence[Size]) -> Tensor | None:
         """The reduction that x is without axes of size 1 in `shape`."""
@@ -227,5 +252,3 @@ def _is_function(view: Any) -> bool:
 
 def _is_public(function: Any) -> bool:
     return "sym_visibility" not in function.attributes or function.attributes["sym_visibility"].value == "public"
-
-

@@ -126,4 +126,3 @@ def _halved(node: Node, block: Any, data: Sequence[Tensor], first: Sequence[Tens
     if 0 in data[0].shape:
         return start
     return apply_region(node, block, [*start, *(reshape(t, result) for t in values)])
-

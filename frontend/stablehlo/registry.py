@@ -209,5 +209,3 @@ def op(*names: str, elementwise: bool = False, complex_too: bool = False) -> Cal
 def custom_call(*targets: str) -> Callable[[Converter], Converter]:
     """Registers the converter of calls of functions from outside of StableHLO."""
     return op(*(f"custom_call @{target}" for target in targets))
-
-

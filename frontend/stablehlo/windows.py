@@ -200,7 +200,9 @@ def _by_places(node: Node, data: Sequence[Tensor], first: Sequence[Tensor], wind
     back = [t.dtype for t in data]
     values: list[Tensor] = []
     for place in found[0][2]:
-        here = [emit("cast", at(place), dtype=dtype) if dtype == "bool" else at(place) for (_, at, _), dtype in zip(found, back, strict=True)]
+        here = [
+            emit("cast", at(place), dtype=dtype) if dtype == "bool" else at(place) for (_, at, _), dtype in zip(found, back, strict=True)
+        ]
         values = apply_region(node, block, [*values, *here]) if values else here
     return apply_region(node, block, [*first_like(first, values[0]), *values])
 

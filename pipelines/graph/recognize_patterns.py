@@ -77,6 +77,12 @@ _ROOT = is_op("sqrt")(_RADICAND)
 _INVERSE = is_op("rsqrt")(_RADICAND) | (_ONE / _ROOT)
 
 
+# The variance as Flax has it: mean(x ** 2) - mean(x) ** 2, not below 0.
+_SQUARES, _ZERO = _reduction("mean", _X * _X), is_constant()
+_APART = _SQUARES - _MEAN * _MEAN
+_FAST_INVERSE = is_op("rsqrt")((is_op("maximum")(_APART, _ZERO) | is_op("nn.relu")(_APART) | _APART) + _EPSILON)
+_SHIFTED = _X - _MEAN
+
 _MOST_CHANNELS = 1 << 24
 """Elements along an axis up to which a scale of ones is made for it."""
 
@@ -92,16 +98,47 @@ def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
 def normalization(match: Match, rw: Rewriter) -> Found:
     """(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon) -> layer_norm; x / sqrt(mean(x ** 2) + epsilon) -> rms_norm."""
     numerator, axis, epsilon = match[_NUMERATOR], _axis(match[_MEAN_SQUARE]), rw.scalar(match[_EPSILON])
-    type_ = TensorType.of(numerator)
-    if epsilon is None or (_ONE in match and rw.scalar(match[_ONE]) != 1) or not type_.is_known or not type_.is_float:
-        return None
-    channels = type_.shape[axis]
-    if not isinstance(channels, int) or channels > _MOST_CHANNELS:
+    if epsilon is None or (_ONE in match and rw.scalar(match[_ONE]) != 1) or not _has_channels(numerator, axis):
         return None
     if _MEAN in match and _axis(match[_MEAN]) == axis:
-        gamma = _ones(rw, match[_X], axis)
-        return build("nn.layer_norm", match[_X], gamma, gamma, axis=axis, epsilon=float(epsilon), center=False, scale=False)
+        return _layer_norm(match[_X], axis, float(epsilon), rw)
     return build("nn.rms_norm", numerator, _ones(rw, numerator, axis), axis=axis, epsilon=float(epsilon))
+
+
+def _has_channels(value: ir.Value, axis: int) -> bool:
+    """Whether a scale of ones can be made along an axis of floats."""
+    type_ = TensorType.of(value)
+    channels = type_.shape[axis]
+    return type_.is_known and type_.is_float and isinstance(channels, int) and channels <= _MOST_CHANNELS
+
+
+def _layer_norm(value: ir.Value, axis: int, epsilon: float, rw: Rewriter) -> ir.Value:
+    gamma = _ones(rw, value, axis)
+    found: ir.Value = build("nn.layer_norm", value, gamma, gamma, axis=axis, epsilon=epsilon, center=False, scale=False)
+    return found
+
+
+@RULES.match(_SHIFTED * _FAST_INVERSE)
+def fast_normalization(match: Match, rw: Rewriter) -> Found:
+    """(x - mean(x)) / sqrt(max(mean(x ** 2) - mean(x) ** 2, 0) + epsilon) -> layer_norm."""
+    axis, epsilon = _axis(match[_MEAN]), rw.scalar(match[_EPSILON])
+    if _axis(match[_SQUARES]) != axis or epsilon is None or not _has_channels(match[_X], axis):
+        return None
+    if _ZERO in match and rw.scalar(match[_ZERO]) != 0:
+        return None
+    return _layer_norm(match[_X], axis, float(epsilon), rw)
+
+
+_SCALE = wildcard()
+
+
+@RULES.match((_NUMERATOR * (_INVERSE * _SCALE)) | (_SHIFTED * (_FAST_INVERSE * _SCALE)))
+def scaled_first(match: Match, rw: Rewriter) -> Found:
+    """x * (1 / sqrt(...) * gamma) -> (x / sqrt(...)) * gamma, a normalisation and its scale."""
+    inverse = match[_FAST_INVERSE] if _FAST_INVERSE in match else match[_INVERSE]
+    numerator = match[_SHIFTED] if _FAST_INVERSE in match else match[_NUMERATOR]
+    product = build("multiply", numerator, inverse)
+    return build("multiply", product, match[_SCALE]) if product.type == match.root.type else None
 
 
 def _vector(value: ir.Value, of: ir.Value, axis: int) -> ir.Value | None:

@@ -38,6 +38,49 @@ func.func @rms_norm(%x: tensor<4x8xf32>, %gamma: tensor<8xf32>) -> tensor<4x8xf3
 
 // -----
 
+// The variance as mean(x * x) - mean(x) * mean(x), and gamma multiplied with the inverse first.
+// CHECK-LABEL: func.func @fast_layer_norm
+// CHECK: %[[N:.*]] = "relay.nn_layer_norm"(%arg0, %arg1, %{{.*}}) {axis = 1 : i64, center = false, epsilon = 9.9999997{{.*}}E-6 : f64, scale = true}
+// CHECK-NEXT: return %[[N]]
+func.func @fast_layer_norm(%x: tensor<4x8xf32>, %gamma: tensor<8xf32>) -> tensor<4x8xf32> {
+  %eps = "relay.constant"() {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %zero = "relay.constant"() {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.mean"(%x) {axis = array<i64: 1>, keepdims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = "relay.multiply"(%x, %x) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = "relay.mean"(%1) {axis = array<i64: 1>, keepdims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %3 = "relay.multiply"(%0, %0) : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %4 = "relay.subtract"(%2, %3) : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %5 = "relay.maximum"(%4, %zero) : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = "relay.add"(%5, %eps) : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = "relay.rsqrt"(%6) : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %8 = "relay.subtract"(%x, %0) : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %9 = "relay.multiply"(%7, %gamma) : (tensor<4x1xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %10 = "relay.multiply"(%8, %9) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %10 : tensor<4x8xf32>
+}
+
+// -----
+
+// What is not below 1 is no variance.
+// CHECK-LABEL: func.func @no_fast_norm
+// CHECK-NOT: norm
+func.func @no_fast_norm(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %one = "relay.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = "relay.mean"(%x) {axis = array<i64: 1>, keepdims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = "relay.multiply"(%x, %x) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %2 = "relay.mean"(%1) {axis = array<i64: 1>, keepdims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %3 = "relay.multiply"(%0, %0) : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %4 = "relay.subtract"(%2, %3) : (tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
+  %5 = "relay.maximum"(%4, %one) : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = "relay.add"(%5, %one) : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = "relay.rsqrt"(%6) : (tensor<4x1xf32>) -> tensor<4x1xf32>
+  %8 = "relay.subtract"(%x, %0) : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %9 = "relay.multiply"(%8, %7) : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  return %9 : tensor<4x8xf32>
+}
+
+// -----
+
 // The variance of something else, and a mean over other axes, are no normalisation.
 // CHECK-LABEL: func.func @no_norm
 // CHECK-NOT: norm

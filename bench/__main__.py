@@ -7,6 +7,7 @@
     loops      what a round of a loop costs, beside kernels that do next to nothing
     heap       cells of the native heap: lists of the Relay language
     relay-text models in Relay text, beside the same models from ONNX
+    torch      models of PyTorch by from_pytorch and torch.compile, against eager and inductor
     trees      tree ensembles on many rows, engine against engine
     schedules  the steps of docs/schedules.md, against the peak of the machine
     written    kernels by schedules of primitives, against the built-in schedules
@@ -67,6 +68,7 @@ from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.peer_process import Interpreter
+from relayc.bench.pytorch import add_parser as add_torch_parser
 from relayc.bench.random_sizes import measure_random, random_table
 from relayc.bench.relay_text import add_parser as add_text_parser
 from relayc.bench.report import write_json
@@ -492,6 +494,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.set_defaults(action=loops)
     add_heap_parser(commands)
     add_text_parser(commands)
+    add_torch_parser(commands)
     command = commands.add_parser("trees", help="tree ensembles on many rows, engine against engine")
     listed = f"TREESxDEPTH-TARGETS@ROWS, separated by commas (default {','.join(ensemble.name for ensemble in ENSEMBLES)})"
     command.add_argument("--ensembles", type=_ensembles, default=ENSEMBLES, metavar="LIST", help=listed)

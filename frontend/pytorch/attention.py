@@ -19,9 +19,11 @@ def _in_four(x: Tensor, batch: tuple[Size, ...]) -> Tensor:
 
 def _scale(query: Tensor, scale: float | None) -> float:
     depth = query.shape[-1]
-    if scale is None and not isinstance(depth, int):
+    if scale is not None:
+        return float(scale)
+    if not isinstance(depth, int):
         raise ModelError(f"query: expected heads of a size known at import, found {query.type}")
-    return float(max(depth, 1) ** -0.5 if scale is None else scale)
+    return float(max(depth, 1) ** -0.5)
 
 
 def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None) -> Tensor:

@@ -4,8 +4,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from relayc.bench import pytorch  # noqa: E402 # there is torch
-from relayc.bench.__main__ import main  # noqa: E402
+from relayc.bench import pytorch  # there is torch
+from relayc.bench.__main__ import main
 
 
 def test_engines_take_turns_and_agree():

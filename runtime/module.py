@@ -2,36 +2,29 @@
 
 import importlib
 import os
-import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tvm_ffi
 
 from relayc.nearest import nearest
-from relayc.runtime.arenas import ArenaPool
-from relayc.runtime.artifact import Artifact, ProgramInfo, aligned_array, is_host_dtype
+from relayc.runtime.artifact import Artifact, ProgramInfo
 from relayc.runtime.device import Device, device_kind
-from relayc.runtime.device_arenas import DeviceArenas
 from relayc.runtime.device_function import DeviceFunction
-from relayc.runtime.exceptions import reraise_original
 from relayc.runtime.export import ExportedProgram, ExportRequest
-from relayc.runtime.function import Function, in_order
+from relayc.runtime.function import in_order
 from relayc.runtime.graph import Graph, program_graph
-from relayc.runtime.host import HOST_PREFIX, ProgramStrings
 from relayc.runtime.imports import Imports, Library
-from relayc.runtime.late import Late
-from relayc.runtime.native import NativeCode, NativeFunction, on_tensors
-from relayc.runtime.native_info import Constructor, Link
+from relayc.runtime.native import NativeCode, NativeFunction
+from relayc.runtime.native_info import Constructor
 from relayc.runtime.params import load_param_dict_from_file, parameter_arrays, save_param_dict_to_file, with_parameters
-from relayc.runtime.profile import CallSite, Peak, Profile, make_profile
-from relayc.runtime.shapes import Shapes
+from relayc.runtime.profile import CallSite, Peak, Profile
+from relayc.runtime.program_code import ProgramCode
 from relayc.runtime.signature import INITIAL_STATE, Signature, call
-from relayc.runtime.stepwise import Stepwise, call_sites, depends_on_sizes_only
-from relayc.runtime.threads import Team, Within, startable_threads
+from relayc.runtime.step_times import profile_steps
+from relayc.runtime.stepwise import call_sites
+from relayc.runtime.threads import startable_threads
 from relayc.runtime.timing import BenchmarkResult, evaluator
 
 
@@ -85,11 +78,6 @@ class Module:
         self._imports = Imports()
         self._artifact = artifact
         self._measure_peak = measure_peak
-        grows = any(program.symbols for program in artifact.programs)
-        self._arenas = ArenaPool(artifact.params, grows) if device_kind(artifact.device).is_host else None
-        self._device_arenas = None if self._arenas is not None else DeviceArenas(device_kind(artifact.device), artifact.params)
-        self._strings = ProgramStrings(artifact.strings)
-        self._programs = {program.name: program for program in artifact.programs}
         self._default = artifact.programs[0].name
         self.signature = Signature.read(artifact.signature) if artifact.signature else None
         self._state: dict[str, Any] | None = None
@@ -103,15 +91,10 @@ class Module:
         self.precision = artifact.precision
         self.ranges = artifact.ranges
         self.lacking = artifact.lacking
-        self._native: NativeCode | None = None
-        if not self.lacking:
-            device_kind(self.device.kind).request(artifact.permissions)
-        self._infos = {kernel.name: kernel for kernel in artifact.kernels}
-        self.step_kernels = tuple(site.kernel for site in self.call_sites() if self._infos.get(site.kernel.name) is site.kernel)
-        names = [*(program.name for program in artifact.programs if program.public), *self._infos]
-        if artifact.native is not None and not self.lacking:
-            self._native = self.native()
-        self._functions = {name: self._make_function(name, artifact.functions[name]) for name in names}
+        self._code = ProgramCode(artifact)
+        self._functions = self._code.functions
+        known = self._code.kernels
+        self.step_kernels = tuple(site.kernel for site in self.call_sites() if known.get(site.kernel.name) is site.kernel)
 
     def native(self, constructors: Mapping[str, Sequence[Any]] | None = None, **conversions: Any) -> NativeCode:
         """The functions of a program with values that are no tensors, linked to its kernels; those of before are no longer to be called.
@@ -119,60 +102,7 @@ class Module:
         Args:
           constructors, conversions: as of NativeCode.
         """
-
-        def kernel(link: Link) -> Callable[..., Any]:
-            function = self._make_function(link.name, self._artifact.functions[link.name])
-            function.team = Within()
-            return on_tensors(function, link.types)
-
-        artifact = self._artifact
-        assert artifact.native is not None
-        found = NativeCode(
-            artifact.native,
-            artifact.functions,
-            artifact.keep_alive,
-            kernel,
-            lambda link: kernel(link)(),
-            constructors,
-            Team(),
-            **conversions,
-        )
-        found.set_params(artifact.params)
-        return found
-
-    def _make_function(self, name: str, address: int) -> Any:
-        if self._native is not None and any(f.name == name for f in self._native.info.functions):
-            return self._native.function(name)
-        if self.lacking:
-            packed = tvm_ffi.convert(self._refuse)
-        else:
-            packed = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=self._artifact.keep_alive)
-            packed.release_gil = True
-        if name in self._programs:
-            program, arenas = self._programs[name], self._arenas
-        else:
-            info, arenas = self._infos[name], None
-            program = ProgramInfo(name, info.inputs, info.outputs, (), True, symbols=info.symbols)
-        late = Late(program) if program.late else None
-        shapes = Shapes(program, self._artifact.ranges)
-        if self._device_arenas is not None:
-            of_program = name in self._programs
-            records = of_program and depends_on_sizes_only(name, self._programs)
-            owner = self._artifact.keep_alive, shapes, late
-            return DeviceFunction(
-                name, packed, program.inputs, program.outputs, self._device_arenas, self.device, *owner, not of_program, records
-            )
-        strings = self._strings if self._has_host_values(program) else None
-        return Function(name, packed, program.inputs, program.outputs, arenas, self.device, shapes, late, strings)
-
-    def _has_host_values(self, program: ProgramInfo) -> bool:
-        """Whether a program takes or gives values of the host, or calls what does something to them."""
-        if any(is_host_dtype(spec.dtype) for spec in (*program.inputs, *program.outputs)):
-            return True
-        return program.name in self._programs and any(s.kernel.name.startswith(HOST_PREFIX) for s in self.call_sites(program.name))
-
-    def _refuse(self, *_: object) -> None:
-        raise RuntimeError(f"the program is for target {self.target}: this machine lacks {', '.join(self.lacking)}")
+        return self._code.native(constructors, **conversions)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls `main` with the arguments of the model, nested as in Python, and gives what the model gives (see runtime.signature).
@@ -210,7 +140,7 @@ class Module:
           ValueError: there are no object files of the program here, or nothing shows those of its kind of device.
           ModuleNotFoundError: the disassembler is not installed.
         """
-        if function is not None and function not in self._programs:
+        if function is not None and function not in self._code.programs:
             self.get_function(function)
         if self._artifact.code is None:
             raise ValueError("assembly: expected a program made of object files, found one of code that is in memory only")
@@ -286,7 +216,7 @@ class Module:
     @property
     def specialized(self) -> tuple[dict[str, int], ...]:
         """The sizes that `main` is compiled for by itself, in the order in which it compares its symbols with them."""
-        return tuple(dict(program.sizes) for program in self._programs.values() if program.sizes)
+        return tuple(dict(program.sizes) for program in self._code.programs.values() if program.sizes)
 
     def specialize(self, sizes: Mapping[str, int], model: Any = None) -> None:
         """Compiles `main` for hot sizes by themselves, beside those that it is compiled for already.
@@ -402,7 +332,7 @@ class Module:
           KeyError: there is no such program.
           ValueError: the program is no graph, as what it calls depends on data; `sizes` are not those of its symbols.
         """
-        return program_graph(self._on_tensors(function).name, self._programs, self._infos, self._artifact.parameters, sizes)
+        return program_graph(self._on_tensors(function).name, self._code.programs, self._code.kernels, self._artifact.parameters, sizes)
 
     @property
     def graph_json(self) -> str:
@@ -412,7 +342,7 @@ class Module:
     @property
     def lib(self) -> Library:
         """The kernels as packed functions."""
-        return Library({name: self._functions[name].packed for name in self._infos}, self._imports, self)
+        return Library({name: self._code.packed(name) for name in self._code.kernels}, self._imports, self)
 
     @property
     def params(self) -> dict[str, np.ndarray]:
@@ -434,9 +364,7 @@ class Module:
         """
         given = params if isinstance(params, Mapping) else load_param_dict_from_file(params)
         self._artifact = with_parameters(self._artifact, given)
-        for memory in (self._arenas, self._device_arenas, self._native):
-            if memory is not None:
-                memory.set_params(self._artifact.params)
+        self._code.set_params(self._artifact.params)
 
     def __getitem__(self, name: str) -> Any:
         """The function of a name. Where none is called "default", `module["default"](device)` makes a graph executor, as of a module that
@@ -450,9 +378,9 @@ class Module:
     def _program(self, name: str | None, public: bool = True) -> ProgramInfo:
         """A program; by default `main`. Raises KeyError where there is none of the name, or none that is public."""
         name = self._default if name is None else name
-        found = self._programs.get(name)
+        found = self._code.programs.get(name)
         if found is None or (public and not found.public):
-            known = [program.name for program in self._programs.values() if program.public or not public]
+            known = [program.name for program in self._code.programs.values() if program.public or not public]
             raise KeyError(f"no program {name!r} in the module; it has {', '.join(known)}{nearest(name, known)}")
         return found
 
@@ -474,7 +402,7 @@ class Module:
         Raises:
           KeyError: there is no such program.
         """
-        return tuple(call_sites(self._program(function, public=False).name, self._programs, self._infos).values())
+        return tuple(call_sites(self._program(function, public=False).name, self._code.programs, self._code.kernels).values())
 
     def run(self, inputs: Mapping[str, Any], function: str | None = None) -> dict[str, np.ndarray]:
         """Runs a program on inputs by name and gives the outputs by name.
@@ -529,21 +457,7 @@ class Module:
         program = self._functions[info.name]
         given = in_order(inputs, program.inputs)
         program(*given)  # raises what a call raises
-        if isinstance(program, DeviceFunction):
-            steps, rounds, whole = self._time_on_device(program, given, repeat)
-            threads = 1
-        else:
-            with program.host_values():
-                arrays = program.check(given)
-                steps, rounds, threads = self._time_calls(program, arrays, repeat)
-            taken = given if program.has_host_values else arrays
-            whole = []
-            for _ in range(repeat):
-                start = time.perf_counter()
-                program(*taken)
-                whole.append(time.perf_counter() - start)
-        times = [(statistics.median(s for s, _ in site), statistics.median_low(n for _, n in site)) for site in zip(*rounds, strict=True)]
-        return make_profile(steps.sites, times, statistics.median(whole), threads, self._measure_peak, steps.work)
+        return profile_steps(self._code, program, given, self._artifact.params, repeat, self._measure_peak)
 
     def time_evaluator(
         self, func_name: str, dev: Device | str | None = None, number: int = 10, repeat: int = 1, **options: Any
@@ -564,49 +478,6 @@ class Module:
         if dev is not None and Device(dev) != self.device:
             raise ValueError(f"time_evaluator: expected the device {self.device}, found {dev}")
         return evaluator(self.get_function(func_name), number, repeat, self.device.synchronize, **options)
-
-    def _time_on_device(
-        self, program: DeviceFunction, given: Sequence[Any], repeat: int
-    ) -> tuple[Stepwise, list[list[tuple[float, int]]], list[float]]:
-        """The call after its last round, seconds and calls of each call site in each round, and the seconds of whole calls, by the clock of
-        the device."""
-        with program.on_device(given) as call:
-            spaces = {"input": call.inputs, "output": call.outputs, "arena": [call.arena], "param": [call.params]}
-            steps = Stepwise(
-                program.name, self._programs, self._infos, lambda name: self._functions[name].packed, spaces, call.sizes, call.memory
-            )
-            rounds = []
-            steps.run()
-            for _ in range(repeat):
-                steps.run()
-                rounds.append(list(zip(steps.seconds, steps.calls, strict=True)))
-            whole = [call.program.time(lambda: program(*call.inputs)) for _ in range(repeat)]
-            call.memory.wait()
-            return steps, rounds, [seconds() for seconds in whole]
-
-    def _time_calls(
-        self, program: Function, inputs: Sequence[np.ndarray], repeat: int
-    ) -> tuple[Stepwise, list[list[tuple[float, int]]], int]:
-        """The call after its last round, seconds and calls of each call site in each round, and the number of threads."""
-        made, sizes, arena_bytes = program.call_shapes(inputs)
-        outputs = [aligned_array(*one) for one in made]
-        assert self._arenas is not None  # the program runs on the host
-        arena = self._arenas.acquire(arena_bytes)
-        try:
-            spaces = {"input": inputs, "output": outputs, "arena": [arena[1]], "param": [self._artifact.params]}
-            steps = Stepwise(program.name, self._programs, self._infos, lambda name: self._functions[name].packed, spaces, sizes)
-            rounds = []
-            with program.team as threads:
-                steps.run()
-                for _ in range(repeat):
-                    steps.run()
-                    rounds.append(list(zip(steps.seconds, steps.calls, strict=True)))
-        except BaseException as error:
-            reraise_original(error)
-            raise
-        finally:
-            self._arenas.release(arena)
-        return steps, rounds, threads
 
     def __repr__(self) -> str:
         return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, on {self.device}, target {self.target}>"

@@ -24,9 +24,9 @@ def one_by_one(module, *inputs):
     main = module["main"]
     made, sizes, arena_bytes = main.call_shapes(inputs)
     outputs = [aligned_array(*one) for one in made]
-    program = module._programs["main"]
+    program = module._code.programs["main"]
     spaces = {"input": inputs, "output": outputs, "arena": [aligned_empty(arena_bytes)], "param": [module._artifact.params]}
-    steps = Stepwise("main", module._programs, module._infos, lambda name: module[name].packed, spaces, sizes)
+    steps = Stepwise("main", module._code.programs, module._code.kernels, lambda name: module[name].packed, spaces, sizes)
     steps.run()
     steps.run()
     memory, found = steps._start.frame.given

@@ -16,6 +16,7 @@
     gpu        kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime
     passes     milliseconds of each pass on the graph, and fusion groups
     serve      requests per second behind `relayc serve`, beside ONNX Runtime behind it
+    tuned      models with the records of a tuning database, against the defaults
     revisions  latency and compilation of this relayc, against that of another environment
 
 Exit codes: 0; 1 where an engine or a revision failed, or for an error in the arguments' files; 2 for a wrong command line.
@@ -24,7 +25,7 @@ Exit codes: 0; 1 where an engine or a revision failed, or for an error in the ar
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -66,6 +67,15 @@ from relayc.bench.machine import describe, measure_integer_peak, measure_peak, w
 from relayc.bench.measure import Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
+from relayc.bench.options import (
+    add_common,
+    add_models,
+    add_results,
+    add_rounds,
+    add_settings,
+    add_turns,
+    parse_count,
+)
 from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.peer_process import Interpreter
 from relayc.bench.pytorch import add_parser as add_torch_parser
@@ -78,13 +88,15 @@ from relayc.bench.serving import add_parser as add_serve_parser
 from relayc.bench.sizes import choose_grids, open_model, parse_grid
 from relayc.bench.trees import DEFAULT as ENSEMBLES
 from relayc.bench.trees import Ensemble, find_ensembles, measure_ensembles, trees_table
+from relayc.bench.tuned import SIDES, measure_tuned, ratios_of, tuned_table
 from relayc.bench.written import measure_written, written_table
 from relayc.bench.written_kernels import kernels as written_kernels
 from relayc.pipelines.context.target import Target
 from relayc.runtime import DeviceError, Peak
-from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import make_console
-from relayc.tools.inputs import parse_seed, parse_shape, parse_size
+from relayc.tools.inputs import parse_shape, parse_size
+from relayc.tune.command import parse_minutes
+from relayc.tune.model import open_database
 
 
 @contextmanager
@@ -341,6 +353,20 @@ def gpu(arguments: argparse.Namespace, console: Console) -> int:
     return _report_errors((result.case, engine, error) for result in results for engine, error in result.errors.items())
 
 
+def tuned(arguments: argparse.Namespace, console: Console) -> int:
+    """`bench tuned`."""
+    sources = find_models(arguments.models)
+    with status() as progress:
+        warn_if_busy()
+        shapes, database = dict(arguments.shape), open_database(arguments.database).path
+        models = measure_tuned(sources, _settings(arguments), database, arguments.minutes, shapes, arguments.seed, progress)
+    console.print(tuned_table(models, arguments.threads))
+    summary, arguments.database = ratios_of(models), str(database)
+    _save(arguments, describe(), results=[result.as_data() for model in models for result in model.values()], summary=summary)
+    titles = {**SIDES, **{name: engine.title for name, engine in ENGINES.items()}}
+    return _report_errors((one.case, titles[name], one.error) for model in models for name, one in model.items())
+
+
 def passes(arguments: argparse.Namespace, console: Console) -> int:
     """`bench passes`."""
     sources = find_models(arguments.models)
@@ -352,25 +378,6 @@ def passes(arguments: argparse.Namespace, console: Console) -> int:
 
 
 # ---- the command line -------------------------------------------------------------------------------------------------------------
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
-    return int(text)
-
-
-def _engines(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[str, ...]]:
-    """Reads a list of engines out of some."""
-
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-        unknown = [name for name in names if name not in known]
-        if unknown or not names:
-            raise argparse.ArgumentTypeError(f"expected engines out of {', '.join(known)}, found {text!r}")
-        return names
-
-    return parse
 
 
 def _loops(text: str) -> tuple[str, ...]:
@@ -406,44 +413,6 @@ def _point(text: str) -> dict[str, int]:
     return dict(parse_size(part) for part in text.split(",") if part)
 
 
-def _add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
-    listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
-    parser.add_argument("--engines", type=_engines(known), metavar="LIST", help=listed)
-    parser.set_defaults(default_engines=_engines(known)(engines))
-    _add_settings(parser)
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", type=_count, default=usable_cpus(), metavar="N", help="threads of each engine (default: all CPUs)")
-    _add_results(parser)
-
-
-def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
-    parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
-
-
-def _add_models(parser: argparse.ArgumentParser) -> None:
-    models = "light, test, files and patterns of files, separated by commas (default light)"
-    parser.add_argument("--models", default="light", metavar="LIST", help=models)
-    shape = "shape of an input with symbolic dimensions, in every model that has it; may be repeated"
-    parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
-
-
-def _add_turns(command: argparse.ArgumentParser) -> None:
-    """The arguments of a command whose kernels are of this process."""
-    command.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (default 1)")
-    command.add_argument("--rounds", type=_count, default=10, metavar="N", help="turns of each kernel (default 10)")
-    command.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
-
-
-def _add_rounds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=_count, default=5, metavar="N", help="turns of each engine (default 5)")
-    parser.add_argument("--runs", type=_count, metavar="N", help="calls a round (default: as many as fit in 0.3 s)")
-    parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
-
-
 def _add_plot(parser: argparse.ArgumentParser, figure: str) -> None:
     parser.add_argument("--plot", type=Path, metavar="OUT.png", help=figure)
 
@@ -453,9 +422,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m relayc.bench", description="Measure relayc and other engines.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     command = commands.add_parser("latency", help="whole models, engine against engine")
-    _add_models(command)
-    _add_common(command, "relayc,ort,openvino")
-    _add_rounds(command)
+    add_models(command)
+    add_common(command, "relayc,ort,openvino")
+    add_rounds(command)
     _add_plot(command, "draw the latencies as bars")
     command.set_defaults(action=latency)
     command = commands.add_parser("dynamic", help="models compiled once, at many sizes, against the same compiled for each size")
@@ -464,33 +433,35 @@ def make_parser() -> argparse.ArgumentParser:
     sizes = "combinations that are measured of models with exactly these symbols; may be repeated (default: see bench/sizes.py)"
     command.add_argument("--sizes", action="append", default=[], metavar="[MODEL:]NAME=N,N,...;NAME=N,...", help=sizes)
     rounds = "loadings by each engine, each in a fresh process that meets every size for the first time (default 3)"
-    command.add_argument("--compile-rounds", type=_count, default=3, metavar="N", help=rounds)
-    command.add_argument("--random", type=_count, metavar="N", help="instead: N calls at random sizes, in order and from several threads")
-    _add_common(command, "relayc,relayc-static,ort", VARIANTS)
-    _add_rounds(command)
+    command.add_argument("--compile-rounds", type=parse_count, default=3, metavar="N", help=rounds)
+    command.add_argument(
+        "--random", type=parse_count, metavar="N", help="instead: N calls at random sizes, in order and from several threads"
+    )
+    add_common(command, "relayc,relayc-static,ort", VARIANTS)
+    add_rounds(command)
     _add_plot(command, "draw the ratios over the sizes")
     command.set_defaults(action=dynamic)
     command = commands.add_parser("ops", help="matrix products, convolutions and recurrent networks, against the peak of the machine")
     shapes = "MxNxK, MxNxKqBITSbBLOCK[aLEVEL], CHANNELSxSIZE-FILTERSkKERNELsSTRIDE[gGROUPS], CELLSTEPSxBATCHxINPUTS-HIDDEN"
     sizes = f"sets of shapes, or shapes as {shapes} (default all)"
     command.add_argument("--sizes", default="all", metavar="LIST", help=sizes)
-    _add_common(command, "relayc,ort")
-    _add_rounds(command)
+    add_common(command, "relayc,ort")
+    add_rounds(command)
     _add_plot(command, "draw the roofline")
     command.set_defaults(action=ops)
     command = commands.add_parser("int8", help="quantised products and models, engine against engine and against floats")
     command.add_argument(
         "--sizes", default=PRODUCTS, metavar="LIST", help="products and convolutions as for ops (default: a few; '' for none)"
     )
-    _add_models(command)
+    add_models(command)
     command.set_defaults(models="resnet50")
-    _add_common(command, "relayc,ort,openvino")
-    _add_rounds(command)
+    add_common(command, "relayc,ort,openvino")
+    add_rounds(command)
     command.set_defaults(action=int8)
     command = commands.add_parser("loops", help="what a round of a loop costs, beside kernels that do next to nothing")
     command.add_argument("--loops", type=_loops, default=loop_names(), metavar="LIST", help=f"of {', '.join(loop_names())} (default all)")
-    _add_common(command, "relayc,ort")
-    _add_rounds(command)
+    add_common(command, "relayc,ort")
+    add_rounds(command)
     command.set_defaults(action=loops)
     add_heap_parser(commands)
     add_text_parser(commands)
@@ -498,17 +469,17 @@ def make_parser() -> argparse.ArgumentParser:
     command = commands.add_parser("trees", help="tree ensembles on many rows, engine against engine")
     listed = f"TREESxDEPTH-TARGETS@ROWS, separated by commas (default {','.join(ensemble.name for ensemble in ENSEMBLES)})"
     command.add_argument("--ensembles", type=_ensembles, default=ENSEMBLES, metavar="LIST", help=listed)
-    _add_common(command, "relayc,ort")
-    _add_rounds(command)
+    add_common(command, "relayc,ort")
+    add_rounds(command)
     command.set_defaults(action=trees)
     command = commands.add_parser("schedules", help="the steps of docs/schedules.md, against the peak of the machine")
     sizes = "products as MxNxK, separated by commas (default 512x512x512)"
     command.add_argument("--sizes", default="512x512x512", metavar="LIST", help=sizes)
-    _add_turns(command)
+    add_turns(command)
     command.set_defaults(action=schedules)
     command = commands.add_parser("written", help="kernels by schedules of primitives, against the built-in schedules")
     command.add_argument("--kernels", default="", metavar="TEXT", help="those whose names hold a text, such as product (default: all)")
-    _add_turns(command)
+    add_turns(command)
     command.set_defaults(action=written)
     command = commands.add_parser("gate", help="kernels of models and of operators by two strategies of the table, in turns")
     command.add_argument("old", metavar="OLD", help="the strategy that is the measure")
@@ -519,11 +490,11 @@ def make_parser() -> argparse.ArgumentParser:
     points = "sizes of symbols, 16 of those that are not named; may be repeated: a point each, at which kernels with symbols are measured"
     command.add_argument("--at", type=_point, action="append", metavar="NAME=N,...", help=points)
     command.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what models compute in (default f32)")
-    _add_turns(command)
+    add_turns(command)
     command.set_defaults(action=gate)
     command = commands.add_parser("compile", help="seconds and memory of a first compilation")
-    _add_models(command)
-    _add_common(command, "relayc")
+    add_models(command)
+    add_common(command, "relayc")
     command.set_defaults(action=compilation)
     command = commands.add_parser("gpu", help="kernels, models and compilation for NVIDIA's GPUs, against torch and ONNX Runtime")
     listed = f"of {', '.join(SECTIONS)}, separated by commas (default all)"
@@ -536,25 +507,35 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
     command.add_argument("--device", type=int, default=0, metavar="N", help="number of the GPU (default 0)")
     command.add_argument("--target", type=Target, metavar="TARGET", help="the target (default: that of the GPU)")
-    command.add_argument("--copy-bytes", type=_count, metavar="N", help="bytes of the copies that tell the bandwidth (default 1 GiB)")
+    command.add_argument("--copy-bytes", type=parse_count, metavar="N", help="bytes of the copies that tell the bandwidth (default 1 GiB)")
     command.add_argument("--precision", choices=("f32", "bf16"), default="bf16", help="of models (default bf16)")
-    _add_rounds(command)
+    add_rounds(command)
     command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
     command.set_defaults(action=gpu)
     command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
-    _add_models(command)
-    _add_results(command)
-    command.add_argument("--rounds", type=_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)")
+    add_models(command)
+    add_results(command)
+    command.add_argument(
+        "--rounds", type=parse_count, default=3, metavar="N", help="compilations, of which the least time counts (default 3)"
+    )
     command.set_defaults(action=passes, engines=None, default_engines=())
     add_serve_parser(commands)
+    command = commands.add_parser("tuned", help="models with the records of a tuning database, against the defaults")
+    add_models(command, "tuned")
+    add_common(command, "ort,openvino", {name: engine for name, engine in ENGINES.items() if name != "relayc"})
+    add_rounds(command)
+    command.add_argument("--minutes", type=parse_minutes, metavar="M", help="tune each model first, for so long (default: not)")
+    where = "the tuning database (default: the one that relayc.compile uses)"
+    command.add_argument("--database", type=Path, metavar="FILE", help=where)
+    command.set_defaults(action=tuned)
     command = commands.add_parser("revisions", help="latency and compilation of this relayc, against that of another environment")
     against = "interpreter of an environment in which another revision of relayc is installed"
     command.add_argument("--against", required=True, metavar="PYTHON", help=against)
-    _add_models(command)
-    _add_settings(command)
-    _add_rounds(command)
+    add_models(command)
+    add_settings(command)
+    add_rounds(command)
     rounds = "compilations by each revision, each in a fresh process (default 3)"
-    command.add_argument("--compile-rounds", type=_count, default=3, metavar="N", help=rounds)
+    command.add_argument("--compile-rounds", type=parse_count, default=3, metavar="N", help=rounds)
     command.set_defaults(action=revisions)
     return parser
 

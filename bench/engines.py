@@ -26,6 +26,7 @@ class Job:
       shapes: shape of each input that has symbolic dimensions.
       symbols: value of each named symbolic dimension. Without both, symbolic dimensions stay open.
       threads: how many the engine may use.
+      database: the tuning database whose records relayc uses; "" for none, None for the one of relayc.compile.
       precision: "f32", or "bf16" for engines that can compute in it; inputs and outputs stay as the model declares them.
     """
 
@@ -36,6 +37,7 @@ class Job:
     symbols: Mapping[str, int] = field(default_factory=dict)
     threads: int = 1
     precision: str = "f32"
+    database: str | None = None
 
 
 def _untold(inputs: Inputs) -> int | None:
@@ -77,13 +79,16 @@ class Engine:
 
 
 def _relayc(job: Job) -> Loaded:
+    from relayc.pipelines.context.passes import PassContext
     from relayc.pipelines.context.target import Target
     from relayc.pipelines.driver.compile import compile as compile_
+    from relayc.pipelines.history.records import DATABASE
     from relayc.runtime import set_num_threads
 
     set_num_threads(job.threads)
     target = Target("cpu", num_threads=job.threads)
-    module = compile_(job.model, target=target, shapes=job.shapes or None, cache=False, precision=job.precision)
+    with PassContext(config={} if job.database is None else {DATABASE: job.database}):
+        module = compile_(job.model, target=target, shapes=job.shapes or None, cache=False, precision=job.precision)
     main = module["main"]
 
     def bind(inputs: Inputs) -> Call:

@@ -68,28 +68,34 @@ def job_of(case: Case, engine: str, threads: int, precision: str) -> Job:
 
 def measure_case(case: Case, settings: Settings, progress: Progress = lambda text: None) -> list[Result]:
     """Measures the engines on a case; gives a result for each, in order. An engine that fails has its error there."""
-    results = {engine: Result(case.name, engine) for engine in settings.engines}
+    jobs = {engine: job_of(case, engine, settings.threads, settings.precision) for engine in settings.engines}
+    return list(measure_jobs(case, jobs, settings, progress).values())
+
+
+def measure_jobs(case: Case, jobs: Mapping[str, Job], settings: Settings, progress: Progress) -> dict[str, Result]:
+    """Measures jobs for a case in turns; gives a result for each, under its name. A job that fails has its error there."""
+    results = {name: Result(case.name, name) for name in jobs}
     with ExitStack() as stack:
         running: dict[str, EngineProcess] = {}
         outputs: dict[str, list[np.ndarray]] = {}
-        for engine, result in results.items():
-            progress(f"{case.name}: {ENGINES[engine].title} loads")
-            process = stack.enter_context(EngineProcess(job_of(case, engine, settings.threads, settings.precision)))
+        for name, result in results.items():
+            progress(f"{case.name}: {ENGINES[name].title if name in ENGINES else name} loads")
+            process = stack.enter_context(EngineProcess(jobs[name]))
             try:
                 result.facts = process.load()
-                outputs[engine] = process.outputs()
-                running[engine] = process
+                outputs[name] = process.outputs()
+                running[name] = process
             except EngineError as error:
                 result.error = str(error)
         reference = outputs[REFERENCE] if REFERENCE in outputs else _reference(case, settings.threads)
-        for engine, found in outputs.items():
-            check(results[engine], found, reference)
+        for name, found in outputs.items():
+            check(results[name], found, reference)
         outputs.clear()
         take_turns(results, running, settings, lambda text: progress(f"{case.name}: {text}"))
-        for engine, process in running.items():
-            if results[engine].error is None:
-                results[engine].memory = process.memory()
-    return list(results.values())
+        for name, process in running.items():
+            if results[name].error is None:
+                results[name].memory = process.memory()
+    return results
 
 
 def take_turns(results: Mapping[str, Result], running: Mapping[str, EngineProcess], settings: Settings, progress: Progress) -> None:

@@ -16,8 +16,10 @@ from relayc.runtime import TensorSpec
 from relayc.tools.inputs import random_inputs
 from relayc.tools.light import light_names, random_light
 
-FOLDERS = {"test": "*.onnx", "dynamic": "dynamic/*.onnx"}
-"""Models of this repository by alias: those that are compiled for given shapes, and those that are measured at many sizes."""
+_TUNED = ("resnet50", "mobilenet_v2", "bert", "convnext", "whisper_encoder", "dynamic/decoder", "llama")
+FOLDERS = {"test": ("*.onnx",), "dynamic": ("dynamic/*.onnx",), "tuned": tuple(f"{name}.onnx" for name in _TUNED)}
+"""Models of this repository by alias: those that are compiled for given shapes, those that are measured at many
+sizes, and those that a tuner is measured on."""
 
 LENGTH = 16
 """Symbolic dimensions that are neither a batch nor given."""
@@ -61,7 +63,8 @@ class Case:
 
 def find_models(text: str) -> list[Source]:
     """Models named in a list separated by commas: `light` (the networks of the onnx package, or one by its name), `test` (the models of
-    this repository's tests), `dynamic` (those of them whose sizes are open), files, patterns of files.
+    this repository's tests), `dynamic` (those of them whose sizes are open), `tuned` (one of each kind of
+    network), files, patterns of files.
 
     Raises:
       ValueError: an entry names no model.
@@ -74,8 +77,9 @@ def find_models(text: str) -> list[Source]:
         elif entry.removeprefix("light_") in light:
             found.append(Source(entry.removeprefix("light_")))
         else:
-            pattern = str(Path(relayc.__path__[0]) / "test" / "models" / FOLDERS[entry]) if entry in FOLDERS else entry
-            files = [Path(name) for name in sorted(glob.glob(pattern, recursive=True))]
+            models = Path(relayc.__path__[0]) / "test" / "models"
+            patterns = [str(models / pattern) for pattern in FOLDERS[entry]] if entry in FOLDERS else [entry]
+            files = [Path(name) for pattern in patterns for name in sorted(glob.glob(pattern, recursive=True))]
             if not files:
                 known = ", ".join(["light", *FOLDERS, *light])
                 raise ValueError(f"--models: expected {known}, a file or a pattern of files, found {entry!r}")

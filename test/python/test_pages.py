@@ -36,6 +36,7 @@ NEEDS = {
     "an idle machine": False,
     "a checkout": False,
     "an environment of its own": False,
+    "other machines": False,
 }
 BLOCK = re.compile(r"^(?:<!-- (needs|file): ([^\n]*) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 

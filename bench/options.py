@@ -1,0 +1,75 @@
+"""Options that several benchmarks have."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from relayc.bench.dynamic import Variant
+from relayc.bench.engines import ENGINES, Engine
+from relayc.runtime.threads import usable_cpus
+from relayc.tools.inputs import parse_seed, parse_shape
+
+
+def parse_count(text: str) -> int:
+    """A number of 1 or more, as argparse wants it."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
+    return int(text)
+
+
+def engine_list(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[str, ...]]:
+    """Reads a list of engines out of some."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+        unknown = [name for name in names if name not in known]
+        if unknown or not names:
+            raise argparse.ArgumentTypeError(f"expected engines out of {', '.join(known)}, found {text!r}")
+        return names
+
+    return parse
+
+
+def add_common(parser: argparse.ArgumentParser, engines: str, known: Mapping[str, Engine | Variant] = ENGINES) -> None:
+    """The engines, by default some that are installed; and settings."""
+    listed = f"of {', '.join(known)}, separated by commas (default: those of {engines} that are installed)"
+    parser.add_argument("--engines", type=engine_list(known), metavar="LIST", help=listed)
+    parser.set_defaults(default_engines=engine_list(known)(engines))
+    add_settings(parser)
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Threads, precision and the file of results."""
+    parser.add_argument(
+        "--threads", type=parse_count, default=usable_cpus(), metavar="N", help="threads of each engine (default: all CPUs)"
+    )
+    add_results(parser)
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Precision and the file of results."""
+    parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
+    parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+
+
+def add_models(parser: argparse.ArgumentParser, default: str = "light") -> None:
+    """The models and the shapes of their inputs."""
+    models = f"light, test, files and patterns of files, separated by commas (default {default})"
+    parser.add_argument("--models", default=default, metavar="LIST", help=models)
+    shape = "shape of an input with symbolic dimensions, in every model that has it; may be repeated"
+    parser.add_argument("--shape", type=parse_shape, action="append", default=[], metavar="NAME=D0,D1,...", help=shape)
+
+
+def add_turns(command: argparse.ArgumentParser) -> None:
+    """The arguments of a command whose kernels are of this process."""
+    command.add_argument("--threads", type=parse_count, default=1, metavar="N", help="threads (default 1)")
+    command.add_argument("--rounds", type=parse_count, default=10, metavar="N", help="turns of each kernel (default 10)")
+    command.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
+    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+
+
+def add_rounds(parser: argparse.ArgumentParser) -> None:
+    """How often engines take turns."""
+    parser.add_argument("--rounds", type=parse_count, default=5, metavar="N", help="turns of each engine (default 5)")
+    parser.add_argument("--runs", type=parse_count, metavar="N", help="calls a round (default: as many as fit in 0.3 s)")
+    parser.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")

@@ -30,6 +30,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ from relayc.tools.reference import compare, run_onnxruntime, tolerance
 from relayc.tools.settings import pass_context
 from relayc.tools.tables import kernel_table, operators_table, profile_table, scaled, space_table, stage_table, why_table
 from relayc.tools.visualize.command import add_options as add_visualize_options
-from relayc.tune.command import add_parser as add_tune_parser
+
+COMMANDS = ("relayc.tune.command",)
+"""Modules of packages above the tools that add a command each: their `add_parser` takes what argparse's `add_subparsers` gives."""
 
 
 def run(arguments: argparse.Namespace, console: Console) -> None:
@@ -428,7 +431,8 @@ def make_parser() -> argparse.ArgumentParser:
     server = commands.add_parser("serve", help="serve models by REST and gRPC", description=about)
     add_serve_options(server)
     server.set_defaults(action=serve)
-    add_tune_parser(commands)
+    for name in COMMANDS:
+        import_module(name).add_parser(commands)
     targets.add_parser(commands)
     cache.add_parser(commands)
     commands.add_parser("opt", help="run passes on MLIR text: see relayc opt --help", add_help=False)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DATABASE, RECORDS = "tuning.database", "tuning.records"
 """Options of a PassContext."""
+TABLES = Path(__file__).parent / "tables"
+"""Records that come with relayc, a file for each level of processors."""
 _VARIABLE = "RELAYC_TUNING_DB"
 _OFF = ("0", "off", "no", "false")
 
@@ -27,10 +29,13 @@ class Records:
     Attributes:
       settings: of each kernel, as `schedule.kernels` of a PassContext has them.
       digest: of all of them; "" where there are none.
+      shipped: settings that come with relayc, by the keys of kernels for the level of the target (`level_of`); they hold where `settings`
+        has none.
     """
 
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     digest: str = ""
+    shipped: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 NOTHING = Records()
@@ -45,25 +50,50 @@ def default_database() -> Path | None:
 
 
 def current_records(target: "Target") -> Records:
-    """The records that hold for a target: of the database of the ambient PassContext, else of the default one. A database that cannot be
-    read is a warning: a program without records is as right as one with them."""
+    """The records that hold for a target: of the database of the ambient PassContext, else of the default one, and those that come with
+    relayc. Where databases are turned off there are none. A database that cannot be read is a warning: a program without records is as
+    right as one with them."""
     passes = sys.modules.get("relayc.pipelines.context.passes")
     config = passes.PassContext.current().config if passes is not None else {}
     if config.get(RECORDS) is not None:
         return config[RECORDS]
     named = config.get(DATABASE)
     path = default_database() if named is None else Path(named) if named else None
-    if path is None or not path.exists():
+    if path is None:
         return NOTHING
-    from relayc.pipelines.history.database import read_settings
+    settings: Mapping[str, Mapping[str, Any]] = {}
+    if path.exists():
+        from relayc.pipelines.history.database import read_settings
 
-    try:
-        return records_of(read_settings(path, str(target)))
-    except (OSError, ValueError) as error:
-        warnings.warn(f"the tuning database {path} is left out: {error}", stacklevel=3)
-        return NOTHING
+        try:
+            settings = read_settings(path, str(target))
+        except (OSError, ValueError) as error:
+            warnings.warn(f"the tuning database {path} is left out: {error}", stacklevel=3)
+    return records_of(settings, shipped_settings(target))
 
 
-def records_of(settings: Mapping[str, Mapping[str, Any]]) -> Records:
+def records_of(settings: Mapping[str, Mapping[str, Any]], shipped: Mapping[str, Mapping[str, Any]] | None = None) -> Records:
     """Records with their digest."""
-    return Records(settings, digest([json.dumps(settings, sort_keys=True).encode()])) if settings else NOTHING
+    if not settings and not shipped:
+        return NOTHING
+    parts = [settings, shipped] if shipped else [settings]
+    return Records(settings, digest([json.dumps(part, sort_keys=True).encode() for part in parts]), shipped or {})
+
+
+def level_of(target: "Target") -> "Target":
+    """The target that a table of its level is measured for: without what else is known of the machine, but its threads."""
+    from relayc.pipelines.context.target import Target
+
+    return Target(f"{target.kind} -mcpu={target.attributes['mcpu']} -num-threads={target.attributes['num_threads']}")
+
+
+def shipped_settings(target: "Target") -> Mapping[str, Mapping[str, Any]]:
+    """The settings that come with relayc for the level of a target, by key."""
+    level = target.attributes.get("mcpu")
+    path = TABLES / f"{level}.jsonl"
+    if level is None or not path.exists():
+        return {}
+    from relayc.pipelines.history.database import import_records
+
+    wanted = str(level_of(target))
+    return {record.key: record.settings for record in import_records(path.read_text()) if record.target == wanted}

@@ -8,7 +8,7 @@ from relayc.dialects.discardable import UPDATES
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.history.keys import kernel_key
-from relayc.pipelines.history.records import NOTHING, RECORDS, Records
+from relayc.pipelines.history.records import NOTHING, RECORDS, Records, level_of
 from relayc.pipelines.tir.strategy.choice import Choice, operators_of, schedule_kernel
 from relayc.pipelines.tir.strategy.table import FUNCTIONS, strategies_of, tuning_for
 from relayc.pipelines.tir.strategy.tuning import Tuning
@@ -74,7 +74,10 @@ class Schedules:
 
     def _recorded(self, name: str, function: ir.OpView) -> Tuning | None:
         """The numbers that were measured to be best for a kernel; None where there are none, or none that the strategies have."""
-        settings = self._records.settings and self._records.settings.get(kernel_key(function, self.target))
+        records = self._records
+        settings = records.settings and records.settings.get(kernel_key(function, self.target))
+        if not settings and records.shipped:
+            settings = records.shipped.get(kernel_key(function, level_of(self.target)))
         if not settings:
             return None
         try:

@@ -155,7 +155,7 @@ def test_threads_get_their_own_arenas(module, n):
 
 def test_arenas_of_a_burst_of_calls_go(monkeypatch):
     now = 100.0
-    monkeypatch.setattr("relayc.runtime.arenas.time.monotonic", lambda: now)
+    monkeypatch.setattr("relayc.runtime.free_memory.time.monotonic", lambda: now)
     pool = ArenaPool(aligned_empty(64))
     burst = [pool.acquire(64) for _ in range(3)]
     for arena in burst:

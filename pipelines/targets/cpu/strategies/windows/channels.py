@@ -10,8 +10,7 @@ Where only a call knows how long rows are, the tiles at their ends ask it, those
 smaller ones (see `SymbolicColumns`).
 """
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -19,6 +18,7 @@ from relayc.dialects.mlir import ir, scf
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.windows.byte_columns import ByteColumns, byte_columns
 from relayc.pipelines.targets.cpu.strategies.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import Bounds, Point, run_bounds, run_length
 from relayc.pipelines.te.read.graph import Kernel
@@ -81,7 +81,7 @@ def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> 
     vectors = max(1, LINE // target.vector_bytes) if window.channels > lanes else 1
     parameters = ChannelParameters(lanes, columns=accumulators // vectors, vectors=vectors)
     names = ("columns", "vectors", "unrolled", "grain", "tasks")
-    return _ChannelKernel(kernel, window, tuning.replace(parameters, names, values=_values(window, target))).emit()
+    return _ChannelKernel(kernel, window, tuning.replace(parameters, names, values=_values(window, target)), target).emit()
 
 
 def _values(window: ChannelWindow, target: Target) -> dict[str, Callable[[ChannelParameters], list[int]]]:
@@ -131,17 +131,18 @@ class _ChannelKernel:
     evaluator: Evaluator
     output: ir.Value
 
-    def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters) -> None:
+    def __init__(self, kernel: Kernel, window: ChannelWindow, parameters: ChannelParameters, target: Target) -> None:
         self.kernel, self.w, self.parameters = kernel, window, parameters
         self.lanes, self.channels, self.padding_counts = parameters.lanes, window.channels, window.padding_counts
         self.vectors = ceil_div(self.channels, self.lanes)
         self.symbolic = None if window.columns.is_static else SymbolicColumns(window.columns, parameters.columns)
         found = {i: find_weights(kernel, window, i, self.lanes) for i in range(len(window.structured.inputs))}
         self.weights = {i: weights for i, weights in found.items() if weights is not None}
+        self.bytes = None if self.symbolic is not None else byte_columns(window, self.weights, target, self.lanes)
 
     def emit(self) -> Scheduled:
         """The kernel in tir, at the ambient insertion point."""
-        packings = {weights.node.position: weights.packing() for weights in self.weights.values()}
+        packings = {weights.node.position: (self.bytes or weights).packing() for weights in self.weights.values()}
         with kernel_function(self.kernel, packings) as body:
             self.evaluator, self.output = body.evaluator, body.outputs[0]
             self._nest()
@@ -252,18 +253,65 @@ class _ChannelKernel:
         Where the length of rows is not known there are several kinds of tiles: a loop keeps the code of each small.
         """
         axis, row = self.w.rows, tile.row
+        if self.bytes is not None:
+            return self._columns_of_taps(self.bytes, tile, channels, sums)
         if axis.tap is None and row.taps is None:
             return self._row_of_taps(tile, row.top, Index(), channels, sums)
         if self.symbolic is not None or axis.taps * self.w.columns.taps * len(sums) > self.parameters.unrolled:
             return self._rows_of_taps(tile, channels, sums)
-        if row.whole is None or row.taps is None:
-            return self._unrolled_taps(tile, channels, sums)
+        return self._inside_or_not(
+            row, sums, lambda: self._unrolled_taps(tile, channels, sums), lambda: self._rows_of_taps(tile, channels, sums)
+        )
+
+    def _inside_or_not(
+        self, row: _Row, sums: list[ir.Value], inside: Callable[[], list[ir.Value]], otherwise: Callable[[], list[ir.Value]]
+    ) -> list[ir.Value]:
+        """Sums where all rows of taps lie inside the input, and where they do not."""
+        if row.whole is None:
+            return inside()
         branch = scf.IfOp(row.whole, [v.type for v in sums], has_else=True)
-        with ir.InsertionPoint(branch.then_block), self.evaluator.scope():
-            scf.YieldOp(self._unrolled_taps(tile, channels, sums))
-        with ir.InsertionPoint(branch.else_block), self.evaluator.scope():
-            scf.YieldOp(self._rows_of_taps(tile, channels, sums))
+        for block, add in ((branch.then_block, inside), (branch.else_block, otherwise)):
+            with ir.InsertionPoint(block), self.evaluator.scope():
+                scf.YieldOp(add())
         return list(branch.results)
+
+    def _columns_of_taps(self, bytes_: ByteColumns, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
+        """Adds all taps by columns of bytes."""
+        return self._inside_or_not(
+            tile.row,
+            sums,
+            lambda: self._columns_of_bytes(bytes_, tile, channels, sums, False),
+            lambda: self._columns_of_bytes(bytes_, tile, channels, sums, True),
+        )
+
+    def _columns_of_bytes(
+        self, bytes_: ByteColumns, tile: _ColumnTile, channels: Channels, sums: list[ir.Value], is_at_edge: bool
+    ) -> list[ir.Value]:
+        """The same, in an output row at the edge of the input or not."""
+        sums, padding = list(sums), padding_vector(self.w, self.lanes)
+        rows = [tile.row.top + tap * self.w.rows.dilation for tap in range(self.w.rows.taps)]
+        inside: list[ir.Value | None] = [None] * len(rows)
+        if is_at_edge:
+            last = self.w.rows.size - 1
+            inside = [emit.below(row, self.w.rows.size) for row in rows]
+            rows = [Index.of(Var(0, last, emit.smaller(emit.larger(emit.materialize(row), 0), last), name="row")) for row in rows]
+        for at, is_inside, users in self._columns_read(tile):
+            if not is_inside and not self.padding_counts:
+                continue
+            for vector, (number_, index) in enumerate(channels):
+                point = {**tile.row.point, self.w.channel: index}
+
+                def load(tap: int) -> ir.Value:
+                    if not is_inside:  # noqa: B023 (called at once)
+                        return padding
+                    value, condition = self.evaluator.at(self.w.data, self.w.data_at(point, rows[tap], at)), inside[tap]  # noqa: B023
+                    return value if condition is None else emit.select(condition, value, padding)
+
+                fours = bytes_.fours(load)
+                for i, tap in users:
+                    n = i * len(channels) + vector
+                    sums[n] = bytes_.add(self.evaluator, sums[n], fours, tap, number_)
+        return sums
 
     def _unrolled_taps(self, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         for tap in range(self.w.rows.taps):
@@ -294,20 +342,16 @@ class _ChannelKernel:
 
     def _row_of_taps(self, tile: _ColumnTile, source: Index | None, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds a row of taps, at input row `source` (None: of padding), by columns of the input, so that each load serves all its users."""
-        columns, sums = self.w.columns, list(sums)
-        for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
-            at = tile.column * columns.stride + (reach - columns.low)
-            inside = source is not None and self._is_inside(tile, at, reach)
+        sums = list(sums)
+        for at, is_inside, columns in self._columns_read(tile):
+            inside = source is not None and is_inside
             if inside is False and not self.padding_counts:
                 continue
             users = [
                 (i * len(channels) + vector, Index(column_tap), channel)
-                for i, (vector, channel) in itertools.product(range(tile.size), enumerate(channels))
-                for column_tap, rest in [divmod(reach - i * columns.stride, columns.dilation)]
-                if not rest and 0 <= column_tap < columns.taps
+                for i, column_tap in columns
+                for vector, channel in enumerate(channels)
             ]
-            if not users:
-                continue
 
             def added(at: tuple[Index, Index] | None) -> list[ir.Value]:
                 return [
@@ -324,6 +368,16 @@ class _ChannelKernel:
             for (n, _, _), value in zip(users, found, strict=True):
                 sums[n] = value
         return sums
+
+    def _columns_read(self, tile: _ColumnTile) -> Iterator[tuple[Index, ir.Value | bool, list[tuple[int, int]]]]:
+        """The input columns that a tile reads: of each the index, whether it is inside the input, and (output column, tap) of its users."""
+        columns = self.w.columns
+        for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
+            taps = [(i, *divmod(reach - i * columns.stride, columns.dilation)) for i in range(tile.size)]
+            users = [(i, tap) for i, tap, rest in taps if not rest and 0 <= tap < columns.taps]
+            if users:
+                at = tile.column * columns.stride + (reach - columns.low)
+                yield at, self._is_inside(tile, at, reach), users
 
     def _is_inside(self, tile: _ColumnTile, at: Index, reach: int) -> ir.Value | bool:
         """Whether input column `at`, which a tile reads `reach` after its first one, is inside the input."""

@@ -18,6 +18,7 @@ from relayc.pipelines.te.rules.core import (
     affine_map,
     compute,
     dim,
+    empty,
     extract,
     gather,
     index_constant,
@@ -382,20 +383,24 @@ def resize(op: Op, data: Value) -> Value:
 METHODS = {"nearest_neighbor": "nearest_neighbor", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
-def _upsample(op: Op, data: Value, scales: dict[str, float], mode: str) -> Value:
+def _upsample(op: Op, data: Value, letters: str, mode: str) -> Value:
+    """Lengths are rounded: coordinates are scaled by what is left of a factor then, as in Relay."""
     parsed, out = layout(op.layout), result_type(op)
+    if out.num_elements == 0:
+        return empty(out)
     axes = []
-    for letter, scale in scales.items():
+    for letter in letters:
         position = parsed.index(letter)
-        axes.append(Axis(position, shape(data)[position], out.sizes[position], scale, (0.0, 0.0)))
+        size, wanted = shape(data)[position], out.sizes[position]
+        axes.append(Axis(position, size, wanted, _ratio(wanted, size), (0.0, 0.0)))
     return resample(op, data, axes, Sampling(METHODS[op.method], mode))
 
 
 @compute("nn_upsampling")
 def upsampling(op: Op, data: Value) -> Value:
-    return _upsample(op, data, {"H": op.scale_h, "W": op.scale_w}, "align_corners" if op.align_corners else "asymmetric")
+    return _upsample(op, data, "HW", "align_corners" if op.align_corners else "asymmetric")
 
 
 @compute("nn_upsampling3d")
 def upsampling3d(op: Op, data: Value) -> Value:
-    return _upsample(op, data, {"D": op.scale_d, "H": op.scale_h, "W": op.scale_w}, op.coordinate_transformation_mode)
+    return _upsample(op, data, "DHW", op.coordinate_transformation_mode)

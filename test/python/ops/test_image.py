@@ -145,6 +145,15 @@ def test_upsampling():
     np.testing.assert_allclose(corners, onnx_resize(x, sizes=(10, 18), **at_corners), **CLOSE)
 
 
+@pytest.mark.parametrize("mode", ["asymmetric", "align_corners"])
+def test_upsampling_to_rounded_lengths(mode):
+    """Of five rows and six columns 6.5 and 8.4: the lengths say how far the pixels of the result are apart, not the factors."""
+    x, scales = values((1, 2, 5, 6)), {"scale_h": 1.3, "scale_w": 1.4, "align_corners": mode == "align_corners"}
+    (found,) = run_each([("nn.upsampling", {**scales, "method": "bilinear"})], x)
+    expected = onnx_resize(x, sizes=(6, 8), mode="linear", coordinate_transformation_mode=mode)
+    np.testing.assert_allclose(found, expected, **CLOSE)
+
+
 def test_upsampling3d():
     x = values((1, 2, 3, 4, 5))
     scales = {"scale_d": 2.0, "scale_h": 2.0, "scale_w": 2.0}

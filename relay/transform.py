@@ -13,7 +13,7 @@ from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.inference import infer_expr, infer_module
 from relayc.frontend.relay.kept import has_other_forms, with_kept
 from relayc.frontend.relay.lowering import lower
-from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, unused
+from relayc.frontend.relay.passes import basic, byoc, closures, cps, normal_forms, operators, padding, plan_devices, sparse, unused
 from relayc.frontend.relay.passes import convert_layout as layouts
 from relayc.frontend.relay.passes import gradient as gradient_of_graphs
 from relayc.frontend.relay.passes.cps import to_cps, un_cps
@@ -46,6 +46,7 @@ __all__ = [
     "DeadCodeElimination",
     "Defunctionalization",
     "DefuseOps",
+    "DenseToSparse",
     "DialectPass",
     "DivToMul",
     "DynamicToStatic",
@@ -113,6 +114,7 @@ DeadCodeElimination = factory("DeadCodeElimination", unused.dead_code_eliminatio
 DefuseOps = factory("DefuseOps", operators.defuse_ops, 3)
 DivToMul = factory("DivToMul", operators.div_to_mul)
 DynamicToStatic = factory("DynamicToStatic", dynamic_to_static, 2)
+DenseToSparse = factory("DenseToSparse", sparse.dense_to_sparse, 4)
 EliminateCommonSubexpr = factory("EliminateCommonSubexpr", unused.eliminate_common_subexpr, 3)
 EtaExpand = factory("EtaExpand", closures.eta_expand, 1)
 FastMath = factory("FastMath", operators.fast_math, 4)

@@ -137,3 +137,17 @@ def test_rows_without_values(name, is_symbolic):
     np.testing.assert_array_equal(found[1], np.array([row[2] for row in rows], np.float32))
     np.testing.assert_array_equal(found[2], np.isin(np.arange(total), empty))
     assert [part.dtype for part in found] == ["int32", "float32", "bool"]
+
+
+def test_products_with_weights_of_zeros_become_sparse():
+    x, sparse, dense = values((3, 8)), matrix((12, 8), (4, 1)), values((5, 12), seed=4)
+    names = {name: relay.var(name, shape=shape) for name, shape in (("x", (3, 8)), ("a", (12, 8)), ("b", (5, 12)))}
+    body = relay.nn.dense(relay.nn.relu(relay.nn.dense(names["x"], names["a"])), names["b"])
+    given = {"a": sparse, "b": dense}
+    function, params = relay.data_dep_optimization.bsr_dense.convert(relay.Function([*names.values()], body), dict(given), (4, 1), 0.3)
+    assert [param.name_hint for param in function.params] == ["x", "b", "a.data", "a.indices", "a.indptr"]
+    assert set(params) == {"b", "a.data", "a.indices", "a.indptr"}
+    found = relay.create_executor("graph").evaluate(function)(x, *(params[param.name_hint] for param in function.params[1:]))
+    np.testing.assert_allclose(found.numpy(), np.maximum(x @ sparse.T, 0) @ dense.T, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match=r"block size: expected one that divides a matrix of shape \(12, 8\), found \(5, 1\)"):
+        relay.data_dep_optimization.bsr_dense.convert(relay.Function([*names.values()], body), dict(given), (5, 1), 0.3)

@@ -1,10 +1,10 @@
 """Operators that are derivatives of others: they come from the rules of the derivatives of programs (relayc.frontend.gradients)."""
 
-from collections.abc import Sequence
 from typing import Any
 
+from relayc.dialects.relay.attributes import Ints
 from relayc.dialects.relay.conv import ConvGeometry
-from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.window import padding_pairs, per_axis
 from relayc.frontend.converter import Tensor, assume, emit
@@ -12,8 +12,6 @@ from relayc.frontend.gradients import gradients
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.steps import cast
 from relayc.frontend.window_gradients import of_weight
-
-Ints = Sequence[int]
 
 
 def _of_pool(kind: str, out_grad: Tensor, data: Tensor, out_layout: str, **attrs: Any) -> Tensor:
@@ -78,7 +76,8 @@ def conv2d_backward_weight(
 
     As in Relay, `data_layout` is the layout of `grad`, `kernel_layout` that of the data, and `out_layout` that of the result.
     """
-    check(kernel_size is not None, "kernel_size", "the size of the weight", kernel_size)
+    if kernel_size is None:
+        raise RelayError("kernel_size: expected the size of the weight, found None")
     window = ConvGeometry(
         spatial="HW",
         strides=per_axis(strides, 2, "strides"),
@@ -93,5 +92,6 @@ def conv2d_backward_weight(
     check(channels in (None, outer), "channels", f"those of the gradient, {outer}", channels)
     for count, what in ((own, "data"), (outer, "grad")):
         check(isinstance(count, int) and count % groups == 0, f"channels of {what}", f"a multiple of {groups} (groups)", count)
-    sizes = {"O": outer, "I": own // groups, **dict(zip("HW", per_axis(kernel_size, 2, "kernel_size"), strict=True))}  # type: ignore[arg-type] # checked
-    return cast(of_weight(data, grad, window.kernel_layout.shape(sizes), window), out_dtype or grad.dtype)
+    sizes = {"O": outer, "I": own // groups, **dict(zip("HW", per_axis(kernel_size, 2, "kernel_size"), strict=True))}
+    shape = [d for d in window.kernel_layout.shape(sizes) if d is not None]
+    return cast(of_weight(data, grad, shape, window), out_dtype or grad.dtype)

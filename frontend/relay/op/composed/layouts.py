@@ -13,7 +13,7 @@ from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.steps import reshape, transpose
-from relayc.symbolic import Size, evaluate, parse, symbol
+from relayc.symbolic import evaluate, parse, symbol
 
 
 def _parts(text: str, name: str) -> list[tuple[int, str]]:
@@ -58,7 +58,7 @@ def _mapped(index_map: str, shape: tuple[int, ...]) -> list[np.ndarray]:
         values = node.body.elts if isinstance(node.body, ast.Tuple | ast.List) else [node.body]
         indices = dict(zip((a.arg for a in node.args.args), np.indices(shape), strict=True))
         # The arithmetic of sizes is that of arrays, too.
-        found = [np.broadcast_to(evaluate(parse(ast.unparse(v)), indices), shape) for v in values]  # type: ignore[arg-type]
+        found = [np.broadcast_to(evaluate(parse(ast.unparse(v)), indices), shape) for v in values]
     except (AssertionError, IndexError, KeyError, SyntaxError, ValueError):
         raise RelayError(f"index_map: expected {wanted}, found {index_map}") from None
     return found
@@ -69,15 +69,15 @@ def meta_schedule_layout_transform(data: Tensor, *, index_map: str) -> Tensor:
     """Each element where a map of its indices says: one to one, with no place left free."""
     shape = TensorType(data.shape, data.dtype).static_shape
     found = _mapped(index_map, shape)
-    new: list[Size] = [int(values.max()) + 1 if values.size else 0 for values in found]
+    new: list[int] = [int(values.max()) + 1 if values.size else 0 for values in found]
     check(min((int(values.min()) for values in found if values.size), default=0) >= 0, "index_map", "indices of 0 or more", index_map)
     count = prod(shape)
-    check(prod(new) == count, "index_map", f"a place for each of {count} elements, and no more", f"{list(new)} of {index_map}")
+    check(prod(new) == count, "index_map", f"a place for each of {count} elements, and no more", f"{new} of {index_map}")
     places = np.zeros(shape, np.int64)
     for size, values in zip(new, found, strict=True):
         places = places * size + values
     source = np.full(count, -1, np.int64)
     source[places.reshape(-1)] = np.arange(count)
     check(bool((source >= 0).all()), "index_map", "a place of its own for each element", index_map)
-    taken: Tensor = emit("take", reshape(data, (count,)), constant(source.reshape([int(d) for d in new]), "int64"), axis=0, mode="clip")
+    taken: Tensor = emit("take", reshape(data, (count,)), constant(source.reshape(new), "int64"), axis=0, mode="clip")
     return taken

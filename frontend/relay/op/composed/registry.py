@@ -55,7 +55,7 @@ def composed(name: str, order: str = "", results: int | Results = 1, **defaults:
         operands = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
         attrs = {p.name: REQUIRED if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        tuples = frozenset(p.name for p in parameters if str(p.annotation).startswith("tuple["))
+        tuples = frozenset(p.name for p in parameters if p.name in operands and str(p.annotation).startswith("tuple["))
         parameters_in_order = tuple(order.split()) or (*operands, *attrs)
         count = results if callable(results) else lambda *_: results
         COMPOSED[name] = Composed(name, operands, is_variadic, tuples, attrs, parameters_in_order, defaults, count, function)

@@ -4,20 +4,18 @@ Winograd's transforms are those of relayc.dialects.relay.winograd, at the points
 (gemm) are cut into tiles, with zeros behind.
 """
 
-from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.attributes import Ints
+from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.window import padding_pairs, per_axis
 from relayc.dialects.relay.winograd import matrices
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.relay.op.composed.registry import composed
 from relayc.frontend.steps import cast, filled, reshape, strided_slice, transpose
 from relayc.symbolic import Size, ceil_div
-
-Ints = Sequence[int]
 
 _FIRST, _NEXT = (0, -1, 1, 1 / 2), (0, -1, 1, 1 / 2, -1 / 2, 2, -2, -1 / 4)
 _POINTS: dict[int, tuple[float, ...]] = {
@@ -40,7 +38,7 @@ Neural Networks, 2020)."""
 def _matrices(tile: int, taps: Size) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     check(1 < tile < 9, "tile_size", "2 to 8", tile)
     check(isinstance(taps, int) and 2 < taps < 8, "size of the kernel", "3 to 7", taps)
-    return matrices(_POINTS[tile + taps - 2], tile, taps)  # type: ignore[operator,arg-type,index] # checked
+    return matrices(_POINTS[tile + taps - 2], tile, taps)  # type: ignore[arg-type,index] # checked
 
 
 def _applied(x: Tensor, matrix: np.ndarray, count: int) -> Tensor:
@@ -101,6 +99,8 @@ def _tiled(x: Tensor, matrix: np.ndarray, tile: int, first: int) -> Tensor:
 def _convolved(data: Tensor, points: Tensor, tile: int, strides: Ints, padding: Ints) -> Tensor:
     """The convolution of [N, C, ...] by points [points..., O, C] of all axes, or [points..., D, O, C] of all but the first one."""
     n, alpha = data.rank - 2, points.shape[0]
+    if not isinstance(alpha, int):
+        raise RelayError(f"weight: expected points whose number is known, found {alpha}")
     first = int(n == 3 and points.shape[2] != alpha)
     depth, (out, channels) = points.shape[2] if first else 1, points.shape[-2:]
     back, forth, _ = _matrices(tile, alpha - tile + 1)
@@ -237,13 +237,14 @@ def conv2d_gemm_without_weight_transform(
     """nn.conv2d of images NHWC by tiles of a weight as conv2d_gemm_weight_transform gives them."""
     check(data_layout == "NHWC" and out_layout in ("", "NHWC"), "data_layout", "NHWC", data_layout)
     check(groups == 1, "groups", 1, groups)
-    check(kernel_size is not None and channels is not None, "kernel_size and channels", "those of the weight", (kernel_size, channels))
+    if kernel_size is None or channels is None:
+        raise RelayError(f"kernel_size and channels: expected those of the weight, found {kernel_size} and {channels}")
     check(weight.rank == 4, "rank of weight", 4, weight.rank)
-    kernel = per_axis(kernel_size, 2, "kernel_size")  # type: ignore[arg-type] # checked
+    kernel = per_axis(kernel_size, 2, "kernel_size")
     tiles = transpose(weight, _tile_order(weight.dtype))
     n_tiles, k_tiles, n, k = tiles.shape
     flat = reshape(transpose(tiles, (1, 3, 0, 2)), (k_tiles * k, n_tiles * n))
-    used = strided_slice(flat, [0, 0], [prod(kernel) * data.shape[3], channels], [1, 1], [0, 1])  # type: ignore[list-item] # checked
+    used = strided_slice(flat, [0, 0], [prod(kernel) * data.shape[3], channels], [1, 1], [0, 1])
     attrs = {"strides": strides, "padding": padding, "dilation": dilation, "data_layout": "NHWC", "kernel_layout": "HWIO"}
-    found: Tensor = emit("nn.conv2d", data, reshape(used, (*kernel, data.shape[3], channels)), **attrs, out_dtype=out_dtype)  # type: ignore[arg-type] # checked
+    found: Tensor = emit("nn.conv2d", data, reshape(used, (*kernel, data.shape[3], channels)), **attrs, out_dtype=out_dtype)
     return found

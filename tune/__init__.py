@@ -2,6 +2,7 @@
 
 relayc.tune(model, minutes=10)                    # measures, and records what gains
 relayc.tune.kernel(text, trials=50)               # one function of the te stage, or a schedule with knobs
+relayc.tune.sketches(text)                        # schedules that rules make for it
 with relayc.tune.ApplyHistoryBest("tuning.sqlite"):
     module = relayc.compile(model)                # by the records of a file; those of the default database always apply
 """
@@ -18,8 +19,20 @@ if TYPE_CHECKING:
     from relayc.tune.model import Tuning, tune
     from relayc.tune.session import Status
     from relayc.tune.single import tune_kernel as kernel
+    from relayc.tune.sketch import Sketch, SketchState, remove_sketch_rule, sketch_rule, sketches
 
-__all__ = ["ApplyHistoryBest", "Status", "Tuning", "kernel", "tune"]
+__all__ = [
+    "ApplyHistoryBest",
+    "Sketch",
+    "SketchState",
+    "Status",
+    "Tuning",
+    "kernel",
+    "remove_sketch_rule",
+    "sketch_rule",
+    "sketches",
+    "tune",
+]
 
 # Public names are looked up on first use: what searches is imported then.
 _HOMES = {
@@ -27,6 +40,7 @@ _HOMES = {
     "tune": ("model", "tune"),
     "Tuning": ("model", "Tuning"),
     "Status": ("session", "Status"),
+    **{name: ("sketch", name) for name in ("Sketch", "SketchState", "remove_sketch_rule", "sketch_rule", "sketches")},
 }
 
 

@@ -248,11 +248,11 @@ def open_database(path: str | os.PathLike[str] | None) -> Database:
 
 
 def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSpace], AskSpace]:
-    """The spaces of a kernel, and what answers questions about them."""
-    schedules = None if task.schedule is None else {task.name: task.schedule}
+    """The spaces of a kernel, and what answers questions about them. Those of generated schedules come after those of the table."""
     known: dict[str, TuningSpace | None] = {}
 
-    def spaces(kernels: Mapping[str, Mapping[str, Any]], everything: bool) -> list[TuningSpace]:
+    def spaces(kernels: Mapping[str, Mapping[str, Any]], schedule: Any, everything: bool = False) -> list[TuningSpace]:
+        schedules = None if schedule is None else {task.name: schedule}
         with deferred(), PassContext(config={**task.config, DATABASE: "", "schedule.kernels": kernels}):
             return tuning_space(task.text, task.target, task.name, schedules, everything)
 
@@ -261,13 +261,16 @@ def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSp
         key = repr(sorted(settings.items()))
         if key not in known:
             try:
-                (found,) = spaces({task.name: settings}, False)
+                (found,) = spaces({task.name: settings}, task.sketches.get(strategy, task.schedule))
                 known[key] = found if found.strategy == strategy else None
             except ValueError:  # a schedule that is not legal with these numbers
                 known[key] = None
         return known[key]
 
-    return spaces({}, everything), ask
+    found = spaces({}, task.schedule, everything)
+    for sketch in task.sketches.values():
+        found += spaces({}, sketch)
+    return found, ask
 
 
 def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> Check:

@@ -68,7 +68,7 @@ class WorkerProcess(Measurer):
         limit = self.seconds + 3 * seconds
         try:
             connection = self._connected()
-            connection.send((replace(task, schedule=None), base, candidate, seconds))
+            connection.send((replace(task, schedule=None, sketches={}), base, candidate, seconds))
             if not connection.poll(limit):
                 self.close()
                 return Measured("timeout", message=f"expected an answer in {limit:.0f} s, found none")

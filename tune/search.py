@@ -44,8 +44,8 @@ class Search:
         self.seen: dict[str, float | None] = {}
         """Times of candidates in that of the default, by name; None of those that do not work."""
         self._by_loops: dict[str, Candidate] = {}
-        default = next(iter(self.spaces.values()), None)
-        if default is not None:
+        default = spaces[0] if spaces else None
+        if default is not None and default.chosen:
             found = Candidate(default.strategy, default.chosen)
             self.seen[found.name], self._by_loops[default.loops or found.name] = 1.0, found
         self._grid = self._unseen()
@@ -99,16 +99,15 @@ class Search:
         strategy = names[0] if len(names) == 1 else trial.suggest_categorical("strategy", names) if trial else self._random.choice(names)
         space: TuningSpace | None = self.spaces[strategy]
         numbers: dict[str, Any] = {}
-        for name in self.spaces[strategy].values:
-            if space is None:
-                return None
-            if name not in space.values:
-                continue
+        while space is not None:
+            name = next((name for name in space.values if name not in numbers), None)
+            if name is None:
+                return Candidate(strategy, numbers)
             values = space.values[name]
             numbers[name] = self._random.choice(values) if trial is None else _suggested(trial, f"{strategy}.{name}", values)
             if numbers[name] != space.chosen[name]:
                 space = self._ask(strategy, numbers)
-        return Candidate(strategy, numbers)
+        return None
 
     def _unseen(self) -> Iterator[Candidate]:
         """All combinations, those that differ least from the defaults first."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.history.database import Database, Record, Trial, this_machine
+from relayc.pipelines.tir.schedule.written_strategy import SCRIPT, SKETCH
 from relayc.tools.timing import FASTER, SLOWER
 from relayc.tune.process import Measurer
 from relayc.tune.search import AskSpace, Search
@@ -207,14 +208,23 @@ class Session:
             search.tell(Candidate(trial.strategy, trial.numbers), 1.0 if trial.outcome == "refused" else trial.relative)
         state.known = len(known)
         state.previous = state.record = self._database.record(state.task.key)
-        if state.record is not None and state.record.strategy in search.spaces:
-            best = self._with_text(state.task, Candidate(state.record.strategy, state.record.numbers))
+        best = None if state.record is None else self._recorded(state, state.record)
+        if best is not None:
             again = (yield state.task, state.best, best, SECONDS).comparison
             if again is not None and again.verdict != SLOWER:
                 state.best, state.relative = best, 1 / again.ratio
 
+    def _recorded(self, state: State, record: Record) -> Candidate | None:
+        """The candidate that a record is of; None where the search knows nothing of its strategy."""
+        if record.strategy == SKETCH:
+            return Candidate(SKETCH, {}, record.numbers[SCRIPT])
+        assert state.search is not None
+        known = record.strategy in state.search.spaces
+        return self._with_text(state.task, Candidate(record.strategy, record.numbers)) if known else None
+
     def _text(self, task: Task, candidate: Candidate) -> str:
-        return "" if self._schedule_text is None or task.schedule is None else self._schedule_text(task, candidate)
+        is_written = task.schedule is not None or candidate.strategy in task.sketches
+        return self._schedule_text(task, candidate) if self._schedule_text is not None and is_written else ""
 
     def _with_text(self, task: Task, candidate: Candidate) -> Candidate:
         return replace(candidate, schedule=self._text(task, candidate))
@@ -250,8 +260,9 @@ class Session:
                 target=task.target,
                 kernel=task.name,
                 ops=task.ops,
-                strategy=candidate.strategy,
-                numbers=candidate.numbers,
+                # A generated schedule applies wherever the kernel is compiled: it is its trace.
+                strategy=SKETCH if candidate.strategy in task.sketches else candidate.strategy,
+                numbers={SCRIPT: written.schedule} if candidate.strategy in task.sketches else candidate.numbers,
                 seconds=found.seconds,
                 default_seconds=found.base_seconds,
                 ratio=found.ratio,

@@ -3,8 +3,12 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from relayc.dialects.discardable import PARAM
+from relayc.dialects.functions import value_attributes
+from relayc.dialects.mlir import ir
 from relayc.interrupts import deferred
 from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
 from relayc.pipelines.context.passes import PassContext
@@ -15,16 +19,21 @@ from relayc.pipelines.history.records import DATABASE
 from relayc.pipelines.program.functions import specs_of
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.strategy.choice import operators_of
+from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import num_threads as current_threads
 from relayc.tools.inputs import symbol_sizes
 from relayc.tune.model import Options, Tuning
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.session import Status
+from relayc.tune.sketch import sketches as make_sketches
 from relayc.tune.tasks import Task, module_text, params_of
 from relayc.tune.worker import Candidate
 
 if TYPE_CHECKING:
     from relayc.pipelines.program.single import Source
+
+GENERAL = ("loops", FALLBACK)
+"""Schedules for kernels that no strategy is made for."""
 
 
 def tune_kernel(
@@ -32,6 +41,7 @@ def tune_kernel(
     target: str | Target = "cpu",
     *,
     schedule: Any = None,
+    sketches: bool | None = None,
     name: str | None = None,
     sizes: Mapping[str, int] | None = None,
     params: Sequence[int] = (),
@@ -51,6 +61,8 @@ def tune_kernel(
       kernel: as for `relayc.compile_kernel`.
       schedule: a schedule with knobs, whose values are searched. What is found is recorded, for another search to go on, and applies only
         where it is set: `tuning.settings` says it for `relayc.compile_kernel(..., schedule=schedule, tuning=...)`.
+      sketches: whether schedules that rules generate (`relayc.tune.sketches`) are tried as well; by default for a kernel that no strategy
+        is made for, which gets "loops" or plain loops. Their records apply when the kernel is compiled, as those of strategies do.
       name: which function, where there are several.
       sizes: of symbols; by default typical ones.
       params: positions of arguments that are parameters, beside those with the attribute `relay.param`.
@@ -58,14 +70,18 @@ def tune_kernel(
 
     The other arguments are those of `relayc.tune`, `relayc.compile_kernel` and `relayc.tuning_space`. Raises as these do.
     """
+    if sketches and schedule is not None:
+        raise ValueError("tune.kernel: expected a schedule or sketches, found both")
     options = Options(minutes, trials, "*", database, all_strategies, sampler, seed, report)
     target = Target(target, num_threads=num_threads) if num_threads is not None or not isinstance(target, Target) else target
     found = options.open_database()
     task = kernel_task(kernel, target, schedule, name, sizes or {}, params, num_threads or current_threads())
+    if schedule is None and sketches is not False:
+        task = with_sketches(task, target, only_general=sketches is None)
 
     start = time.perf_counter()
     own = WorkerProcess()
-    session = options.session([task], found, measurer or own, schedule_text=written_text)
+    session = options.session([replace(task, seconds=1.0)], found, measurer or own, schedule_text=written_text)
     tuning = Tuning(f"@{task.name}", found.path, session.states, session.gains, 0.0)
     try:
         session.run(options.trials, options.seconds)
@@ -73,6 +89,7 @@ def tune_kernel(
         tuning.interrupted = True
     finally:
         own.close()
+    session.states[0].task = task  # no part of a model's time
     tuning.total, tuning.seconds = session.states[0].seconds, time.perf_counter() - start
     return tuning
 
@@ -103,10 +120,27 @@ def kernel_task(
         specs = specs_of(function, "input")
         known = symbol_sizes(specs, sizes, mod.ranges)
         marked = tuple(sorted({*params, *params_of(function)}))
+        described = [{named.name: named.attr for named in entry} for entry in value_attributes(function)]
+        for i in marked:
+            described[i].update(PARAM.entry())
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(entry) for entry in described])
         shapes = tuple(() if i in marked else tuple(spec.at(known)) for i, spec in enumerate(specs))
         key = kernel_key(function, target, label)
         text, ops = module_text(mod, function), tuple(operators_of(function))
     return Task(key, found, text, ops, marked, shapes, str(target), threads, config, schedule)
+
+
+def with_sketches(task: Task, target: Target, only_general: bool) -> Task:
+    """A task with the schedules that rules generate for its kernel.
+
+    Args:
+      only_general: only where the kernel gets one of the schedules that are made for no kind of kernel.
+    """
+    with PassContext(config={**task.config, DATABASE: ""}):
+        if only_general and tuning_space(task.text, target, task.name)[0].strategy not in GENERAL:
+            return task
+    with deferred():
+        return replace(task, sketches={sketch.__name__: sketch for sketch in make_sketches(task.text, target, task.name)})
 
 
 class _Seen(PassInstrument):
@@ -123,9 +157,9 @@ def written_text(task: Task, candidate: Candidate) -> str:
     """The trace of a written schedule with the decisions of a candidate, or the module that it gives in place of the kernel: texts, which a
     worker process can read where it cannot have the function."""
     settings = {f"{candidate.strategy}.{name}": value for name, value in candidate.numbers.items()}
-    seen = _Seen()
+    seen, schedule = _Seen(), task.sketches.get(candidate.strategy, task.schedule)
     config = {**task.config, DATABASE: "", "schedule.kernels": {task.name: settings}}
     with deferred(), PassContext(config=config, instruments=[seen]):
-        tuning_space(task.text, task.target, task.name, {task.name: task.schedule})
+        tuning_space(task.text, task.target, task.name, {task.name: schedule})
     assert seen.found is not None
     return seen.found.trace or seen.found.after

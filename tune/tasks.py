@@ -34,6 +34,7 @@ class Task:
       target: text of the target; threads: of a call, None for what holds for the process.
       config: of the PassContext that it is compiled in.
       schedule: the schedule that a person wrote, where it is none of the table's.
+      sketches: generated schedules by name, which are tried beside those of the table.
       seconds: of all its calls in a call of the model; calls: how many these are, one for each place in the text.
       room: the share of that which a search may save at most, as is known before it.
       others: bytes that the model touches between two calls of the kernel: what is not in caches any more.
@@ -49,6 +50,7 @@ class Task:
     threads: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     schedule: Any = None
+    sketches: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     calls: int = 1
     room: float = UNKNOWN_ROOM

@@ -1,10 +1,12 @@
 """A search in words, and as a page."""
 
+import re
 from collections.abc import Sequence
 
 from rich.table import Table
 
 from relayc.pipelines.history.database import Record
+from relayc.pipelines.tir.schedule.written_strategy import SCRIPT
 from relayc.tools.tables import NUMBER, make_table
 from relayc.tune.model import Tuning
 from relayc.tune.session import State
@@ -19,10 +21,16 @@ def kernel_rows(tuning: Tuning) -> list[list[str]]:
         share = f"{state.task.seconds / tuning.total:.1%}" if tuning.total and state.task.seconds else ""
         after = state.seconds * state.relative
         times = [f"{state.seconds * 1e6:.1f}", f"{after * 1e6:.1f}", f"{1 / state.relative:.2f}"] if state.seconds else ["", "", ""]
-        what = " ".join(f"{name}={value}" for name, value in state.record.numbers.items()) if state.record is not None else "as they are"
-        what = f"{state.record.strategy} {what}" if state.record is not None else state.skipped or what
+        what = _words(state.record) if state.record is not None else state.skipped or "as they are"
         rows.append([state.task.name, share, str(state.known + len(state.trials)), *times, what])
     return rows
+
+
+def _words(record: Record) -> str:
+    """What a record sets, on a line: of a generated schedule the numbers in its trace."""
+    script = record.numbers.get(SCRIPT)
+    numbers = record.numbers.items() if script is None else re.findall(r'transform\.tune\.knob<"([^"]+)"> = (\S+)', script)
+    return " ".join([record.strategy, *(f"{name}={value}" for name, value in numbers)])
 
 
 HEADS = ("kernel", "share", "trials", "us before", "us after", "gain", "numbers")
@@ -66,9 +74,8 @@ def records_table(records: Sequence[Record], name: str) -> Table:
     columns = {"kernel": {"overflow": "fold"}, "operators": {"overflow": "fold"}, "gain": NUMBER, "us": NUMBER, "trials": NUMBER}
     table = make_table(name, **columns, **{text: {"overflow": "fold"} for text in texts[2:]})
     for one in records:
-        numbers = " ".join(f"{key}={value}" for key, value in one.numbers.items())
         times = [f"{one.ratio:.2f}" + ("" if one.is_checked else " ?"), f"{one.seconds * 1e6:.1f}", str(one.trials)]
-        table.add_row(one.kernel, " ".join(one.ops), *times, f"{one.strategy} {numbers}", one.target, one.machine)
+        table.add_row(one.kernel, " ".join(one.ops), *times, _words(one), one.target, one.machine)
     table.caption = "?: the whole model was not measured with it" if any(not one.is_checked for one in records) else None
     return table
 

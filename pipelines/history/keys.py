@@ -44,13 +44,13 @@ def kernel_key(function: ir.OpView, target: Target, schedule: str = "") -> str:
 
 
 def computation(function: ir.OpView, symbols: Iterable[str]) -> str:
-    """What a te function computes, as text without its name, the names of its symbols, and the model's nodes."""
+    """What a te function computes, as text without its name, its visibility, the names of its symbols, and the model's nodes."""
     text = _LEFT_OUT.sub("", str(function))
     numbers = {name: f"s{i}" for i, name in enumerate(symbols)}
     if numbers:
         words = re.compile(rf"(?<![\w.$-])(?:{'|'.join(map(re.escape, sorted(numbers, key=len, reverse=True)))})(?![\w.$-])")
         text = re.sub(_STRING, lambda found: words.sub(lambda word: numbers[word[0]], found[0]), text)
-    return _NAME.sub("@kernel", text, count=1)
+    return _NAME.sub("@kernel", text, count=1).replace("func.func @", "func.func private @", 1)
 
 
 def _table(kind: str) -> list[tuple[str, list[str]]]:

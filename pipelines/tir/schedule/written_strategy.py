@@ -32,6 +32,8 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 ScheduleFunction = Callable[[Schedule], Any]
 """Schedules a kernel in place: it is given the Schedule of a module of that kernel alone. Or gives a module in its place."""
+SKETCH, SCRIPT = "sketch", "script"
+"""The strategy that applies a trace which is one of its numbers, and that number."""
 Source: TypeAlias = ScheduleFunction | Trace | IRModule | str
 
 
@@ -105,6 +107,27 @@ def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, t
         return _lowered(tuning.strategy, write, kernel, target, Tuning())
     except ScheduleError as error:
         raise NotStructured(str(error)) from error
+
+
+def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """A kernel by the trace that is set as `sketch.script`, as a strategy: what a search over generated schedules records. None where there
+    is none.
+
+    Raises NotStructured where the trace is not legal for the kernel.
+    """
+    script = tuning.decisions().get(SCRIPT)
+    if script is None:
+        return None
+    own = Tuning()
+    # Blocks have the names of the model's nodes, which are others in each model: without them, as where the trace was made.
+    plain = IRModule.parse(str(kernel.function), context=kernel.function.operation.context)
+    try:
+        found = _lowered(SKETCH, script, next(iter(plain.module.body.operations)), target, own)
+    except ValueError as error:
+        raise NotStructured(str(error)) from error
+    for name, value in own.used.items():
+        tuning.knob(name, value, (value,))
+    return found
 
 
 def _lowered(name: str, source: Source, kernel: ir.OpView | Kernel, target: Target, tuning: Tuning) -> Scheduled:

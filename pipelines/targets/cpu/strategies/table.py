@@ -17,6 +17,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_TA
 from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
 from relayc.pipelines.targets.cpu.strategies.loops.strategy import schedule_loops
 from relayc.pipelines.targets.cpu.strategies.windows import channels, columns
+from relayc.pipelines.tir.schedule.written_strategy import SKETCH, schedule_sketch
 from relayc.pipelines.tir.strategy.table import Entry, Parameter, declare_options
 
 _TILES = (
@@ -186,6 +187,14 @@ TABLE = (
             Parameter("chunks", _LOOPS.parallel_chunks, "iterations that a parallel loop is cut into"),
             Parameter("unroll", _LOOPS.unroll, "vectors side by side along the last dimension", 16),
         ),
+    ),
+    Entry(
+        SKETCH,
+        schedule_sketch,
+        "everything, by the trace that a search over generated schedules recorded; asked only where there is one",
+        "any",
+        "any",
+        has_knobs=True,
     ),
 )
 """Asked from the first to the last."""

@@ -1,0 +1,210 @@
+"""Schedules that rules generate for kernels: what they are made of, what they compute, and how they come to be applied."""
+
+import numpy as np
+import pytest
+
+import relayc
+from relayc import te
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.tools.timing import Comparison
+from relayc.tune.sketch import Sketch, sketch_rules, sketches
+from relayc.tune.worker import Measured
+
+
+def heat(n=40, steps=3):
+    """Steps of the heat equation; each grid is 2 smaller than the one before."""
+    grid = first = te.placeholder((n, n), name="first")
+    for number in range(1, steps + 1):
+
+        def step(i, j, x=grid):
+            return x[i + 1, j + 1] + 0.2 * (x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2] - 4.0 * x[i + 1, j + 1])
+
+        grid = te.compute((n - 2 * number, n - 2 * number), step, name=f"step{number}")
+    return te.create_prim_func([first, grid])
+
+
+def heat_in_numpy(x, steps=3):
+    for _ in range(steps):
+        inner = x[1:-1, 1:-1]
+        x = inner + np.float32(0.2) * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - 4 * inner)
+    return x
+
+
+def argmax(rows=6, columns=300):
+    x = te.placeholder((rows, columns), name="x")
+    k = te.reduce_axis((0, columns), name="k")
+
+    def larger(a, b):
+        first = te.any(a[1] > b[1], te.all(a[1] == b[1], a[0] < b[0]))
+        return te.if_then_else(first, a[0], b[0]), te.if_then_else(first, a[1], b[1])
+
+    reducer = te.comm_reducer(larger, lambda index, value: (te.const(-1, index), te.min_value(value)), name="argmax")
+    where, largest = te.compute((rows,), lambda i: reducer((k, x[i, k]), axis=k), name="largest")
+    return te.create_prim_func([x, where, largest])
+
+
+def product(rows=20, columns=70, depth=48):
+    a, b = te.placeholder((rows, depth), name="a"), te.placeholder((depth, columns), name="b")
+    bias = te.placeholder((columns,), name="bias")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
+    d = te.compute((rows, columns), lambda i, j: te.max(c[i, j] + bias[j], 0.0), name="d")
+    return te.create_prim_func([a, b, bias, d])
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def compiled(kernel, sketch, seed):
+    _, schedule = sketch.sample(kernel, seed)
+    return relayc.compile_kernel(kernel, schedule=str(schedule.trace), num_threads=1), schedule
+
+
+def test_sketches_of_a_stencil():
+    kernel, x = heat(), drawn(40, 40)
+    (sketch,) = sketches(kernel)
+    wheres = set()
+    for seed in range(4):
+        found, schedule = compiled(kernel, sketch, seed)
+        np.testing.assert_allclose(found(x), heat_in_numpy(x), rtol=1e-4, atol=1e-5)
+        wheres |= {step.primitive for step in schedule.trace.steps if hasattr(step, "primitive")}
+    assert {"compute_inline", "compute_at", "split", "vectorize", "unroll", "parallel"} <= wheres
+
+
+def test_sketches_of_a_reduction():
+    kernel, x = argmax(), drawn(6, 300)
+    plain, factored = sketches(kernel)
+    assert (plain.__name__, factored.__name__) == ("sketch", "sketch_add_rfactor")
+    assert factored.used == {"add_rfactor"} and "multi_level_tiling" in plain.used
+    for sketch in (plain, factored):
+        for seed in range(2):
+            found, schedule = compiled(kernel, sketch, seed)
+            where, largest = found(x)
+            assert (where == x.argmax(1)).all() and (largest == x.max(1)).all()
+            assert ("rfactor" in str(schedule.trace)) == (sketch is factored)
+
+
+def test_sketches_of_a_product():
+    kernel = product()
+    a, b, bias = drawn(20, 48), drawn(48, 70, seed=1), drawn(70, seed=2)
+    by_name = {sketch.__name__: sketch for sketch in sketches(kernel)}
+    assert set(by_name) == {"sketch", "sketch_multi_level_tiling_with_intrin"}
+    for sketch in by_name.values():
+        for seed in range(3):
+            found, schedule = compiled(kernel, sketch, seed)
+            np.testing.assert_allclose(found(a, b, bias), np.maximum(a @ b + bias, 0), rtol=1e-4, atol=1e-4)
+    assert "tensorize" in str(schedule.trace)
+
+
+def test_equal_blocks_share_their_numbers():
+    x = te.placeholder((32, 64), name="x")
+    y = te.compute((32, 64), lambda i, j: te.exp(x[i, j]), name="y")
+    z = te.compute((32, 64), lambda i, j: te.exp(x[i, j]) + 1.0, name="z")
+    kernel = te.create_prim_func([x, y, z])
+    (sketch,) = sketches(kernel)
+    numbers, _ = sketch.sample(kernel, 0)
+    assert sorted(numbers) == ["z_block", "z_rows", "z_width"]
+
+
+def test_decisions_take_the_place_of_random_numbers():
+    kernel = product()
+    sketch = sketches(kernel)[0]
+    numbers, schedule = sketch.sample(kernel, 7)
+    again, other = sketch.sample(kernel, 8, numbers)
+    assert again == numbers and str(other.trace) == str(schedule.trace)
+    with pytest.raises(ScheduleError, match="knob d_width: expected one of"):
+        sketch.sample(kernel, 7, {**numbers, "d_width": 5})
+
+
+def test_a_rule_from_outside():
+    @relayc.tune.sketch_rule(optional=True)
+    def whole_rows(state, block):
+        """Vectors along a row, nothing else."""
+        elements, steps = state.loops(block)
+        if steps:
+            return False
+        state.schedule.vectorize(elements[-1])
+        state.scheduled.add(block.name)
+        return True
+
+    x = te.placeholder((8, 32), name="x")
+    y = te.compute((8, 32), lambda i, j: x[i, j] + 1.0, name="y")
+    kernel = te.create_prim_func([x, y])
+    try:
+        assert sketch_rules()[0].name == "whole_rows"
+        own = {sketch.__name__: sketch for sketch in relayc.tune.sketches(kernel)}
+        assert set(own) == {"sketch", "sketch_whole_rows"} and own["sketch_whole_rows"].used == {"whole_rows"}
+        found, schedule = compiled(kernel, own["sketch_whole_rows"], 0)
+        assert [step.primitive for step in schedule.trace.steps] == ["vectorize"]
+        assert (found(np.ones((8, 32), np.float32)) == 2).all()
+    finally:
+        relayc.tune.remove_sketch_rule("whole_rows")
+    assert [sketch.__name__ for sketch in relayc.tune.sketches(kernel)] == ["sketch"]
+    with pytest.raises(ValueError, match="remove_sketch_rule: expected one of auto_inline, .*, found 'whole_rows'"):
+        relayc.tune.remove_sketch_rule("whole_rows")
+
+
+def test_a_rule_without_an_end_is_an_error():
+    @relayc.tune.sketch_rule()
+    def more(state, block):
+        state.schedule.cache_write(block, 0, "global")
+        return True
+
+    x = te.placeholder((8, 32), name="x")
+    kernel = te.create_prim_func([x, te.compute((8, 32), lambda i, j: x[i, j] + 1.0, name="y")])
+    try:
+        assert relayc.tune.sketches(kernel) == []
+        with pytest.raises(ScheduleError, match="sketch: expected rules that come to an end, found none after 10 visits"):
+            Sketch(relayc.Target("cpu"), sketch_rules()).sample(kernel, 0)
+    finally:
+        relayc.tune.remove_sketch_rule("more")
+
+
+class Fake:
+    """Generated schedules take half of the time, those with partial results a tenth."""
+
+    def seconds(self, candidate):
+        return 0.1 if "rfactor" in candidate.schedule else 0.5 if candidate.schedule else 1.0
+
+    def measure(self, task, base, candidate, seconds):
+        assert bool(candidate.schedule) == candidate.strategy.startswith("sketch")
+        before, after = self.seconds(base), self.seconds(candidate)
+        return Measured("measured", Comparison(before, after, before / after, before / after * 0.99, before / after * 1.01, 8))
+
+    def close(self):
+        pass
+
+
+def test_the_trace_of_the_best_sketch_applies_where_the_kernel_is_compiled(tmp_path):
+    path = tmp_path / "t.sqlite"
+    found = relayc.tune.kernel(argmax(), trials=16, sampler="random", database=path, measurer=Fake(), num_threads=1)
+    assert "nothing faster" not in str(found) and found.gain == pytest.approx(10) and "sketch generic_lanes=" in str(found)
+    settings = found.settings["main"]
+    assert settings["strategy"] == "sketch" and "schedule.rfactor" in settings["sketch.script"]
+    x = drawn(6, 300)
+    for kernel in (argmax(), heat()):
+        with relayc.tune.ApplyHistoryBest(path):
+            made = relayc.compile_kernel(kernel, num_threads=1)
+        assert made.info.schedule.startswith("sketch generic_lanes=" if made.info.inputs[0].shape == (6, 300) else "loops")
+    with relayc.tune.ApplyHistoryBest(path):
+        where, _ = relayc.compile_kernel(argmax(), num_threads=1)(x)
+    assert (where == x.argmax(1)).all()
+    by_hand = relayc.compile_kernel(argmax(), tuning=settings, num_threads=1)
+    assert by_hand.info.schedule.startswith("sketch generic_lanes=")
+    # Another search goes on from there.
+    again = relayc.tune.kernel(argmax(), trials=1, sampler="random", database=path, measurer=Fake(), num_threads=1)
+    assert again.states[0].relative == pytest.approx(0.1)
+    # A trace that is not legal for a kernel is not used.
+    with pytest.raises(ValueError, match="strategy sketch: expected a kernel that it takes"):
+        relayc.compile_kernel(heat(), tuning=settings, num_threads=1)
+
+
+def test_kernels_with_a_strategy_of_their_own_get_sketches_only_where_wanted(tmp_path):
+    product_alone = product(16, 32, 32)
+    path = tmp_path / "t.sqlite"
+    for wanted, names in ((None, 0), (False, 0), (True, 2)):
+        found = relayc.tune.kernel(product_alone, sketches=wanted, trials=1, database=path, sampler="random", measurer=Fake())
+        assert len(found.states[0].task.sketches) == names
+    with pytest.raises(ValueError, match="expected a schedule or sketches, found both"):
+        relayc.tune.kernel(product_alone, sketches=True, schedule=lambda s: None, trials=1, database=path)

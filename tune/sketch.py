@@ -1,0 +1,266 @@
+"""`relayc.tune.sketches`: schedules with knobs for kernels that nobody wrote a schedule for, made by rules.
+
+A rule looks at one block and schedules it by primitives; numbers, and choices that are none of structure, it samples. The rules visit the
+blocks from the results back to the arguments. Rules that are optional make a sketch with and a sketch without them.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from relayc.dialects.tir.block import REDUCTION
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.program.single import parsed
+from relayc.pipelines.tir.schedule.references import BlockRV, LoopRV
+from relayc.pipelines.tir.schedule.schedule import Schedule
+from relayc.pipelines.tir.schedule.written_strategy import SKETCH
+from relayc.pipelines.tir.tree.arguments import Chosen
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
+
+if TYPE_CHECKING:
+    from relayc.pipelines.program.single import Source
+
+_MOST_OPTIONAL = 4
+"""Optional rules of a kernel that are combined with each other."""
+_MOST_VISITS = 10
+"""Visits for each block that a kernel begins with."""
+
+
+class SketchState:
+    """A kernel while rules schedule it.
+
+    Attributes:
+      schedule, target: what is scheduled, and for what.
+      scheduled: names of the blocks that no rule is asked for any more.
+      attach_points: by name of a block, the loops in which its producers may be computed, the outermost first.
+    """
+
+    def __init__(self, schedule: Schedule, target: Target) -> None:
+        self.schedule, self.target = schedule, target
+        self.scheduled: set[str] = set()
+        self.attach_points: dict[str, list[LoopRV]] = {}
+        self._computed_at: dict[str, int] = {}
+        self._chosen: dict[Hashable, Chosen] = {}
+
+    def next_block(self) -> BlockRV | None:
+        """The last block of the text that is not scheduled: consumers come before their producers."""
+        return next((b for b in reversed(self.schedule.get_blocks()) if b.name not in self.scheduled), None)
+
+    def has(self, block: BlockRV) -> bool:
+        """Whether the kernel (still) has a block."""
+        return block in self.schedule.get_blocks()
+
+    def view(self, block: BlockRV) -> Block:
+        """What the block tells of itself."""
+        with self.schedule.nest.head.operation.context:
+            return self.schedule.nest.blocks()[block.name]
+
+    def choose(self, block: BlockRV, what: str, options: Sequence[int]) -> int | Chosen:
+        """One of several numbers for a block: a knob where there is a choice. Blocks of equal iterators and extents share their knobs."""
+        if len(options) == 1:
+            return options[0]
+        view = self.view(block)
+        key = what, tuple(view.iterators), tuple(map(str, view.extents)), len(view.inputs()), tuple(options)
+        if key not in self._chosen:
+            self._chosen[key] = self.schedule.sample_categorical(options, name=f"{block.name}_{what}")
+        return self._chosen[key]
+
+    def is_reduction(self, block: BlockRV) -> bool:
+        """Whether the block reduces."""
+        return self.view(block).is_reduction
+
+    def is_output(self, block: BlockRV) -> bool:
+        """Whether the block writes a result of the kernel."""
+        nest = self.schedule.nest
+        return any(nest.is_output(buffer) for buffer in self.view(block).outputs())
+
+    def lanes(self, block: BlockRV) -> int:
+        """Elements of its narrowest result in a vector register."""
+        return max(self.target.lanes(_bits(buffer.type.element_type)) for buffer in self.view(block).outputs())
+
+    def loops(self, block: BlockRV) -> tuple[list[LoopRV], list[LoopRV]]:
+        """The loops of the block alone, those of elements and those of a reduction. Of a block that is computed in a loop of another one
+        these are the loops in that."""
+        own = self.schedule.get_loops(block)[self._computed_at.get(block.name, 0) :]
+        nest = self.schedule.nest
+        with nest.head.operation.context:
+            view = nest.blocks()[block.name]
+            around = nest.loops_around(view)
+            steps = {
+                loop.name
+                for kind, point in zip(view.iterators, view.points(around), strict=True)
+                if kind == REDUCTION
+                for loop in around
+                if loop.var in point.terms
+            }
+        return [loop for loop in own if loop.name not in steps], [loop for loop in own if loop.name in steps]
+
+    def extent(self, loop: LoopRV) -> int | None:
+        """Iterations of a loop; None where only a call knows them."""
+        with self.schedule.nest.head.operation.context:
+            found = self.schedule.nest.loops()[loop.name].extent
+        return found if isinstance(found, int) else None
+
+    def is_computed_at(self, block: BlockRV) -> bool:
+        """Whether the block is computed in a loop of another one."""
+        return block.name in self._computed_at
+
+    def compute_at(self, block: BlockRV, loop: LoopRV) -> list[LoopRV]:
+        """As the primitive, and `loops` knows of it. Raises ScheduleError."""
+        made = self.schedule.compute_at(block, loop)
+        self._computed_at[block.name] = len(self.schedule.get_loops(block)) - len(made)
+        return made
+
+
+RuleFunction = Callable[[SketchState, BlockRV], bool]
+"""Schedules a block, or leaves it as it is and says False. What it adds to `state.scheduled` no other rule is asked for."""
+
+
+@dataclass(frozen=True)
+class SketchRule:
+    """A rule: see `sketch_rule`."""
+
+    name: str
+    apply: RuleFunction
+    plevel: int
+    is_optional: bool
+
+
+_RULES: dict[str, SketchRule] = {}
+
+
+def sketch_rule(*, name: str | None = None, plevel: int = 10, optional: bool = False) -> Callable[[RuleFunction], RuleFunction]:
+    """Decorator: adds a rule by which `relayc.tune.sketches` schedules blocks, beside those of the package.
+
+    The function gets a `SketchState` and a block, schedules the block by primitives and says True, or leaves it and says False. A rule of
+    the same name is replaced.
+
+    Args:
+      name: by which it is shown and removed (default: that of the function).
+      plevel: rules of a higher one are asked first, of equals the one that was added last; the package's have 1 to 9.
+      optional: whether there are also to be sketches without it.
+    """
+
+    def register(function: RuleFunction) -> RuleFunction:
+        found = function.__name__ if name is None else name
+        _RULES.pop(found, None)
+        _RULES[found] = SketchRule(found, function, plevel, optional)
+        return function
+
+    return register
+
+
+def remove_sketch_rule(name: str) -> None:
+    """Takes a rule away. Raises ValueError where there is none of this name."""
+    if name not in (rule.name for rule in sketch_rules()):
+        raise ValueError(f"remove_sketch_rule: expected one of {', '.join(rule.name for rule in sketch_rules())}, found {name!r}")
+    del _RULES[name]
+
+
+def sketch_rules() -> list[SketchRule]:
+    """The rules in the order in which they are asked."""
+    from relayc.tune import builtin_rules  # noqa: F401 (adds its rules)
+
+    return sorted(reversed(_RULES.values()), key=lambda rule: -rule.plevel)
+
+
+class Sketch:
+    """A schedule with knobs that rules make: for `schedule` of `relayc.compile_kernel` and of `relayc.tune.kernel`.
+
+    Attributes:
+      rules: that it may use, in order.
+      used: names of those that scheduled a block, once it has been applied.
+    """
+
+    def __init__(self, target: Target, rules: Sequence[SketchRule], label: str = SKETCH) -> None:
+        self.target, self.rules, self.used = target, tuple(rules), set[str]()
+        self.__name__ = label
+
+    def __call__(self, schedule: Schedule) -> None:
+        state = SketchState(schedule, self.target)
+        most = _MOST_VISITS * len(schedule.get_blocks())
+        for _ in range(most):
+            block = state.next_block()
+            if block is None:
+                return
+            self._visit(state, block)
+        raise ScheduleError(f"{self.__name__}: expected rules that come to an end, found none after {most} visits")
+
+    def _visit(self, state: SketchState, block: BlockRV) -> None:
+        for rule in self.rules:
+            if rule.apply(state, block):
+                self.used.add(rule.name)
+            if block.name in state.scheduled or not state.has(block) or state.next_block() != block:
+                return
+        state.scheduled.add(block.name)
+
+    def sample(self, kernel: Any, seed: int, decisions: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Schedule]:
+        """Random values of its knobs for a kernel, beside those that are decided, and the schedule that they make.
+
+        Raises ScheduleError where the rules cannot schedule it so.
+        """
+        schedule = Schedule(kernel, seed, decisions)
+        self(schedule)
+        return {knob.name: knob.value for knob in schedule.trace.knobs.values()}, schedule
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}: {', '.join(rule.name for rule in self.rules if rule.name in self.used or not self.used)}>"
+
+
+def sketches(kernel: "Source", target: str | Target = "cpu", name: str | None = None) -> list[Sketch]:
+    """Schedules with knobs for a kernel, made by rules: each a function of a `relayc.tir.Schedule`, whose knobs a search can set.
+
+    Args:
+      kernel: as for `relayc.compile_kernel`.
+      target: as for `relayc.compile`; there are rules for CPUs alone.
+      name: which function, where there are several.
+
+    Raises:
+      ValueError, TypeError: text that does not parse; there is no such function, or several.
+    """
+    target = target if isinstance(target, Target) else Target(target)
+    mod = parsed(kernel, "sketches")
+    if target.is_gpu:
+        return []
+    with mod.context, mod.ranges:
+        from relayc.pipelines.driver.tuning_space import kernels_of
+
+        functions = kernels_of(mod)
+        if (name is None and len(functions) != 1) or (name is not None and name not in functions):
+            wanted = "one kernel (name= says which)" if name is None else f"a kernel {name}"
+            raise ValueError(f"sketches: expected {wanted}, found {', '.join(functions) or 'none'}")
+        return _sketches(functions[name or next(iter(functions))], target)
+
+
+def _sketches(function: Any, target: Target) -> list[Sketch]:
+    rules = sketch_rules()
+    everything = [rule for rule in rules if rule.is_optional]
+    found: list[Sketch] = []
+    seen: set[frozenset[str]] = set()
+
+    def add(optional: Collection[str]) -> Sketch | None:
+        label = "_".join([SKETCH, *sorted(optional)])
+        made = Sketch(target, [rule for rule in rules if not rule.is_optional or rule.name in optional], label)
+        with suppress(ScheduleError):
+            made.sample(function, 0)
+            used = frozenset(optional) & made.used
+            if used == frozenset(optional) and used not in seen:
+                seen.add(used)
+                found.append(made)
+            return made
+        return None
+
+    add(())
+    useful = [rule.name for rule in everything if (one := add((rule.name,))) is not None and rule.name in one.used][:_MOST_OPTIONAL]
+    for count in range(2, len(useful) + 1):
+        for names in combinations(useful, count):
+            add(names)
+    return found
+
+
+def _bits(element: Any) -> int:
+    from relayc.dialects.mlir import ir
+
+    return 64 if isinstance(element, ir.IndexType) else element.width

@@ -5,6 +5,7 @@ references are written in the language, and beside them ONNX graphs without cont
 """
 
 import argparse
+import functools
 import itertools
 import statistics
 import time
@@ -148,20 +149,27 @@ def _tree(seed: int) -> _Pair:
     inputs = [draw(1, HIDDEN) for _ in range(STEPS)]
     text = relayc.compile(relay.parse(_TREE, init_meta_table={"relay.Constant": [relay.const(gates), relay.const(leaves)]}))
     graph, made = _Graph({"gates": gates.T.copy(), "leaves": leaves.T.copy()}), text.constructors
-    nodes: list[tuple[Any, tuple[str, str]]] = []
-    for i, x in enumerate(inputs):
+
+    def leaf(i: int) -> tuple[str, str]:
         state = graph.add("MatMul", f"x{i}", "leaves")
-        nodes.append((made["Leaf"](x), (graph.add("Tanh", state), state)))
-    while len(nodes) > 1:  # any two neighbours: no tree is full
-        at = int(rng.integers(len(nodes) - 1))
-        (a, (ha, ca)), (b, (hb, cb)) = nodes[at : at + 2]
+        return graph.add("Tanh", state), state
+
+    def node(a: Callable[[], tuple[str, str]], b: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+        (ha, ca), (hb, cb) = a(), b()
         parts = graph.add("Split", graph.add("MatMul", graph.add("Concat", ha, hb, axis=1), "gates"), outputs=5, axis=1, num_outputs=5)
         kept = [graph.add("Mul", graph.add("Sigmoid", part), by) for part, by in zip(parts[2:4], (ca, cb), strict=True)]
         new = graph.add("Mul", graph.add("Sigmoid", parts[0]), graph.add("Tanh", parts[1]))
         c = graph.add("Add", graph.add("Add", new, kept[0]), kept[1])
-        h = graph.add("Mul", graph.add("Sigmoid", parts[4]), graph.add("Tanh", c))
-        nodes[at : at + 2] = [(made["Node"](a, b), (h, c))]
-    ((tree, (h, _)),) = nodes
+        return graph.add("Mul", graph.add("Sigmoid", parts[4]), graph.add("Tanh", c)), c
+
+    # The graph computes in the order of the program: weights that another product has put out of a cache are read once more.
+    nodes = [(made["Leaf"](x), functools.partial(leaf, i)) for i, x in enumerate(inputs)]
+    while len(nodes) > 1:  # any two neighbours: no tree is full
+        at = int(rng.integers(len(nodes) - 1))
+        (a, compute_a), (b, compute_b) = nodes[at : at + 2]
+        nodes[at : at + 2] = [(made["Node"](a, b), functools.partial(node, compute_a, compute_b))]
+    ((tree, compute),) = nodes
+    h, _ = compute()
     model = graph.model({f"x{i}": (1, HIDDEN) for i in range(STEPS)}, [h])
     return _Pair(relayc.compile(model, cache=False), text, inputs, [text["kept"](tree)])  # on the heap, as the arrays are arrays
 

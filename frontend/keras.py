@@ -90,11 +90,17 @@ def _shape_texts(tensors: Sequence[Any]) -> list[list[str]]:
     for number, tensor in enumerate(tensors):
         texts = []
         for axis, d in enumerate(tensor.shape):
-            name = "batch" if axis == 0 else free_name(f"{tensor.name or f'input_{number}'}_{axis}", taken)
+            name = "batch" if axis == 0 else free_name(f"{_name(tensor, number)}_{axis}", taken)
             taken |= {name} if d is None else set()
             texts.append(name if d is None else str(d))
         found.append(texts)
     return found
+
+
+def _name(tensor: Any, number: int) -> str:
+    """What an input is called; the names that Keras gives differ from run to run."""
+    own = getattr(tensor, "name", None) or ""
+    return own if own and not own.startswith("keras_tensor") else f"input_{number}"
 
 
 def _by_jax(model: Any, inputs: Any, shapes: Any, dims: Any, progress: Progress | None) -> IRModule:
@@ -117,7 +123,7 @@ def _by_jax(model: Any, inputs: Any, shapes: Any, dims: Any, progress: Progress 
         return model(*args, training=False)
 
     exported = export.export(jax.jit(call), platforms=["cpu"])(*keras.tree.pack_sequence_as(inputs, specs))
-    return import_exported(exported, shapes, dims, progress, names=[getattr(k, "name", "") for k in flat])
+    return import_exported(exported, shapes, dims, progress, names=[_name(k, i) for i, k in enumerate(flat)])
 
 
 def _by_torch(model: Any, inputs: Any, progress: Progress | None) -> IRModule:

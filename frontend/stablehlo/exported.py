@@ -23,11 +23,10 @@ BYTECODE = b"ML\xefR"
 def parsed(program: str | bytes | bytearray) -> Any:
     """A program as a module of JAX's bindings of MLIR. Raises ModelError for what is none."""
     from jax.extend.mlir import ir
-    from jax.extend.mlir.dialects import chlo, sdy, stablehlo
+    from jax.extend.mlir.dialects import stablehlo
+    from jax.interpreters.mlir import make_ir_context
 
-    context = ir.Context()
-    for dialect in (stablehlo, chlo, sdy):
-        dialect.register_dialect(context)
+    context = make_ir_context()
     try:
         with context:
             if isinstance(program, str):

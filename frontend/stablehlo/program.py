@@ -1,6 +1,6 @@
 """Programs of StableHLO as operators of the relay dialect: functions are converted where they are called, each call by itself.
 
-A value of the program is a Tensor, a Spread (which broadcasts, once something needs its elements) or a Pair of the parts of complex numbers.
+A value of the program is a Tensor, a Spread (which broadcasts once something needs its elements) or a Pair, the parts of complex numbers.
 Integers that a program computes of its sizes (`get_dimension_size`) are tensors of sizes (relayc.frontend.sizes): what takes shapes as
 operands takes these expressions.
 """
@@ -39,8 +39,8 @@ _READ_AS_TEXT = {"reduce", "reduce_window", "scatter", "sort", "select_and_scatt
 """Operators whose regions are about scalars."""
 
 
-_OWN = str(Path(__file__).parents[2])
-"""The package, which is not where a model is."""
+_OWN = str(Path(__file__).parents[1])
+"""The frontends, which are not where a model is."""
 
 
 def label(op: Any) -> str:
@@ -66,6 +66,7 @@ class Program:
       functions: by name.
       kept: of results of reductions, the same with the axes that were reduced, of size 1, and these, by `id`.
       sums: of results of sums, what was summed and along which axes, by `id`.
+      line: of the source, that the operator being converted comes from.
     """
 
     def __init__(self, module: Any, progress: Callable[[int, int], None] | None = None) -> None:
@@ -74,6 +75,7 @@ class Program:
         self.sums: dict[int, tuple[Tensor, Tensor, tuple[int, ...]]] = {}
         self.progress = progress
         self.done = 0
+        self.line = ""
 
     @property
     def main(self) -> Any:
@@ -87,27 +89,27 @@ class Program:
     def check(self) -> None:
         """Raises UnsupportedOperators with all operators that have no converter, and the lines that they come from."""
         missing: dict[str, dict[str, None]] = {}
-        for op in self._reached(self.main, set()):
+        for op, line in self._reached(self.main, set(), ""):
             what = self._lacking(op)
             if what is not None:
-                line = place(op)[1] or place(op)[0]
                 missing.setdefault(what, {}).update({line: None} if line else {})
         if missing:
             raise UnsupportedOperators({name: list(lines) for name, lines in sorted(missing.items())})
 
-    def _reached(self, op: Any, seen: set[str]) -> Iterator[Any]:
-        """The operators of a function or region, and of the functions that are called there."""
+    def _reached(self, op: Any, seen: set[str], line: str) -> Iterator[tuple[Any, str]]:
+        """The operators of a function or region, and of the functions that are called there, with the lines that they come from: that of
+        the call where an operator has none."""
         for region in op.regions:
             for block in region.blocks:
-                for view in block.operations:
-                    inner = view.operation
-                    yield inner
+                for inner in (view.operation for view in block.operations):
+                    here = place(inner)[1] or line
+                    yield inner, here
                     if str(inner.name).partition(".")[2] not in _READ_AS_TEXT:
-                        yield from self._reached(inner, seen)
+                        yield from self._reached(inner, seen, here)
                     callee = self._callee(inner)
                     if callee is not None and callee not in seen:
                         seen.add(callee)
-                        yield from self._reached(self.functions[callee], seen)
+                        yield from self._reached(self.functions[callee], seen, here)
 
     @staticmethod
     def _callee(op: Any) -> str | None:
@@ -151,8 +153,11 @@ class Program:
                 self.done += 1
                 self.progress(self.done, max(self.done, len(block.operations)))
             named, line = place(op)
-            with at_node(f"operator {label(op)}" + (f" ({named})" if named else "") + (f", {line}" if line else ""), named or label(op)):
+            before, self.line = self.line, line or self.line
+            what = f"operator {label(op)}" + (f" ({named})" if named else "") + (f", {self.line}" if self.line else "")
+            with at_node(what, named or label(op)):
                 results = self._converted(op, inner)
+                self.line = before
                 for value, result in zip(op.results, results, strict=True):
                     inner[value] = result if of_scalars else _as_declared(result, value.type)
         return []

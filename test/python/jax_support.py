@@ -1,0 +1,35 @@
+"""Functions of JAX compiled by relayc, compared with what JAX itself computes."""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import numpy as np
+
+import relayc
+
+
+def values(*shapes, seed=0):
+    """Arrays of both signs, of which no two rows are alike."""
+    rng = np.random.default_rng(seed)
+    return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+
+
+def same(found, wanted, tolerance=2e-5):
+    """Checks nested results: structure, dtypes and numbers."""
+    found, form = jax.tree.flatten(found)
+    wanted, expected = jax.tree.flatten(wanted)
+    assert form == expected
+    for a, b in zip(found, wanted, strict=True):
+        b = np.asarray(b)
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=tolerance, atol=tolerance)
+
+
+def agrees(function, *args, open_sizes=None, more=(), tolerance=2e-5):
+    """Compiles a function once, and compares its results for the arguments, and for `more` ones of other sizes. Gives the module."""
+    module = relayc.compile(relayc.from_jax(function, *args, polymorphic_shapes=open_sizes))
+    for given in (args, *more):
+        same(module(*given), jax.jit(function)(*given), tolerance)
+    return module

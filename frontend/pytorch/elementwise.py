@@ -21,8 +21,8 @@ _UNARY = {
     **{"neg": "negative", "relu": "nn.relu", "sgn": "sign", "trunc": "trunc", "fix": "trunc", "positive": "", "special_expit": "sigmoid"},
 }
 _SAME = (
-    *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "_to_copy", "to", "type_as", "view_copy", "real", "conj"),
-    *("resolve_conj", "resolve_neg", "conj_physical", "_conj", "_conj_physical", "_neg_view", "requires_grad", "detach_copy"),
+    *("alias", "clone", "detach", "contiguous", "lift_fresh_copy", "lift_fresh", "_to_copy", "to", "type_as", "real", "conj"),
+    *("resolve_conj", "resolve_neg", "conj_physical", "_conj", "_conj_physical", "_neg_view", "requires_grad"),
 )
 """What gives the elements as they are, in the dtype of the result."""
 _BINARY = {
@@ -101,6 +101,13 @@ aten("prims.convert_element_type")(lambda a: to_dtype(a, node().dtype))
 aten("logical_not")(lambda self: emit("logical_not", _as_bool(self)))
 for _name in ("isinf", "isnan", "isfinite"):
     aten(_name)(lambda self, _name=_name: emit(_name, self if self.is_float else cast(self, "float32")))
+
+
+@aten("angle")
+def angle(self: Tensor) -> Tensor:
+    """Of real numbers."""
+    x = cast(self, node().dtype)
+    return where(emit("isnan", x), x, where(binary("less", x, 0.0), like(math.pi, x), like(0, x)))
 
 
 @aten("round.decimals")

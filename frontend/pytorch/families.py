@@ -7,6 +7,7 @@ from relayc.frontend.pytorch import (  # noqa: F401 (they register converters)
     convolution,
     create,
     elementwise,
+    gamma,
     indexing,
     linear,
     norm,

@@ -256,6 +256,16 @@ def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: s
     return emit("divide" if self.is_float else "floor_divide", total, count)
 
 
+@aten("index_reduce")
+def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True) -> Tensor:
+    """A scatter whose index is the same for whole slices."""
+    shape, self = self.shape, self if self.rank else reshape(self, (1,))
+    axis = axis_of(dim, self.rank)
+    source = source if source.rank else reshape(source, (1,))
+    every = broadcast_to(reshape(index, along(prod(index.shape), axis, source.rank)), source.shape)
+    return reshape(scatter_reduce(self, axis, every, source, reduce, include_self), shape)
+
+
 def _bound(dtype: str, high: bool) -> Any:
     import torch
 

@@ -72,10 +72,21 @@ def int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return matmul(cast(self, "int32"), cast(mat2, "int32"))
 
 
+@aten("dist")
+def dist(self: Tensor, other: Tensor, p: Any) -> Tensor:
+    apart = emit("abs", emit("subtract", operand(self), operand(other)))
+    return _length(reshape(apart, (prod(apart.shape),)), float(p))
+
+
 @aten("cdist", "_cdist_forward")
 def cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     shape1, shape2 = (*x1.shape[:-1], 1, x1.shape[-1]), (*x2.shape[:-2], 1, *x2.shape[-2:])
     apart = emit("abs", emit("subtract", reshape(x1, shape1), reshape(x2, shape2)))
+    return _length(apart, p)
+
+
+def _length(apart: Tensor, p: float) -> Tensor:
+    """The norm of distances along the last axis."""
     axis = (apart.rank - 1,)
     if p == 0:
         return emit("sum", cast(binary("not_equal", apart, 0.0), apart.dtype), axis=axis)

@@ -120,14 +120,17 @@ def batch_norm(
     training: bool = True,
 ) -> tuple[Any, ...]:
     """In training by the statistics of the batch: result, mean, 1 / deviation, and the new running statistics where torch wants them."""
+    # What cuDNN reserves for the derivative is empty.
+    reserved = [filled((0,), 0, "uint8")] if "with_update" in node().operator else []
     if not training:
-        found = batch_norm_in_inference(input, weight, bias, running_mean, running_var, eps)
-        return (*found, running_mean, running_var)[: len(node().dtype)]
+        found = _by_channel(input, weight, bias, running_mean, running_var, eps)
+        kept = [filled((0,), 0, dtype) for dtype in node().dtype[1:3]]
+        return (found, *kept, *reserved, running_mean, running_var)[: len(node().dtype)]
     axes = tuple(a for a in range(input.rank) if a != 1)
     channels = (input.shape[1],)
     mean, variance = (reshape(t, channels) for t in _statistics(input, axes))
     found = _by_channel(input, weight, bias, mean, variance, eps)
-    results = [found, mean, emit("rsqrt", add(variance, eps))]
+    results = [found, mean, emit("rsqrt", add(variance, eps)), *reserved]
     count: Size = prod(input.shape[a] for a in axes)
     if running_mean is not None and running_var is not None:
         factor = _unbiased(count, variance.dtype)

@@ -91,10 +91,17 @@ def plain_name(operator: Any) -> str:
 
 
 def find(operator: Any, own: Mapping[str, Converter]) -> Converter | None:
-    """The converter of an overload: the caller's own before those of the package, one of the overload before one of all overloads."""
+    """The converter of an overload: the caller's own before those of the package, one of the overload before one of all overloads.
+
+    What copies instead of giving a view is the operator that gives the view: results are no views here.
+    """
     name = plain_name(operator)
+    plain, _, overload = name.rpartition(".")
+    viewed = plain.removesuffix("_copy")
     for table in (own, CONVERTERS):
-        found = table.get(name) or table.get(name.rpartition(".")[0])
+        found = table.get(name) or table.get(plain)
+        if found is None and plain.endswith("_copy"):
+            found = table.get(f"{viewed}.{overload}") or table.get(viewed)
         if found is not None:
             return found
     return None

@@ -26,12 +26,12 @@ def view(self: Tensor) -> Tensor:
 aten("atleast_1d", "atleast_2d", "atleast_3d")(view)
 
 
-@aten("expand", "expand_as", "broadcast_to", "expand_copy")
+@aten("expand", "expand_as", "broadcast_to")
 def expand(self: Tensor) -> Tensor:
     return broadcast_to(self, node().sizes)
 
 
-@aten("t", "transpose", "permute", "swapaxes", "permute_copy", "transpose_copy", "t_copy", "numpy_T", "mT", "adjoint")
+@aten("t", "transpose", "permute", "swapaxes", "numpy_T", "mT", "adjoint")
 def permute(self: Tensor, dims: Any = None, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     axes = list(range(self.rank)) if dims is None else [axis_of(d, self.rank) for d in dims]
     if dim0 is not None and dim1 is not None and self.rank:

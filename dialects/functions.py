@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from relayc.dialects.discardable import DTYPE, NAME
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 
 Function: TypeAlias = ir.Operation | ir.OpView
 
@@ -99,7 +100,7 @@ def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:
 def refresh_signature(function: Function) -> None:
     """Makes the type of a function of one block that of the block's arguments and of what it returns."""
     block = function.regions[0].blocks[0]
-    returned = block.operations[len(block.operations) - 1].operation.operands
+    returned = last_operation(block).operation.operands
     signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
     function.attributes["function_type"] = ir.TypeAttr.get(signature)
 

@@ -1,4 +1,4 @@
-"""Operations of a kind under another one, and the bytes of their elements."""
+"""Operations under another one, the end of a block, users of a value, and bytes of elements."""
 
 from relayc.dialects.mlir import ir
 
@@ -16,6 +16,17 @@ def walk(root: ir.Operation, kind: type[ir.OpView]) -> list[ir.OpView]:
 
     root.walk(visit)
     return found
+
+
+def last_operation(block: ir.Block) -> ir.OpView:
+    """The last operation of a block."""
+    operations = block.operations
+    return operations[len(operations) - 1]
+
+
+def users_of(value: ir.Value) -> list[ir.Operation]:
+    """The operations that read a value: one for each operand that is the value."""
+    return [use.owner.operation for use in value.uses]
 
 
 def element_bytes(type_: ir.Type) -> int:

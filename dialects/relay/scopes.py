@@ -13,6 +13,7 @@ from relayc.dialects.discardable import PRIMITIVE, RANGES, STAGE
 from relayc.dialects.functions import refresh_signature, retype, signature_of
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import func, ir
+from relayc.dialects.operations import users_of
 from relayc.dialects.relay.conditions import Condition, collected, require_at_least
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.types import flat_types, relay_type
@@ -96,13 +97,9 @@ def defined_by(op: Operation, scope: Iterable[str] = ()) -> frozenset[str]:
     return frozenset(found).difference(scope)
 
 
-def _users(value: ir.Value) -> list[ir.Operation]:
-    return [use.owner.operation for use in value.uses]
-
-
 def is_cast(result: ir.Value) -> bool:
     """Whether a result of a call, or its fields, are read by casts only: then its type is in symbols of the callee."""
-    users = _users(result)
+    users = users_of(result)
     fields = [user.results[0] for user in users if user.name == "relay.tuple_get_item"]
     casts = [user for user in users if user.name == "relay.cast_shape"]
     cast_fields = list(map(is_cast, fields))
@@ -114,7 +111,7 @@ def _is_argument_cast(operation: ir.Operation) -> bool:
     """Whether an operation puts an argument of a call in terms of the callee's symbols."""
     if operation.name not in ("relay.cast_shape", "builtin.unrealized_conversion_cast"):
         return False
-    users = _users(operation.results[0])
+    users = users_of(operation.results[0])
     return len(users) > 0 and all(user.name == "func.call" or _is_argument_cast(user) for user in users)
 
 

@@ -7,6 +7,7 @@ loops and groups use the values around them, and give one value, a tensor or a t
 from collections.abc import Callable, Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import Ints, Op, Operand, Pattern, RelayError, View, check
 from relayc.dialects.relay.scopes import SymbolNames, scope_before
 from relayc.dialects.relay.types import RelayType, TensorType, TupleType, type_of
@@ -74,7 +75,7 @@ class _RegionOp(Op):
         blocks = list(self.operation.regions[region].blocks)
         name = self.region_names[region]
         check(len(blocks) == 1 and len(blocks[0].operations) > 0, name, "one block that ends in relay.yield", f"{len(blocks)} block(s)")
-        last = blocks[0].operations[len(blocks[0].operations) - 1].operation
+        last = last_operation(blocks[0]).operation
         check(last.name == "relay.yield", name, "a block that ends in relay.yield", last.name)
         return last.operands[0]
 

@@ -84,6 +84,11 @@ def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     return create("arith.select", [a.type], [condition, a, b])
 
 
+def add_floats(a: ir.Value, b: ir.Value) -> ir.Value:
+    """a + b of scalars or vectors."""
+    return arith("addf", a, b)
+
+
 def multiply_add(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
     """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
     type_ = accumulator.type

@@ -17,6 +17,7 @@ from relayc.dialects.discardable import INPUT_DTYPES, NAME, OUTPUT_DTYPES
 from relayc.dialects.functions import signature_of, symbols_of, value_attributes
 from relayc.dialects.locations import source_of
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import STRING, is_narrow, numpy_dtype
@@ -352,7 +353,7 @@ def _where(function: ir.OpView, number: int) -> str:
     if number < len(attributes) and NAME.on(attributes[number]):
         label += f" ({NAME.of(attributes[number])})"
     block = function.regions[0].blocks[0]
-    operands = block.operations[len(block.operations) - 1].operands
+    operands = last_operation(block).operands
     if number >= len(operands) or isinstance(operands[number].owner, ir.Block):
         return f"{name}, {label}"
     owner = operands[number].owner.operation

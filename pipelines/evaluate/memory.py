@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation, users_of
 
 _READERS = ("tensor.extract", "tensor.insert", "tensor.dim", "arith.", "linalg.")
 """Operations whose results are not the memory of what they read."""
@@ -25,7 +26,7 @@ def is_over(value: ir.Value, last: ir.Operation) -> bool:
     is_argument = isinstance(owner, ir.Block)
     name = owner.owner.operation.name if is_argument else owner.operation.name
     own = name == "scf.for" if is_argument else name.startswith(_MAKERS)
-    return own and _comes_last(owner if is_argument else owner.operation.block, last, [use.owner.operation for use in value.uses])
+    return own and _comes_last(owner if is_argument else owner.operation.block, last, users_of(value))
 
 
 def _comes_last(block: ir.Block, last: ir.Operation, users: Sequence[ir.Operation]) -> bool:
@@ -56,6 +57,6 @@ def is_fresh(value: ir.Value, loop: ir.Block) -> bool:
     op = owner.operation
     if op.name == "scf.if":
         number = ir.OpResult(value).result_number
-        ends = [region.blocks[0].operations[len(region.blocks[0].operations) - 1] for region in op.regions]
+        ends = [last_operation(region.blocks[0]) for region in op.regions]
         return all(is_fresh(end.operands[number], loop) for end in ends)
     return op.name.startswith(_MAKERS)

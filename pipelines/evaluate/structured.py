@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation, users_of
 from relayc.pipelines.evaluate.errors import Outside, Unknown
 
 Array = np.ndarray
@@ -132,21 +133,17 @@ def reductions(block: ir.Block, count: int) -> list[Reduction] | None:
     """How each result of a body is reduced; None where the body is not `combine(accumulator, element)` for all of them."""
     accumulators = list(block.arguments)[-count:]
     found = []
-    for value, acc in zip(block.operations[len(block.operations) - 1].operands, accumulators, strict=True):
+    for value, acc in zip(last_operation(block).operands, accumulators, strict=True):
         if isinstance(value.owner, ir.Block):
             return None
         owner = value.owner.operation
         operands = list(owner.operands)
-        if owner.name not in _REDUCERS or _users(acc) != [owner] or len(_users(value)) != 1 or operands[0] == operands[1]:
+        if owner.name not in _REDUCERS or users_of(acc) != [owner] or len(users_of(value)) != 1 or operands[0] == operands[1]:
             return None
         element = operands[1] if operands[0] == acc else operands[0]
         product = None if isinstance(element.owner, ir.Block) else element.owner.operation
-        if product is not None and (owner.name, product.name) == ("arith.addf", "arith.mulf") and _users(element) == [owner]:
+        if product is not None and (owner.name, product.name) == ("arith.addf", "arith.mulf") and users_of(element) == [owner]:
             found.append(Reduction(_REDUCERS[owner.name], tuple(product.operands), (owner, product)))
         else:
             found.append(Reduction(_REDUCERS[owner.name], (element,), (owner,)))
     return found
-
-
-def _users(value: ir.Value) -> list[ir.Operation]:
-    return [use.owner.operation for use in value.uses]

@@ -14,6 +14,7 @@ import numpy as np
 
 from relayc.dialects.functions import symbols_of
 from relayc.dialects.mlir import ir, linalg
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.elements import dense_array
 from relayc.pipelines.emission.sizes import symbol_names
 from relayc.pipelines.evaluate.errors import Outside, Refused, Unknown
@@ -371,7 +372,7 @@ class _Compiler:
         run, yielded = self.block(block)
         results, bounds, starts = [self.slot(r) for r in op.results], inputs[:3], inputs[3:]
         starts_over = [is_over(v, op) for v in list(op.operands)[3:]]
-        ends = list(block.operations[len(block.operations) - 1].operands)
+        ends = list(last_operation(block).operands)
         fresh = [is_fresh(v, block) and ends.count(v) == 1 for v in ends]
 
         def step(frame: Frame, mask: Any) -> None:

@@ -43,8 +43,7 @@ config_option(
 )
 
 
-def _type(value: ir.Value) -> TensorType:
-    return TensorType.of(value)
+_type = TensorType.of
 
 
 def _size(value: ir.Value) -> int:

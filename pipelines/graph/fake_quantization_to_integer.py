@@ -54,8 +54,7 @@ _REAL_SUM = is_op("cast")(_SUM).has_attr({"dtype": "float32"})
 _SCALED = _REAL_SUM * _FACTOR
 
 
-def _type(value: ir.Value) -> TensorType:
-    return TensorType.of(value)
+_type = TensorType.of
 
 
 @dataclass(frozen=True)

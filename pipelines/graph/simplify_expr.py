@@ -29,8 +29,7 @@ from relayc.symbolic import Size, maximum, proves
 RULES = Rules("SimplifyExpr")
 
 
-def _type(value: ir.Value) -> TensorType:
-    return TensorType.of(value)
+_type = TensorType.of
 
 
 def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operation_set import OperationSet
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import Op, Precision
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
@@ -223,7 +224,7 @@ class _Precision:
         belongs: it moves bf16, and what it moves is cast before.
         """
         block, result = group.body(), group.operation.results[0]
-        terminator = block.operations[len(block.operations) - 1].operation
+        terminator = last_operation(block).operation
         value, casts = terminator.operands[0], _Casts()
         root = value.owner
         moves = isinstance(root, Op) and root.root_only and root.precision is Precision.EXACT

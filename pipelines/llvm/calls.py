@@ -18,14 +18,13 @@ tvm/ffi/c_api.h of apache-tvm-ffi). Where shapes have symbols, a call has a row 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import mul
 
 import tvm_ffi  # noqa: F401 (loads the library in which the compiled code finds the functions of the C API)
 
 from relayc.dialects.discardable import ERROR, PACKED, TENSORS
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.emission.index import strides_of
 from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.pipelines.llvm.size_text import SizeText
 from relayc.pipelines.llvm.tables import Strings, dtype_bits, i64_global
@@ -153,11 +152,5 @@ def _table_row(strings: Strings, op: ir.Operation) -> list[Size]:
     missing = f"call_packed: expected a registered packed function {name}, found none"
     row: list[Size] = [len(tensors), strings.offset(name), len(name.encode()), strings.offset(missing)]
     for tensor in tensors:
-        row += [tensor.rank | dtype_bits(tensor.dtype) << 32, tensor.rank, *tensor.sizes, *_strides(tensor.sizes)]
+        row += [tensor.rank | dtype_bits(tensor.dtype) << 32, tensor.rank, *tensor.sizes, *strides_of(tensor.sizes)]
     return row
-
-
-def _strides(shape: Sequence[Size]) -> list[Size]:
-    """In elements, of row-major order."""
-    extents: list[Size] = [1, *reversed(shape[1:])]
-    return list(accumulate(extents, mul))[::-1] if shape else []

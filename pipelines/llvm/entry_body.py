@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relayc.pipelines.llvm.size_check import MOST_VALUES, Do, SizeProgram
+from relayc.pipelines.llvm.size_text import SizeText
 from relayc.pipelines.llvm.tables import Strings
 from relayc.pipelines.program.packed_entry import PackedEntry
 from relayc.runtime.shapes import MAX_BYTES, SymbolSource
@@ -46,7 +47,7 @@ class EntryFunction:
         return f'llvm.func @"{self.name}"({", ".join(self.types)}){f" -> {self.result}" if self.result else ""}'
 
 
-class EntryBody:
+class EntryBody(SizeText):
     """The text of an entry after the check of its tensors: that of its sizes, and the call.
 
     Args:
@@ -54,18 +55,8 @@ class EntryBody:
     """
 
     def __init__(self, function: EntryFunction, program: int) -> None:
+        super().__init__()
         self.function, self.entry, self.program = function, function.entry, program
-        self.lines: list[str] = []
-        self._count = 0
-
-    def value(self, operation: str) -> str:
-        self._count += 1
-        self.lines.append(f"  %v{self._count} = {operation}")
-        return f"%v{self._count}"
-
-    def load(self, place: str, type_: str) -> str:
-        at = self.value(f"llvm.getelementptr {place} : (!llvm.ptr) -> !llvm.ptr, {type_}")
-        return self.value(f"llvm.load {at} : !llvm.ptr -> {type_}")
 
     def text(self) -> str:
         entry = self.entry
@@ -75,7 +66,7 @@ class EntryBody:
         after = len(entry.taken) - entry.blobs
         operands = [*pointers[:after], *sizes, *pointers[after : len(entry.taken)]]
         if entry.depth:
-            operands.append(self.value(f"llvm.mlir.constant({entry.depth} : i64) : i64"))
+            operands.append(self.constant(entry.depth))
         operands += context
         result = self.function.result
         types = f"({', '.join(self.function.types)}) -> {result or '()'}"
@@ -95,7 +86,7 @@ class EntryBody:
 
     def context(self) -> str:
         """The address of what the code is told of the device, where the last argument is an integer; else the entry ends with a status."""
-        position = self.value(f"llvm.mlir.constant({len(self.entry.tensors) + self.entry.sizes} : i64) : i64")
+        position = self.constant(len(self.entry.tensors) + self.entry.sizes)
         place = self.value("llvm.alloca %one x i64 : (i32) -> !llvm.ptr")
         status = self.value(f"llvm.call @{CONTEXT}(%args, {position}, {place}) : (!llvm.ptr, i64, !llvm.ptr) -> i32")
         good = self.value(f'llvm.icmp "eq" {status}, %zero : i32')

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from relayc.dialects.discardable import ERROR, HEAP, MAX_DEPTH, PARAM_KEY
 from relayc.dialects.functions import Names, extend_signature, signature_of
 from relayc.dialects.mlir import arith, cf, func, ir, memref, scf
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.specializations import known_as
 from relayc.pipelines.emission import emit
@@ -97,7 +98,7 @@ def _add_status(function: ir.OpView) -> None:
     extend_signature(function, [], [i32])
     if not function.is_external:
         block = function.regions[0].blocks[0]
-        block.operations[len(block.operations) - 1].operation.erase()
+        last_operation(block).operation.erase()
         with ir.InsertionPoint(block), function.operation.location:
             func.ReturnOp([emit.constant(ir.IntegerAttr.get(i32, 0), i32)])
 
@@ -119,7 +120,7 @@ class _ProgramCalls:
         self.depth = max_depth(function)
         self.block = function.regions[0].blocks[0]
         self.arguments = list(self.block.arguments)
-        self.results = list(self.block.operations[len(self.block.operations) - 1].operation.operands)
+        self.results = list(last_operation(self.block).operation.operands)
         self._given: list[list[Value]] = [self.results]
         """What the program gives, and the blocks around the current one, whose terminators are gone."""
         self._failed: ir.Block | None = None

@@ -27,6 +27,7 @@ from relayc.dialects.discardable import (
 from relayc.dialects.functions import is_public, signature_of, symbol_name, value_attributes
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import arith, func, ir, memref, scf
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.specializations import sizes_of
 from relayc.dialects.relay.types import TensorType
@@ -315,7 +316,7 @@ class _ProgramReader:
             if not len(region.blocks):
                 return ()
             nodes = self._nodes(region.blocks[0])
-            return nodes + self._moved(made, _terminator(region.blocks[0]).operands)
+            return nodes + self._moved(made, last_operation(region.blocks[0]).operation.operands)
 
         then, otherwise = map(part, op.operation.regions)
         condition = op.operation.operands[0]
@@ -327,9 +328,9 @@ class _ProgramReader:
         carried = self._new(list(before.arguments), list(after.arguments), list(op.operation.results))
         first = self._moved(carried, op.operation.operands)
         steps = self._nodes(before)
-        condition = self._condition(_terminator(before).operands[0], op)
+        condition = self._condition(last_operation(before).operation.operands[0], op)
         body = self._nodes(after)
-        body += self._moved(carried, _terminator(after).operands)
+        body += self._moved(carried, last_operation(after).operation.operands)
         return [*first, Loop(steps, condition, body, sources_of(op.operation.location))]
 
     def _condition(self, value: ir.Value, op: ir.OpView) -> BufferRef:
@@ -362,7 +363,3 @@ class _ProgramReader:
         if position < ins + outs:
             return BufferRef("output", position - ins, 0, spec)
         return BufferRef("arena" if position == arena else "param", 0, offset, spec)
-
-
-def _terminator(block: ir.Block) -> ir.Operation:
-    return block.operations[len(block.operations) - 1].operation

@@ -23,6 +23,7 @@ from relayc.dialects.discardable import ARENA, HEAP, MAX_DEPTH, OFFSET, PACKING,
 from relayc.dialects.functions import extend_signature, symbol_name
 from relayc.dialects.locations import sources_of
 from relayc.dialects.mlir import func, ir, memref
+from relayc.dialects.operations import element_bytes, users_of
 from relayc.dialects.relay.errors import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.emission import emit
@@ -36,7 +37,7 @@ from relayc.pipelines.emission.sizes import (
     symbol_positions,
 )
 from relayc.pipelines.program.components import Component, program_components, programs_of
-from relayc.pipelines.program.tree import element_bytes, memref_bytes
+from relayc.pipelines.program.tree import memref_bytes
 from relayc.pipelines.tir.memory import Tensor, align, plan
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.scheduled import buffer_type
@@ -222,7 +223,7 @@ class _ProgramMemory:
         if not type_.has_static_shape and (type_.rank != 1 or operands[0] not in self.sizes):
             where = f"@{self.name}: memref.alloc at {op.operation.location}"
             raise RelayError(f"{where}: expected a buffer whose size is a number or of symbols, found {type_}")
-        size = memref_bytes(type_) if type_.has_static_shape else self.sizes[operands[0]] * element_bytes(type_)
+        size = memref_bytes(type_) if type_.has_static_shape else self.sizes[operands[0]] * element_bytes(type_.element_type)
         buffer = _Buffer(op, loops, size)
         self.buffers.append(buffer)
         self._roots[op.operation.results[0]] = buffer
@@ -346,7 +347,7 @@ class _Rewriting:
             self._shift(op, memory, offset)
             return
         if all(use.owner.name == "memref.view" and _is_constant(use.owner.operands[1]) for use in result.uses):
-            for view in [use.owner.operation for use in result.uses]:
+            for view in users_of(result):
                 _move(view, memory, offset)
         else:
             with ir.InsertionPoint(op), op.location:
@@ -355,7 +356,7 @@ class _Rewriting:
 
     def _shift(self, op: ir.Operation, memory: Value, offset: Size) -> None:
         """Makes views of bytes of symbolic size, or at a symbolic offset, ones of the memory around."""
-        for view in [use.owner.operation for use in op.results[0].uses]:
+        for view in users_of(op.results[0]):
             if view.name != "memref.view" or view.operands[1] not in self.program.sizes:
                 raise RelayError(f"@{self.program.name}: {op.name} at {op.location}: expected views of its bytes, found {view.name}")
             with ir.InsertionPoint(view), view.location:

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from relayc.dialects.discardable import INPUT_DTYPES, OPERATORS, OUTPUT_DTYPES, PARAM, SOURCES
 from relayc.dialects.functions import Names
 from relayc.dialects.mlir import func, ir, tensor
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.types import TensorType, shape_of
@@ -119,7 +120,7 @@ class _Results:
 
     def given(self, body: ProgramBlock, taken: set[Value]) -> None:
         """What a function or a branch gives."""
-        terminator = _terminator(body.block)
+        terminator = last_operation(body.block).operation
         kind = "result {}" if terminator.name == "func.return" else f"result {{}} of the branch at {terminator.parent.location}"
         for i in range(len(body.given)):
             place = _OperandUse(terminator, i, kind.format(i))
@@ -137,7 +138,7 @@ class _Results:
 
     def carried(self, body: ProgramBlock, taken: set[Value]) -> None:
         """What a loop yields: a value that is written after the last read of the argument that it replaces stands where that is."""
-        terminator = _terminator(body.block)
+        terminator = last_operation(body.block).operation
         reads = _Reads(self.program, body)
         roots = [self.program.root(v) for v in body.given]
         pending = []
@@ -162,10 +163,6 @@ class _Results:
         firsts = [self.program.root(v) for v in loop.reads]
         last = reads.last(root) > body.items.index(loop)
         return last or firsts.count(root) > 1 or root in reads.inside(loop) or root in reads.at_end
-
-
-def _terminator(block: ir.Block) -> ir.Operation:
-    return block.operations[len(block.operations) - 1].operation
 
 
 def _is_made_in(body: ProgramBlock, root: Value) -> bool:
@@ -229,7 +226,7 @@ class _Copying(_Results):
 
     def copy(self, place: _OperandUse, body: ProgramBlock, position: int) -> None:
         value = place.value
-        before = body.items[position].op.operation if position < len(body.items) else _terminator(body.block)
+        before = body.items[position].op.operation if position < len(body.items) else last_operation(body.block).operation
         with ir.InsertionPoint(before), before.location:
             made = self.kernels.call(value, self.dtypes.of(value, place), self.program.root(value) in self.program.constants)
             result = made.operation.results[0]

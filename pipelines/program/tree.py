@@ -16,6 +16,7 @@ from relayc.dialects.discardable import SYMBOL, SYMBOLS
 from relayc.dialects.functions import symbol_name, value_attributes
 from relayc.dialects.functions import symbols_of as symbols_of_module
 from relayc.dialects.mlir import arith, func, ir, scf
+from relayc.dialects.operations import element_bytes, last_operation
 from relayc.dialects.relay.base import RelayError
 from relayc.dialects.relay.later import Require
 from relayc.dialects.relay.structure import Constant
@@ -192,7 +193,7 @@ class ProgramTree:
 
     def num_bytes(self, value: Value) -> Size:
         """Bytes of a tensor in memory."""
-        return product(self.shape(value)) * element_bytes(value.type)
+        return product(self.shape(value)) * element_bytes(value.type.element_type)
 
     def is_late(self, value: Value) -> bool:
         """Whether a tensor has a size that does not follow from the program's symbols, or the program gives it as one that has."""
@@ -238,12 +239,7 @@ def _sizes_of(type_: ir.RankedTensorType) -> list[Size]:
 
 def memref_bytes(type_: ir.MemRefType) -> int:
     """Bytes of a buffer of known size."""
-    return prod(type_.shape) * element_bytes(type_)
-
-
-def element_bytes(type_: ir.RankedTensorType | ir.MemRefType) -> int:
-    """Bytes of an element in memory."""
-    return max(1, type_.element_type.width // 8)
+    return prod(type_.shape) * element_bytes(type_.element_type)
 
 
 def read_program(function: ir.OpView) -> ProgramTree:
@@ -378,7 +374,7 @@ class _Reader:
     def loop(self, op: scf.WhileOp) -> While:
         before, after = (r.blocks[0] for r in op.operation.regions)
         names = self.defined(op, before.arguments, after.arguments, op.operation.results)
-        terminator = before.operations[len(before.operations) - 1]
+        terminator = last_operation(before)
         forwarded = list(terminator.operation.operands)[1:]
         if forwarded != list(before.arguments):
             raise RelayError(f"{self.where(op)}: expected scf.condition to forward the arguments of its block, in order")

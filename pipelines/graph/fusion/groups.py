@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import Op, Pattern
 from relayc.dialects.relay.sizes import CastShape, MatchShape
 from relayc.dialects.relay.structure import Constant, Fused, Yield, is_literal
@@ -68,8 +69,7 @@ class Group:
         """The value inside the group that is its result."""
         if not self.is_fused:
             return self.result
-        operations = self.block.operations
-        return operations[len(operations) - 1].operation.operands[0]
+        return last_operation(self.block).operation.operands[0]
 
     @property
     def computes(self) -> bool:

@@ -7,6 +7,7 @@ operators that keep shapes, to one dimension of one value.
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.structure import Fused
 from relayc.dialects.relay.types import TensorType
@@ -77,7 +78,7 @@ class _Proof:
         owner = value.owner
         if isinstance(owner, Fused):
             block = owner.operation.regions[0].blocks[0]
-            return (yield self._dim(block.operations[len(block.operations) - 1].operation.operands[0], axis))
+            return (yield self._dim(last_operation(block).operation.operands[0], axis))
         if not isinstance(owner, Op):
             return None
         if owner.keeps_shape:

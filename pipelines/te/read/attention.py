@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relayc.dialects.mlir import arith, ir
+from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission.index import Index, Var, affine_index, reshape
 from relayc.pipelines.te.read.access import split_exactly
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured, same_order
@@ -143,7 +144,7 @@ def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
 def _causal(structured: Structured) -> Size | None:
     """c of a body that keeps its argument where key <= query + c and else gives -inf; None for any other body."""
     operations = {op.operation.results[0]: op.operation for op in structured.block.operations if op.operation.results}
-    yielded = structured.block.operations[len(structured.block.operations) - 1].operands[0]
+    yielded = last_operation(structured.block).operands[0]
 
     def operands(value: ir.Value, name: str) -> list[ir.Value] | None:
         found = operations.get(value)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, read_kernel, sources
 from relayc.symbolic import Size, minimum
 
@@ -46,7 +47,7 @@ def _cost(kernel: Kernel) -> Cost:
             if source.kind == "arg":
                 elements[source.position] = elements.get(source.position, 0) + count
     least = {i: minimum(count, kernel.args[i].size) for i, count in elements.items()}
-    read = {i: count * _element_bytes(kernel.args[i]) for i, count in least.items() if count != kernel.args[i].size}
+    read = {i: count * element_bytes(kernel.args[i].element) for i, count in least.items() if count != kernel.args[i].size}
     return Cost(flops, read)
 
 
@@ -59,7 +60,3 @@ def _reads(node: Node) -> Iterator[tuple[Node, Size]]:
     for source in sources(node):
         points = prod(node.structured.extents) if any(source is g for g in gathered) else source.size
         yield source, minimum(points, source.size)
-
-
-def _element_bytes(node: Node) -> int:
-    return max(1, node.element.width // 8)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured
 from relayc.pipelines.te.read.reduction import multiply_add_casts
 from relayc.symbolic import Size, proves
@@ -76,7 +77,7 @@ def _has_rows(node: Node, rows: Size, strips: int, lanes: int) -> bool:
 def _bits(structured: Structured) -> int:
     """Bits of a number where a body is (number - zero) * scale, number = (word >> bits * place) & mask; else raises NotStructured."""
     word, scale, zero, *_ = structured.block.arguments
-    centred, factor = _operands(structured.block.operations[len(structured.block.operations) - 1].operands[0], "arith.mulf")
+    centred, factor = _operands(last_operation(structured.block).operands[0], "arith.mulf")
     number, centre = _operands(centred, "arith.subf")
     if zero.type != number.type:
         [centre] = _operands(centre, "arith.uitofp")

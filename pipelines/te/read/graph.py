@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from relayc.dialects.discardable import SORT
 from relayc.dialects.functions import symbol_name
 from relayc.dialects.mlir import ir, linalg
+from relayc.dialects.operations import last_operation
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.emission.index import Index, affine_index
 from relayc.pipelines.emission.sizes import read_size, symbol_positions
@@ -275,7 +276,7 @@ def _read_slice(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir
 
 def _read_pad(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
     block = op.regions[0].blocks[0]
-    yielded = block.operations[len(block.operations) - 1].operands[0]
+    yielded = last_operation(block).operands[0]
     low = _sizes(list(op.static_low), list(op.low), sizes)
     return _node("pad", type_, inputs=[values[op.operation.operands[0]]], low=low, pad_value=_constant(yielded))
 

@@ -1,6 +1,7 @@
 """What the bodies of reductions compute: how an element joins the sum, and what may be left out."""
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.pipelines.te.read.graph import Structured
 
 # Combiner -> (kind of vector.reduction, neutral element or None where the initial value itself may be repeated).
@@ -39,7 +40,7 @@ def multiply_add_casts(structured: Structured) -> list[list[tuple[str, ir.Type]]
     """For a body acc + cast(x) * cast(y), the conversions of x and of y; None for any other body."""
     block = structured.block
     x, y, acc = list(block.arguments)
-    owner = block.operations[len(block.operations) - 1].operands[0].owner
+    owner = last_operation(block).operands[0].owner
     if not isinstance(owner, (ir.OpView, ir.Operation)) or owner.operation.name not in ("arith.addf", "arith.addi"):
         return None
     terms = list(owner.operation.operands)
@@ -80,7 +81,7 @@ def _is_linear(structured: Structured, position: int) -> bool:
     """Whether the accumulator is joined with the element itself, or its product with something."""
     block = structured.block
     element, accumulator = block.arguments[position], block.arguments[len(structured.inputs)]
-    joined = block.operations[len(block.operations) - 1].operands[0].owner.operation
+    joined = last_operation(block).operands[0].owner.operation
     term = next(v for v in joined.operands if v != accumulator)
     return _comes_from(term, element) or (
         isinstance(term.owner, (ir.OpView, ir.Operation))

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 
 from relayc.dialects.discardable import UPDATES
 from relayc.dialects.mlir import ir, scf
+from relayc.dialects.operations import last_operation
 
 
 def find_updates(function: ir.OpView) -> dict[int, int]:
     """Which argument a te kernel may update for which result, by position of the result: loops insert elements, beginning with it."""
     block = function.regions[0].blocks[0]
-    terminator = block.operations[len(block.operations) - 1]
+    terminator = last_operation(block)
     found = {i: _updated(value) for i, value in enumerate(terminator.operation.operands)}
     return {i: argument for i, argument in found.items() if argument is not None}
 

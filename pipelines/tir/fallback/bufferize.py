@@ -18,7 +18,7 @@ from math import prod
 from relayc.dialects.discardable import ITERATION_WORK
 from relayc.dialects.functions import retype, symbol_name
 from relayc.dialects.mlir import arith, bufferization, func, ir, linalg, memref, scf, tensor
-from relayc.dialects.operations import element_bytes, walk
+from relayc.dialects.operations import element_bytes, last_operation, walk
 from relayc.dialects.relay.later import ParallelIf
 from relayc.dialects.relay.types import shape_of
 from relayc.pipelines.context.upstream import run_upstream
@@ -86,7 +86,7 @@ def _to_destination_passing(function: func.FuncOp) -> list[Size]:
     """Tensors to memrefs in the signature; each result goes into an argument after those of the inputs, before the symbols. Gives how many
     elements each of them has."""
     block = function.regions[0].blocks[0]
-    terminator = block.operations[len(block.operations) - 1]
+    terminator = last_operation(block)
     names = symbol_names(function)
     arguments = list(block.arguments)
     inputs, symbols = arguments[: len(arguments) - len(names)], arguments[len(arguments) - len(names) :]
@@ -379,7 +379,7 @@ def _share_iterations(function: func.FuncOp) -> None:
             shared = scf.ParallelOp([], [low], [high], [step], [])
             loop.operation.regions[0].blocks[0].append_to(shared.operation.regions[0])
             block = shared.operation.regions[0].blocks[0]
-            terminator = block.operations[len(block.operations) - 1]
+            terminator = last_operation(block)
             with ir.InsertionPoint(terminator):
                 scf.ReduceOp([], 0)
             terminator.operation.erase()
@@ -449,7 +449,7 @@ def _place_temporaries(function: func.FuncOp) -> None:
                 buffer = memref.AllocaOp(type_, [], [], alignment=alignment).result
             else:
                 buffer = memref.AllocOp(type_, [], [], alignment=alignment).result
-                with ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+                with ir.InsertionPoint(last_operation(block)):
                     memref.DeallocOp(buffer)
         op.operation.results[0].replace_all_uses_with(buffer)
         op.operation.erase()
@@ -477,7 +477,7 @@ def _free_at_end(op: memref.AllocOp, room: ir.Block, alignment: ir.Attribute) ->
             with ir.InsertionPoint(op):
                 buffer = memref.AllocOp(operation.results[0].type, sizes, [], alignment=alignment).result
             block = operation.block
-        with ir.InsertionPoint(block.operations[len(block.operations) - 1]):
+        with ir.InsertionPoint(last_operation(block)):
             memref.DeallocOp(buffer)
     operation.results[0].replace_all_uses_with(buffer)
     operation.erase()

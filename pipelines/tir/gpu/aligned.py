@@ -1,6 +1,7 @@
 """Loads and stores that say how they are aligned, without which a device takes the elements of a vector one by one."""
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.values.evaluator import Evaluator
@@ -22,8 +23,7 @@ class AlignedEvaluator(Evaluator):
 
     def store(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
         super().store(value, buffer, offset)
-        operations = ir.InsertionPoint.current.block.operations
-        last = operations[len(operations) - 1].operation
+        last = last_operation(ir.InsertionPoint.current.block).operation
         if last.name == "vector.store":
             align(last, offset.without(self.lane))
 

@@ -17,7 +17,7 @@ from relayc.pipelines.tir.lower.shared_memory import Arena
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import ACROSS, NestLaunch, Scope
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
-from relayc.pipelines.tir.tree.indices import Divided, Extremal, variables
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, equal, variables
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
@@ -152,7 +152,7 @@ def check_private(launch: NestLaunch, scope: Scope, label: dict[ir.Value, str]) 
             written = _part(use, store, axes)
             if (kind != "global" and not _depends(use, store, axes)) or (written is not None and written == _part(reader, load, axes)):
                 continue
-            if all(map(_equal_keys, use.indices(store), reader.indices(load))):
+            if all(map(equal, use.indices(store), reader.indices(load))):
                 continue
             who, wanted = (
                 (kind.replace("local", "thread"), "shared")
@@ -165,10 +165,6 @@ def check_private(launch: NestLaunch, scope: Scope, label: dict[ir.Value, str]) 
                 f"buffer {label[store.buffer]}: expected scope {wanted}, as {reader.block} reads what another {who} writes by {use.block}, "
                 f"found {kind}"
             )
-
-
-def _equal_keys(a: Index, b: Index) -> bool:
-    return a.key == b.key
 
 
 def _depends(use: Use, access: Access, axes: Sequence[Loop]) -> bool:

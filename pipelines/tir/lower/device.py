@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
@@ -20,7 +21,7 @@ from relayc.pipelines.tir.lower.bodies import File, Memory, State
 from relayc.pipelines.tir.lower.box_rings import BoxRing
 from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, Box, BoxCopy, box_of, boxes_in, buffers_in_lines, lines_of
 from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, check_region, placements
-from relayc.pipelines.tir.lower.function import Function, bytes_of
+from relayc.pipelines.tir.lower.function import Function
 from relayc.pipelines.tir.lower.guards import Guards
 from relayc.pipelines.tir.lower.launches import LaunchEmission
 from relayc.pipelines.tir.lower.pipelines import Pipelined, check_pipelines, pipelines_in
@@ -77,7 +78,7 @@ class DeviceFunction(Function):
                 raise ScheduleError(f"buffer {labels[buffer]}: expected a {scope} buffer in one nest, found it in several: {names}")
         for found in self.launches:
             own, arena = self._shared_in(found)
-            total = sum((self._shared_size(b) * bytes_of(b) for b in own if b not in arena.tensors), arena.size)
+            total = sum((self._shared_size(b) * element_bytes(b.type.element_type) for b in own if b not in arena.tensors), arena.size)
             if not proves(lambda: total <= self.target.l1_bytes):  # noqa: B023
                 names = ", ".join(labels[b] for b in own)
                 raise ScheduleError(
@@ -115,7 +116,7 @@ class DeviceFunction(Function):
         """The shared buffers of a launch, and what some of them share."""
         own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
         begin = bulk.EIGHT_BYTES if any(b in self.lines for b in own) else 1
-        return own, Arena(found.nodes, {b: self._shared_size(b) * bytes_of(b) for b in own}, begin)
+        return own, Arena(found.nodes, {b: self._shared_size(b) * element_bytes(b.type.element_type) for b in own}, begin)
 
     def _shared_size(self, buffer: ir.Value) -> Size:
         """Elements of a shared buffer, of all that are in a ring."""

@@ -5,6 +5,7 @@ from math import prod
 
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.dialects.tir import names
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.context.target import Target
@@ -16,9 +17,10 @@ from relayc.pipelines.tir.analysis.dependence import check_parallel
 from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, State, Storage
 from relayc.pipelines.tir.lower.guards import Guards, open_guards
 from relayc.pipelines.tir.lower.loops import LoopEmitter
-from relayc.pipelines.tir.lower.nested import tree_of, uses_in
+from relayc.pipelines.tir.lower.nested import tree_of
 from relayc.pipelines.tir.lower.registers import Registers
 from relayc.pipelines.tir.lower.storage import KeptRegion, Use, region_of, result_in_place
+from relayc.pipelines.tir.lower.tree import uses_in
 from relayc.pipelines.tir.strategy.packing import Packing
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.tree.structure import Nest
@@ -147,7 +149,7 @@ class Function:
 
     def _fits_stack(self, buffer: ir.Value, region: KeptRegion) -> bool:
         most = MOST_LOCAL_BYTES // 16  # of several that a thread has
-        return isinstance(region.size, int) and region.size * bytes_of(buffer) <= most
+        return isinstance(region.size, int) and region.size * element_bytes(buffer.type.element_type) <= most
 
     def _on_stack(self, buffer: ir.Value, region: KeptRegion) -> bool:
         return self._fits_stack(buffer, region) and (self.nest.scope(buffer) == "local" or bool(self._threads(region)))
@@ -175,7 +177,7 @@ class Function:
 
     def _pitch(self, buffer: ir.Value, region: KeptRegion) -> Size:
         """Bytes of a buffer, in whole cache lines."""
-        return ceil_div(region.size * bytes_of(buffer), LINE) * LINE
+        return ceil_div(region.size * element_bytes(buffer.type.element_type), LINE) * LINE
 
     def _begin(self, parallel: str | None, state: State) -> None:
         """Makes the buffers of a thread: where the body of a parallel loop begins, or the function."""
@@ -205,8 +207,3 @@ def check_parallel_loops(nest: Nest) -> None:
 
 def _number(attribute: ir.Attribute) -> float:
     return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else ir.IntegerAttr(attribute).value
-
-
-def bytes_of(buffer: ir.Value) -> int:
-    """Bytes of an element of a buffer."""
-    return ceil_div(buffer.type.element_type.width, 8)

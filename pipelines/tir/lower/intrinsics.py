@@ -15,6 +15,7 @@ from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, State, Stora
 from relayc.pipelines.tir.lower.fragments import LANES, FragmentTiles
 from relayc.pipelines.tir.lower.registers import Registers, Slot
 from relayc.pipelines.tir.lower.storage import Use, region_of
+from relayc.pipelines.tir.lower.tree import uses_in
 from relayc.pipelines.tir.primitives.matching import Binding, Match, Partial
 from relayc.pipelines.tir.tree.indices import substitute
 from relayc.pipelines.tir.tree.structure import Nest
@@ -150,7 +151,7 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
     """Emits the blocks and loops of an implementation, whose arguments are the operands."""
     from relayc.pipelines.tir.lower.guards import Guards, open_guards
     from relayc.pipelines.tir.lower.loops import LoopEmitter
-    from relayc.pipelines.tir.lower.nested import tree_of, uses_in
+    from relayc.pipelines.tir.lower.nested import tree_of
 
     implementation = intrin.implementation(context)
     nest = implementation.nest

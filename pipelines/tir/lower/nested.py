@@ -28,11 +28,6 @@ def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
     return tuple(_Trees(nest, target).build(nest.inside(), _Around()))
 
 
-def uses_in(nodes: Sequence[Node]) -> list[Use]:
-    """The blocks of a tree, in order."""
-    return [use for node in nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]
-
-
 @dataclass(frozen=True)
 class _Around:
     """What is around loops and blocks.

@@ -13,7 +13,7 @@ from relayc.dialects.tir.names import Kind
 from relayc.pipelines.emission.index import Var
 from relayc.pipelines.tir.lower.boxes import TENSOR_COPY, BoxCopy, boxes_in
 from relayc.pipelines.tir.lower.storage import Use, outer_and_bounds
-from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.lower.tree import LoopNode, Node, uses_in
 from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.views import Loop, Member, ScheduleError
@@ -64,9 +64,9 @@ def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], st
     are_boxes = [isinstance(node, BoxCopy) for node in copies]
     if any(are_boxes) and not all(are_boxes):
         raise ScheduleError(f"{where}: expected copies all of which are of boxes ({TENSOR_COPY}), or none, found both")
-    read, written = ({a.buffer for use in _uses(rest) for a in use.accesses if a.is_store == stores} for stores in (False, True))
+    read, written = ({a.buffer for use in uses_in(rest) for a in use.accesses if a.is_store == stores} for stores in (False, True))
     buffers: dict[ir.Value, None] = {}
-    for use in _uses(copies):
+    for use in uses_in(copies):
         for a in use.accesses:
             reason = _obstacle(a, scope(a.buffer), a.buffer in read, a.buffer in written)
             if reason is not None:
@@ -91,7 +91,7 @@ def unfinished_in(node: Pipelined) -> list[Use]:
     """The tensor intrinsics in a loop whose results are not there when they have run, and which nothing else in the loop uses: for these it
     is enough to wait in the next iteration, and behind the loop."""
     found, others = list[Use](), list[Use]()
-    for use in _uses(node.rest):
+    for use in uses_in(node.rest):
         begins = use.tensor is not None and use.tensor.intrin.asynchronous is not None and not use.is_start
         (found if begins else others).append(use)
     used = {a.buffer for use in others for a in use.accesses}
@@ -167,7 +167,3 @@ def _blocks(member: Member) -> Iterator[str]:
 
 def _first(node: Node) -> Use:
     return node.uses[0] if isinstance(node, LoopNode) else node
-
-
-def _uses(nodes: Sequence[Node]) -> list[Use]:
-    return [use for node in nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]

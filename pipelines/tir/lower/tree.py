@@ -1,5 +1,6 @@
 """The loops and blocks of a function as the lowering sees them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -57,3 +58,8 @@ def number_of(loop: Loop) -> int:
     if loop.extent > MOST_UNROLLED:
         raise ScheduleError(f"loop {loop.name}: expected at most {MOST_UNROLLED} iterations where it is {loop.kind}, found {loop.extent}")
     return loop.extent
+
+
+def uses_in(nodes: Sequence[Node]) -> list[Use]:
+    """The blocks of a tree, in order."""
+    return [use for node in nodes for use in (node.uses if isinstance(node, LoopNode) else (node,))]

@@ -96,8 +96,13 @@ def _text(value: Any) -> str:
 
 def powers_of_two(least: int, most: int) -> list[int]:
     """The powers of two from `least` to `most`."""
-    first = 1 << max(0, least - 1).bit_length()
+    first = power_of_two_from(least)
     return [first << i for i in range(max(0, (most // first).bit_length()))] if most >= first else []
+
+
+def power_of_two_from(number: int) -> int:
+    """The smallest power of two that is not smaller than a number."""
+    return 1 << max(0, number - 1).bit_length()
 
 
 def power_of_two(number: int, least: int, most: int) -> int:

@@ -15,6 +15,7 @@ from relayc.dialects.discardable import NAME, PARAM
 from relayc.dialects.functions import begin_function, symbol_name, unique_names, value_attributes
 from relayc.dialects.locations import label_of
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import last_operation, users_of
 from relayc.dialects.size_attribute import size_attribute
 from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, make_block
@@ -77,7 +78,7 @@ class _Creation:
 
     def run(self) -> Nest:
         kernel = self.kernel
-        results = list(_last(self.source).operands)
+        results = list(last_operation(self.source.regions[0].blocks[0]).operation.operands)
         attributes = value_attributes(self.source)
         given = [self._argument_name(attributes[node.position], f"p{i}") for i, node in enumerate(kernel.args)]
         made = [self._result_name(v, i) for i, v in enumerate(results)]
@@ -130,7 +131,7 @@ class _Creation:
         op = value.owner
         if isinstance(op, ir.Block) or op.name != "tensor.extract_slice" or not label_of(op.location):
             return False
-        readers = [use.owner.operation for use in value.uses]
+        readers = users_of(value)
         return all(reader.name.startswith("linalg.") and reader.location.attr == op.location.attr for reader in readers)
 
     # ---- blocks
@@ -322,11 +323,6 @@ def _described(node: Node, label: str, output: bool) -> dict[str, ir.Attribute]:
     if output:
         found[names.OUTPUT] = ir.UnitAttr.get()
     return found
-
-
-def _last(function: ir.Operation) -> ir.Operation:
-    operations = function.regions[0].blocks[0].operations
-    return operations[len(operations) - 1].operation
 
 
 def _is_computed(value: ir.Value, node: Node) -> bool:

@@ -5,10 +5,11 @@ from math import prod
 from typing import Any
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.read.graph import NotStructured
-from relayc.symbolic import Size, ceil_div
+from relayc.symbolic import Size
 
 LINE = 64
 """Bytes of a cache line, and of the widest vector: what memory that kernels make is aligned to."""
@@ -52,7 +53,7 @@ def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
         "alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), LINE),
     }
     extents = [shape] if isinstance(shape, int) else list(shape)
-    if prod(extents) * ceil_div(element.width, 8) > MOST_LOCAL_BYTES:
+    if prod(extents) * element_bytes(element) > MOST_LOCAL_BYTES:
         raise NotStructured(f"a buffer of {extents} elements on the stack")
     return emit.create("memref.alloca", [ir.MemRefType.get(extents, element)], [], attributes)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission.index import linearize
 from relayc.pipelines.targets.cuda.architectures import WARP
@@ -258,7 +259,7 @@ class _Writer:
         """Elements that a thread computes at once along an iterator: as many as the widest element allows, where vectors begin at their
         size and memory is read along it."""
         accesses = block.accesses(with_init=False)
-        widest = max(_bytes(a.buffer.type.element_type) for a in accesses)
+        widest = max(element_bytes(a.buffer.type.element_type) for a in accesses)
         lanes = self.numbers.vector_bytes // widest
         if lanes < 2 or not isinstance(extent, int) or extent % lanes:
             return 1
@@ -276,7 +277,3 @@ def _is_simple(block: Block) -> bool:
     except ScheduleError:
         return False
     return reducer.is_commutative and len(reducer.parts) == 1 and reducer.operations[0].name != "math.fma"
-
-
-def _bytes(element: ir.Type) -> int:
-    return 8 if isinstance(element, ir.IndexType) else max(1, element.width // 8)

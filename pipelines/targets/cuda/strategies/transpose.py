@@ -13,6 +13,7 @@ from functools import cached_property
 from math import prod
 
 from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
@@ -23,7 +24,7 @@ from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured
 from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator, load, store
 from relayc.pipelines.tir.gpu.launch import barrier, launch
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
-from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, powers_of_two
+from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, power_of_two_from, powers_of_two
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.symbolic import Size, ceil_div, guess, proves
 
@@ -187,7 +188,7 @@ class TransposeTile:
 
     def shared_bytes(self, move: Move) -> int:
         """Of all that lies in shared memory."""
-        return self.elements * sum(map(_bytes, move.staged))
+        return self.elements * sum(map(element_bytes, move.staged))
 
     def place(self, row: int, across: Index, along: Index) -> Index:
         """Where in shared memory vector `row` of a unit lies. Lines of which threads side by side write one each are side by side."""
@@ -196,17 +197,17 @@ class TransposeTile:
 
 def tile_of(move: Move, numbers: Numbers) -> TransposeTile:
     """The tile of a block: where one loop has few elements, all of these and more of the other."""
-    size = max(map(_bytes, [*move.staged, move.node.element]))
+    size = max(map(element_bytes, [*move.staged, move.node.element]))
     lanes = min(_MOST_LANES, max(1, numbers.vector_bytes // size))
     while lanes > 1 and not _begins_at(move, lanes):
         lanes //= 2
     across, along = (ceil_div(max(1, guess(loop.extent)), lanes) for loop in (move.across, move.along))
     few, many = sorted((across, along))
     if lanes > 1:
-        few = min(_power(few), _SQUARE_SIDE)
-        many = max(WARP // few, min(_power(many), _SQUARE_SIDE))
+        few = min(power_of_two_from(few), _SQUARE_SIDE)
+        many = max(WARP // few, min(power_of_two_from(many), _SQUARE_SIDE))
     elif few <= _NARROW:
-        many = max(WARP, min(_power(many), numbers.threads))
+        many = max(WARP, min(power_of_two_from(many), numbers.threads))
     else:
         few = many = _SIDE
     across, along = (few, many) if across <= along else (many, few)
@@ -242,15 +243,6 @@ def _conflicts(across: int, along: int, vector: int, pitch: int) -> int:
             banks = [word % _BANKS for word in words]
             total += max(map(banks.count, banks))
     return total
-
-
-def _power(number: int) -> int:
-    """The smallest power of two that is not smaller."""
-    return 1 << (number - 1).bit_length()
-
-
-def _bytes(element: ir.Type) -> int:
-    return 8 if isinstance(element, ir.IndexType) else max(1, element.width // 8)
 
 
 # ---- launches

@@ -9,7 +9,7 @@ from itertools import pairwise
 from relayc.dialects.discardable import COROUTINE, SMALL, strings_attribute
 from relayc.dialects.functions import signature_of
 from relayc.dialects.mlir import func, ir, memref
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import last_operation, walk
 from relayc.pipelines.context.upstream import run_upstream
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate.pointers import i64, pointer_type
@@ -51,7 +51,7 @@ def make_coroutine(function: func.FuncOp, frame: int, handle: int) -> None:
             place = emit.create("llvm.intr.coro.begin", [pointer_type()], [coroutine, arguments[frame]])
             emit.create("llvm.store", [], [place, arguments[handle]])
         for block in blocks:
-            last = block.operations[len(block.operations) - 1].operation
+            last = last_operation(block).operation
             if last.name == "func.return":
                 last.erase()
                 with ir.InsertionPoint(block):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
 from relayc.dialects.mlir import func, gpu, ir, scf
-from relayc.dialects.operations import walk
+from relayc.dialects.operations import last_operation, walk
 from relayc.pipelines.emission import emit
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
@@ -117,7 +117,7 @@ class _Emulation:
         if function not in self.statuses:
             i32 = ir.IntegerType.get_signless(32)
             block = function.regions[0].blocks[0]
-            returned = block.operations[len(block.operations) - 1].operation
+            returned = last_operation(block).operation
             if not len(returned.operands):
                 extend_signature(function, [], [i32])
             with function.location:

@@ -13,6 +13,7 @@ from math import prod
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.emit import add_floats
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.cpu.strategies.attention.kernel import AttentionKernel, has_few_rows, most_few_rows
 from relayc.pipelines.te.read.attention import KEY, QUERY, QUERY_HEAD, Attention, match
@@ -232,7 +233,7 @@ class RowAttention(AttentionKernel):
                 found = [self._operand(self.a.product, 1, [*row, base + start + i, along]) for i in range(keys)]
                 emit.yield_values([emit.multiply_add(k, query, s) for k, s in zip(found, loop.inner_iter_args, strict=True)])
             sums = list(loop.results)
-            product = vectors.pairwise(vectors.transpose(sums), _add) if keys > 1 else vectors.across_lanes(sums[0], _add)
+            product = vectors.pairwise(vectors.transpose(sums), add_floats) if keys > 1 else vectors.across_lanes(sums[0], add_floats)
         with self.evaluator.along(keys) as lane:
             point = [*self._row(row, place), base + start + lane]
             self.evaluator.remember(self.a.product, point, product)
@@ -254,8 +255,8 @@ class RowAttention(AttentionKernel):
             with emit.for_loop(0, count, lanes, key, [emit.broadcast(emit.zero(self.wide), lanes)]) as loop, self.evaluator.scope():
                 weight = self._weight(self._load("scores", place + along), emit.broadcast(largest, lanes))
                 self._store("scores", place + along, weight)
-                emit.yield_values([_add(loop.inner_iter_args[0], weight)])
-            total = vectors.across_lanes(loop.results[0], _add)
+                emit.yield_values([add_floats(loop.inner_iter_args[0], weight)])
+            total = vectors.across_lanes(loop.results[0], add_floats)
         self._store("rows", number * 3, largest)
         self._store("rows", number * 3 + 1, emit.arith("addf", emit.arith("mulf", self._load("rows", number * 3 + 1), growth), total))
         self._store("rows", number * 3 + 2, growth)
@@ -316,7 +317,3 @@ class _RowPosition:
 
     number: Index
     loops: dict[int, Index]
-
-
-def _add(a: ir.Value, b: ir.Value) -> ir.Value:
-    return emit.arith("addf", a, b)

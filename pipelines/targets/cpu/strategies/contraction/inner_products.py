@@ -19,7 +19,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction.microkernel import COLU
 from relayc.pipelines.targets.cpu.strategies.contraction.nest import ContractionNest, emit_first
 from relayc.pipelines.targets.cpu.strategies.contraction.plan import OperandSource, Plan, element_bytes
 from relayc.pipelines.targets.cpu.strategies.contraction.strategy import contraction_nests, multiply_adds
-from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile, cycles, default_tile
+from relayc.pipelines.targets.cpu.strategies.contraction.tile import RegisterTile, cycles, default_tile, lanes_of
 from relayc.pipelines.te.read.access import Accesses, MergedLoop, collapse
 from relayc.pipelines.te.read.contraction import Contraction, ProductOperand, match, reading_of
 from relayc.pipelines.te.read.graph import Kernel, Node, memory_of
@@ -105,7 +105,7 @@ def _is_possible(c: Contraction, every: Sequence[Contraction], kernel: Kernel, t
         return False
     if is_param(kernel, c.b.node) or not _is_along_depth(c.b, c) or _shown(c, every) is None:
         return False
-    rows, lanes = c.row_extent, _lanes(c, target)
+    rows, lanes = c.row_extent, lanes_of(c, target)
     if guess(c.reduction[-1].extent) < lanes:
         return False
     if isinstance(rows, Dim):
@@ -128,7 +128,7 @@ def _shown(c: Contraction, every: Sequence[Contraction]) -> Contraction | None:
 
 def _cycles(c: Contraction, kernel: Kernel, target: Target) -> float:
     """Cycles of a batch."""
-    p, lanes, inner, rows = default_parameters(c, target), _lanes(c, target), guess(c.reduction[-1].extent), guess(c.row_extent)
+    p, lanes, inner, rows = default_parameters(c, target), lanes_of(c, target), guess(c.reduction[-1].extent), guess(c.row_extent)
     steps = guess(c.depth) // max(1, inner) * ceil_div(inner, lanes)
     heights = p.heights(rows)
     width = p.width(heights[0])
@@ -151,14 +151,10 @@ def _source_of_a(c: Contraction, kernel: Kernel) -> OperandSource:
     return OperandSource.PARAMETER if is_param(kernel, c.a.node) else OperandSource.COPY
 
 
-def _lanes(c: Contraction, target: Target) -> int:
-    return max(1, target.vector_bytes * 8 // c.node.element.width)
-
-
 def default_parameters(c: Contraction, target: Target) -> InnerParameters:
     """Sums in half of the registers, and no more than one vector holds when they are added up."""
     columns = c.column_extent if isinstance(c.column_extent, int) else TILE_COLUMNS
-    return InnerParameters(min(_lanes(c, target), target.num_vector_registers // 2), min(TILE_COLUMNS, columns), BLOCK)
+    return InnerParameters(min(lanes_of(c, target), target.num_vector_registers // 2), min(TILE_COLUMNS, columns), BLOCK)
 
 
 def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: Target, tuning: Tuning) -> "InnerProducts":
@@ -170,7 +166,7 @@ def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: 
         "block": lambda p: powers_of_two(p.columns, MOST_BLOCK),
     }
     p = tuning.replace(default, ("sums", "columns", "block"), lambda p: _fitted(p, default), values)
-    tile = RegisterTile(p.heights(c.row_extent)[0], 1, _lanes(c, target))
+    tile = RegisterTile(p.heights(c.row_extent)[0], 1, lanes_of(c, target))
     plan = Plan(kernel, c, tile, _source_of_a(c, kernel), OperandSource.MEMORY, *multiply_adds(c, tuning), target.num_threads, False)
     return InnerProducts(plan, shown, p, _ahead(c, p.width(tile.rows), target))
 

@@ -112,7 +112,7 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
       rows: for which it is chosen, `typical_rows` by default.
       is_far: whether B is packed beforehand and comes from beyond the second-level cache. Few rows wait for it.
     """
-    lanes = _lanes(contraction, target)
+    lanes = lanes_of(contraction, target)
     extent = rows or typical_rows(contraction)
     vectors_needed = ceil_div(guess(contraction.column_extent), lanes)
     vector_bytes = lanes * contraction.b.node.element.width // 8
@@ -153,7 +153,7 @@ def _candidates(contraction: Contraction, target: Target) -> list[tuple[int, int
     """Rows and vectors of the tiles that fit the register file."""
     registers = target.num_vector_registers
     most_rows = registers if isinstance(contraction.row_extent, int) else MOST_ROWS
-    needed = ceil_div(guess(contraction.column_extent), _lanes(contraction, target))
+    needed = ceil_div(guess(contraction.column_extent), lanes_of(contraction, target))
     return [
         (rows, vectors)
         for vectors in range(1, min(needed, 8) + 1)
@@ -161,7 +161,8 @@ def _candidates(contraction: Contraction, target: Target) -> list[tuple[int, int
     ]
 
 
-def _lanes(contraction: Contraction, target: Target) -> int:
+def lanes_of(contraction: Contraction, target: Target) -> int:
+    """Lanes of a vector of sums."""
     return max(1, target.vector_bytes * 8 // contraction.node.element.width)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from relayc.dialects.mlir import ir
+from relayc.dialects.operations import element_bytes
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.cpu.strategies.loops.transpose import Turned, find_turned
 from relayc.pipelines.te.read.access import Accesses, Analysis, MergedLoop, collapse
@@ -147,11 +147,6 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
         node.size * max(1, accesses.operations) + sum(prod(n.structured.extents) for n, _ in accesses.reductions),
         parameters.mask_bits > 0 and all(8 * element_bytes(e) >= parameters.mask_bits for e in elements),
     )
-
-
-def element_bytes(type_: ir.Type) -> int:
-    """Bytes of an element in a vector register."""
-    return 8 if isinstance(type_, ir.IndexType) else max(1, type_.width // 8)
 
 
 def _lanes_along_reduction(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from relayc.pipelines.te.read.window import Window, number
+from relayc.pipelines.tir.strategy.tuning import power_of_two_from
 from relayc.symbolic import ceil_div
 
 
@@ -115,8 +116,3 @@ class ColumnPlan:
     def sums_size(self) -> int:
         """Elements of the buffer of sums, likewise."""
         return self.block_rows * self.outputs + self.parameters.lanes
-
-
-def power_of_two_from(n: int) -> int:
-    """The smallest power of two that is at least `n`."""
-    return 1 << (n - 1).bit_length()

@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
-from relayc.pipelines.targets.cpu.strategies.windows.column_plan import ColumnParameters, ColumnPlan, power_of_two_from
+from relayc.pipelines.targets.cpu.strategies.windows.column_plan import ColumnParameters, ColumnPlan
 from relayc.pipelines.targets.cpu.strategies.windows.masked_columns import schedule_masked_columns
 from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point
 from relayc.pipelines.te.read.access import Analysis, collapse
@@ -22,7 +22,7 @@ from relayc.pipelines.te.read.graph import Kernel, Node
 from relayc.pipelines.te.read.window import Window, number
 from relayc.pipelines.te.read.window_columns import match
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
-from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, powers_of_two
+from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, power_of_two_from, powers_of_two
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator

@@ -10,6 +10,7 @@ from itertools import product
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.emit import add_floats
 from relayc.pipelines.emission.index import Index, Var, linearize
 from relayc.pipelines.targets.cuda.strategies.attention.kernel import GpuAttention
 from relayc.pipelines.te.read.attention import KEY, Attention
@@ -17,6 +18,7 @@ from relayc.pipelines.te.read.graph import Node, NotStructured
 from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES
 from relayc.pipelines.tir.gpu.launch import WARP, Launch, barrier, launch, reduce_lanes, shuffle
 from relayc.pipelines.tir.strategy.scheduled import KernelFunction
+from relayc.pipelines.tir.strategy.tuning import power_of_two_from
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.attention import larger
 from relayc.pipelines.tir.values.buffers import view
@@ -62,11 +64,6 @@ class _Pieces:
         return (piece + 1) * self.group * self.lanes <= self.extent
 
 
-def _power_of_two(number: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << max(0, number - 1).bit_length()
-
-
 class Splits(GpuAttention):
     """The workspace holds contexts [split, head, row, element], then largest scores and totals [split, head, row]."""
 
@@ -77,7 +74,7 @@ class Splits(GpuAttention):
         self.most_rows = most_rows
         key, value = (n.structured.inputs[1].element.width for n in (attention.product, attention.context))
         depth, width = (min(VECTOR_BYTES * 8 // bits, n & -n) for bits, n in ((key, self.depth), (value, self.width)))
-        self.group = min(WARP, _power_of_two(ceil_div(self.depth, depth)))
+        self.group = min(WARP, power_of_two_from(ceil_div(self.depth, depth)))
         self.of_depth = _Pieces(self.depth, depth, ceil_div(self.depth, depth * self.group), self.group)
         self.of_width = _Pieces(self.width, width, ceil_div(self.width, width * self.group), self.group)
         self.threads = parameters.warps * WARP
@@ -192,7 +189,7 @@ class Splits(GpuAttention):
                 total = emit.zero(key[0].type)
                 for a, b in zip(queries[i], key, strict=True):
                     total = emit.multiply_add(a, b, total)
-                found = reduce_lanes(vectors.across_lanes(total, _add), _add, self.group)
+                found = reduce_lanes(vectors.across_lanes(total, add_floats), add_floats, self.group)
                 scores.append(self.score(point, k, found, end))
             grown = largest[i]
             for score in scores:
@@ -296,7 +293,8 @@ class Splits(GpuAttention):
             grown = larger(largest, grown)
         scales = [self.weight(largest, grown) for _, largest, _ in parts]
         context, total = (
-            vectors.pairwise([emit.arith("mulf", part[n], scale) for part, scale in zip(parts, scales, strict=True)], _add) for n in (0, 2)
+            vectors.pairwise([emit.arith("mulf", part[n], scale) for part, scale in zip(parts, scales, strict=True)], add_floats)
+            for n in (0, 2)
         )
         return context, grown, total
 
@@ -314,10 +312,6 @@ class Splits(GpuAttention):
             emit.yield_values(self._sum([list(loop.inner_iter_args), part]))
         context, _, total = loop.results
         self.store_result(self.row_point(head, row), element, context, total)
-
-
-def _add(a: ir.Value, b: ir.Value) -> ir.Value:
-    return emit.arith("addf", a, b)
 
 
 def _load(buffer: ir.Value, at: Index) -> ir.Value:

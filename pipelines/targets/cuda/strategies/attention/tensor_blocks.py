@@ -18,6 +18,7 @@ from itertools import product
 
 from relayc.dialects.mlir import arith, ir
 from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.emit import add_floats
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cuda.strategies.attention.copies import copy_of
 from relayc.pipelines.targets.cuda.strategies.attention.kernel import LOG2E, GpuAttention, exp2
@@ -451,7 +452,7 @@ class TensorBlocks(GpuAttention):
         for n, more in enumerate(weights[4:]):
             chains[n % 4] = emit.arith("addf", chains[n % 4], more)
         pairs = [vectors.from_elements(weights[n : n + 2]) for n in range(0, len(weights), 2)]
-        return _Row(grown, scale, vectors.pairwise(chains, _add), pairs)
+        return _Row(grown, scale, vectors.pairwise(chains, add_floats), pairs)
 
     def _rounded(self, pair: ir.Value) -> ir.Value:
         return emit.convert(pair, [("arith.truncf", self.q.node.element)])
@@ -462,7 +463,7 @@ class TensorBlocks(GpuAttention):
         is_whole = proves(lambda: self.rows % self.block_rows == 0)
         for n, total in enumerate(totals):
             i, half = divmod(n, HALVES)
-            found = reduce_lanes(total, _add, QUAD)
+            found = reduce_lanes(total, add_floats, QUAD)
             if is_whole:
                 self._store_row(i, half, found, context)
                 continue
@@ -496,7 +497,3 @@ def _as_i32(value: ir.Value) -> ir.Value:
 def _maximum(a: ir.Value, b: ir.Value) -> ir.Value:
     """The larger of two scores; the other one where one is NaN, whose weight then becomes NaN too."""
     return emit.arith("maxnumf", a, b)
-
-
-def _add(a: ir.Value, b: ir.Value) -> ir.Value:
-    return emit.arith("addf", a, b)

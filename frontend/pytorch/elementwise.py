@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from relayc.frontend.common.functions import atan2 as angle
+from relayc.frontend.common.functions import atan2 as atan2_of
 from relayc.frontend.common.functions import expm1, log1p
 from relayc.frontend.common.functions import signbit as sign_bit
 from relayc.frontend.converter import Tensor, constant, emit
@@ -280,7 +280,7 @@ for _name, _function in _FUNCTIONS.items():
 def atan2(self: Any, other: Any) -> Tensor:
     y, x = operand(self), operand(other)
     shape = node().sizes
-    return angle(broadcast_to(y, shape), broadcast_to(x, shape))
+    return atan2_of(broadcast_to(y, shape), broadcast_to(x, shape))
 
 
 @aten("hypot")

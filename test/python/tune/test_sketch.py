@@ -141,7 +141,7 @@ def test_a_rule_from_outside():
     finally:
         relayc.tune.remove_sketch_rule("whole_rows")
     assert [sketch.__name__ for sketch in relayc.tune.sketches(kernel)] == ["sketch"]
-    with pytest.raises(ValueError, match="remove_sketch_rule: expected one of auto_inline, .*, found 'whole_rows'"):
+    with pytest.raises(ValueError, match=r"remove_sketch_rule: expected one of auto_inline, .*, found 'whole_rows'"):
         relayc.tune.remove_sketch_rule("whole_rows")
 
 

@@ -64,13 +64,12 @@ class ByteColumns:
         if len(rows) <= 2:
             joined = rows[0] if len(rows) == 1 else vectors.bitcast(vectors.interleave(*rows), ir.IntegerType.get_signless(16))
             return vectors.bitcast(emit.create("arith.extui", [emit.vector_of(lanes, wide)], [joined]), byte)
-        both = [vectors.shuffle(a, b, range(2 * lanes)) for a, b in (rows[:2], (rows[2], rows[-1]))]
-        joined = vectors.bitcast(vectors.shuffle(*both, range(4 * lanes)), wide)
+        first, last = (vectors.shuffle(a, b, range(2 * lanes)) for a, b in (rows[:2], (rows[2], rows[-1])))
+        joined = vectors.bitcast(vectors.shuffle(first, last, range(4 * lanes)), wide)
         # Four channels of each row side by side, then their bytes by turns: both stay within what one instruction moves.
         count = lanes // GROUP
-        parts = vectors.bitcast(
-            vectors.shuffle(joined, joined, [part + count * row for part in range(count) for row in range(GROUP)]), byte
-        )
+        by_turns = [part + count * row for part in range(count) for row in range(GROUP)]
+        parts = vectors.bitcast(vectors.shuffle(joined, joined, by_turns), byte)
         order = [16 * part + GROUP * row + channel for part in range(count) for channel in range(GROUP) for row in range(GROUP)]
         return vectors.shuffle(parts, parts, order)
 

@@ -7,6 +7,7 @@ import relayc
 from relayc import te
 from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.tools.timing import Comparison
+from relayc.tune.process import Measurer
 from relayc.tune.sketch import Sketch, sketch_rules, sketches
 from relayc.tune.worker import Measured
 
@@ -161,7 +162,7 @@ def test_a_rule_without_an_end_is_an_error():
         relayc.tune.remove_sketch_rule("more")
 
 
-class Fake:
+class Fake(Measurer):
     """Generated schedules take half of the time, those with partial results a tenth."""
 
     def seconds(self, candidate):

@@ -51,7 +51,7 @@ def dense_to_sparse(mod: RelayModule, weight_name: Sequence[str], weight_shape: 
             return None
         return call("nn.sparse_dense", [new.args[0], *parts[weight.name_hint]], {"sparse_lhs": False}, new.span)
 
-    def with_parameters(function: e.Function) -> e.Function:
+    def with_parameters(function: e.Function) -> e.Expr:
         used, own = {var.vid: var for var in free_vars(function.body)}, {param.vid: param for param in function.params}
         kept = [param for vid, param in own.items() if vid in used]
         return function.replace(params=(*kept, *(var for vid, var in used.items() if vid not in own)))

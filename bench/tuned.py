@@ -15,7 +15,7 @@ from relayc.bench.latency import mean_and_worst, threads_text
 from relayc.bench.measure import Progress, Result, Settings, job_of, measure_jobs
 from relayc.bench.models import Case, Source, make_case
 from relayc.tools.tables import NUMBER, make_table
-from relayc.tools.timing import compare_rounds
+from relayc.tools.timing import Comparison, compare_rounds
 
 SIDES = {"default": "relayc by default", "tuned": "relayc tuned"}
 
@@ -81,8 +81,9 @@ def _ratio(model: Mapping[str, Result], other: str) -> float:
     return 1 / _comparison(model).ratio if other == "default" else mine.seconds / theirs.seconds
 
 
-def _comparison(model: Mapping[str, Result]) -> Any:
-    return compare_rounds(*([median(calls) for calls in model[name].rounds] for name in SIDES))
+def _comparison(model: Mapping[str, Result]) -> Comparison:
+    default, tuned = ([median(calls) for calls in model[name].rounds] for name in SIDES)
+    return compare_rounds(default, tuned)
 
 
 def tuned_table(models: Sequence[Mapping[str, Result]], threads: int) -> Table:

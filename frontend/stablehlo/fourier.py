@@ -1,6 +1,7 @@
 """Complex numbers as pairs of their parts, and Fourier transforms of them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from relayc.frontend import fourier
@@ -109,7 +110,7 @@ def fft(node: Node, x: Any) -> Any:
     elif kind != "IRFFT":
         raise ModelError(f"fft_type: expected FFT, IFFT, RFFT or IRFFT, found {kind}")
     for axis, length in others:
-        data = _along(data, axis, lambda rows, length=length: fourier.transform(rows, length, inverse))
+        data = _along(data, axis, partial(fourier.transform, length=length, inverse=inverse))
     if kind == "IRFFT":
         found = _along(data, last, lambda rows: fourier.real_inverse(rows, lengths[-1]))
         return reshape(found, found.shape[:-1])

@@ -130,7 +130,7 @@ def _convolved(node: Node, x: Tensor, kernel: Tensor, low: Sequence[Size], high:
     if data_layout.index("C") == 1:
         x, padding = padded(x, (*low, *high))
     elif all(isinstance(p, int) for p in (*low, *high)):
-        padding = (*(int(p) for p in low), *(int(p) for p in high))  # type: ignore[arg-type] # as just asked
+        padding = (*(int(p) for p in low), *(int(p) for p in high))
     else:
         x, padding = pad(x, [*low, *high], None, "constant", spatial), (0,) * (2 * n)
     size = tuple(kernel.shape[kernel_layout.index(c)] for c in "DHW"[3 - n :])

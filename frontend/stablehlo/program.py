@@ -203,7 +203,7 @@ class Program:
         self.kept[id(found)] = found, kept, tuple(axes)
         return found
 
-    def _elementwise(self, node: Node, convert: Converter, operands: Sequence[Tensor]) -> Any:
+    def _elementwise(self, node: Node, convert: Converter, operands: Sequence[Any]) -> Any:
         """The result of an elementwise operator. What is computed of reductions alone is computed with the axes that were reduced, so that
         it broadcasts to what was reduced."""
         found = [self.kept.get(id(x)) for x in operands]

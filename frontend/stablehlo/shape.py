@@ -120,14 +120,15 @@ def real_dynamic_slice(node: Node, x: Tensor, start: Tensor, limit: Tensor, stri
     from relayc.frontend.stablehlo.indexing import sliced
 
     begin, end, step = (known_sizes(t) for t in (start, limit, strides))
-    if begin is not None and end is not None and step is not None:
-        return strided_slice(x, begin, end, step, range(x.rank))
+    steps = [s for s in step or () if isinstance(s, int)]
+    if begin is not None and end is not None and len(steps) == x.rank:
+        return strided_slice(x, begin, end, steps, range(x.rank))
     # JAX writes the limit as start + size.
     plus = node.op.operands[2].owner
     size = None
     if "add" in getattr(plus, "name", "") and plus.operands[0] == node.op.operands[1]:
         size = known_sizes(whole(node.scope[plus.operands[1]])) if plus.operands[1] in node.scope else None
-    if size is None or step is None or any(s != 1 for s in step):
+    if size is None or steps != [1] * x.rank:
         raise ModelError("expected a slice whose sizes are known, and which leaves no element out, found one that data decides")
     return sliced(x, [strided_slice(start, (i,), (i + 1,), (1,), (0,)) for i in range(x.rank)], size)
 

@@ -37,7 +37,7 @@ def shape_assertion(node: Node, holds: Tensor, *_: Tensor) -> tuple[()]:
     compare = node.op.operands[0].owner
     kind = {"GE": "ge", "LE": "le", "EQ": "eq"}.get(plain(compare.attributes["comparison_direction"]) if "compare" in compare.name else "")
     sides = [known_sizes(node.scope[value]) for value in compare.operands] if kind else []
-    if len(sides) == 2 and all(side is not None and len(side) == 1 for side in sides):
+    if kind is not None and len(sides) == 2 and all(side is not None and len(side) == 1 for side in sides):
         (left,), (right,) = sides  # type: ignore[misc] # as just found
         if kind != "eq":
             more = left - right if kind == "ge" else right - left
@@ -119,10 +119,11 @@ def fold(node: Node, operands: Sequence[Any]) -> Tensor | None:
         return None
     dtype = node.dtype
     try:
+        given = [a for a in arrays if a is not None]
         if node.name in _MOVED:
-            found, dtype = _MOVED[node.name](node, arrays, operands[0].dtype)
+            found, dtype = _MOVED[node.name](node, given, operands[0].dtype)
         else:
-            found = each(_COMPUTED[node.name], *arrays)
+            found = each(_COMPUTED[node.name], *given)
         return tensor_of(found, dtype) if found.size <= LONGEST and all(_fits(e, dtype) for e in found.reshape(-1)) else None
     except (Inexact, Undecided):
         return None

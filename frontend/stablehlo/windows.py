@@ -45,8 +45,8 @@ def _window(node: Node, rank: int) -> Window:
     ones = (1,) * rank
     padding = node.attribute("padding")
     low, high = [(0,) * rank, (0,) * rank] if padding is None else _padding(padding, rank)
-    names = ("window_strides", "window_dilations", "base_dilations")
-    return Window(node.ints("window_dimensions"), *(node.ints(name, ones) for name in names), low, high)
+    strides, dilations, base = (node.ints(name, ones) for name in ("window_strides", "window_dilations", "base_dilations"))
+    return Window(node.ints("window_dimensions"), strides, dilations, base, low, high)
 
 
 def _padding(padding: Any, rank: int) -> list[tuple[int, ...]]:
@@ -68,7 +68,8 @@ def dynamic_reduce_window(node: Node, x: Tensor, first: Tensor, *amounts: Tensor
     steps = [tuple(int(v) for v in values if isinstance(v, int)) for values in (strides, dilations, base)]
     if any(len(values) != x.rank for values in steps):
         raise ModelError("expected steps of windows that are numbers, found expressions")
-    return _reduced(node, [x], [first], Window(sizes, *steps, padding[::2], padding[1::2]), block)
+    window = Window(sizes, steps[0], steps[1], steps[2], padding[::2], padding[1::2])
+    return _reduced(node, [x], [first], window, block)
 
 
 def _reduced(node: Node, data: Sequence[Tensor], first: Sequence[Tensor], window: Window, block: Any) -> Any:

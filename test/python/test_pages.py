@@ -31,6 +31,9 @@ NEEDS = {
     "an NVIDIA GPU": shutil.which("nvidia-smi") is not None,
     "ptxas": importlib.util.find_spec("nvidia") is not None and importlib.util.find_spec("llvmlite") is not None,
     "torch": importlib.util.find_spec("torch") is not None,
+    "jax": importlib.util.find_spec("jax") is not None,
+    "flax": importlib.util.find_spec("flax") is not None,
+    "keras": importlib.util.find_spec("keras") is not None and importlib.util.find_spec("jax") is not None,
     "matplotlib": importlib.util.find_spec("matplotlib") is not None,
     # Measurements, and what runs these tests or takes hours: for people. Their options are checked.
     "an idle machine": False,

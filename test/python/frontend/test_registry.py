@@ -110,30 +110,33 @@ def test_the_command_line_takes_what_frontends_take(toy, toy_file, capsys):
     assert cli.main(["run", str(toy_file)]) == 0
     assert "output y: float32[6]" in capsys.readouterr().out
     assert cli.main(["run", "model.txt"]) == 1
-    assert "expected a path that ends in .onnx or .relay or .mlir or .pt2 or .toy, " in capsys.readouterr().err
+    assert (
+        "expected a path that ends in .onnx or .relay or .mlir or .pt2 or .stablehlo or .jax or .keras or .toy, " in capsys.readouterr().err
+    )
+
+
+SUFFIXES = r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2 or \.stablehlo or \.jax or \.keras"
 
 
 @pytest.mark.parametrize("name", ["model", "model.txt", "", "model.onnx.bak"])
 def test_a_path_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(name):
-    taken = r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2, bytes, .*onnx\.ModelProto, .*torch\.ExportedProgram"
+    taken = rf"{SUFFIXES}, bytes, .*onnx\.ModelProto, .*torch\.ExportedProgram, jax\.Exported or keras\.Model"
     with pytest.raises(ValueError, match=f"model: expected {taken}, found the"):
         relayc.compile(name)
 
 
 @pytest.mark.parametrize("model", [None, 3, object(), [b"x"], np.zeros(3)])
 def test_an_object_that_no_frontend_takes_is_one_error_that_lists_what_is_taken(model):
-    taken = (
-        r"a path that ends in \.onnx or \.relay or \.mlir or \.pt2, bytes, .*relayc\.Program, relayc\.RelayModule or torch\.ExportedProgram"
-    )
+    taken = rf"{SUFFIXES}, bytes, .*relayc\.RelayModule, torch\.ExportedProgram, jax\.Exported or keras\.Model"
     expected = f"model: expected {taken}, found {type(model).__name__}"
     with pytest.raises(TypeError, match=expected):
         relayc.compile(model)
 
 
 def test_what_a_frontend_adds_is_listed(toy):
-    assert accepted().startswith("a path that ends in .onnx or .relay or .mlir or .pt2 or .toy, bytes, ") and accepted().endswith(
-        " or Graph"
-    )
+    assert accepted().startswith(
+        "a path that ends in .onnx or .relay or .mlir or .pt2 or .stablehlo or .jax or .keras or .toy, bytes, "
+    ) and accepted().endswith(" or Graph")
 
 
 def test_every_form_of_a_model_is_taken(tmp_path):
@@ -185,14 +188,14 @@ def test_a_frontend_must_take_something():
         relayc.register_frontend("none")
     with pytest.raises(ValueError, match="expected suffixes in lower case that begin with a dot, found 'toy'"):
         relayc.register_frontend("toy", suffixes=("toy",))
-    with pytest.raises(ValueError, match="remove_frontend: expected one of onnx, relay, pytorch, found 'toy'"):
+    with pytest.raises(ValueError, match="remove_frontend: expected one of onnx, relay, pytorch, stablehlo, keras, found 'toy'"):
         relayc.remove_frontend("toy")
 
 
 def test_asking_which_frontend_takes_a_model_imports_neither_mlir_nor_onnx():
     code = (
         "import sys, relayc.frontend as f, relayc.frontend.registry as r; r.find_frontend('m.onnx'); r.find_frontend(b'');"
-        "print([n for n in ('onnx', 'torch', 'torch_mlir', 'relayc.dialects.relay') if n in sys.modules])"
+        "print([n for n in ('onnx', 'torch', 'jax', 'keras', 'torch_mlir', 'relayc.dialects.relay') if n in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
@@ -201,4 +204,4 @@ def test_programs_are_not_kept_while_there_is_a_frontend_from_outside(toy, toy_f
     monkeypatch.setenv("RELAYC_CACHE_DIR", str(tmp_path / "cache"))
     relayc.compile(toy_file)
     assert not list((tmp_path / "cache").rglob("*"))
-    assert [frontend.name for frontend in FRONTENDS] == ["onnx", "relay", "pytorch", "toy"]
+    assert [frontend.name for frontend in FRONTENDS] == ["onnx", "relay", "pytorch", "stablehlo", "keras", "toy"]

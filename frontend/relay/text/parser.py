@@ -409,9 +409,8 @@ class Parser(TypeParser):
             if dtype not in ("float16", "float32", "float64"):
                 raise self.error(token, f"expected a number of 16, 32 or 64 bits, found {token.text}")
             value = sign * float(text)
-            with np.errstate(over="ignore"):  # the largest number, printed in few digits, is rounded to itself
-                is_beyond = np.isfinite(value) and np.isinf(np.float64(value).astype(dtype))
-            if is_beyond:
+            largest = np.finfo(dtype).max
+            if np.isfinite(value) and abs(value) > max(float(largest), float(str(largest))):  # as it is printed it may be rounded up
                 raise self.error(token, f"expected a {dtype}, found {token.text}, which is beyond its range")
             return e.Constant(ndarray(value, dtype), span)
         number = sign * int(text)

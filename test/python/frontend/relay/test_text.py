@@ -192,3 +192,6 @@ def test_the_largest_numbers_are_read_as_they_are_printed(dtype):
     both = relay.Tuple([relay.const(largest, dtype), relay.const(-largest, dtype)])
     found = parse_module(relay.RelayModule.from_expr(relay.Function([], both)).astext())["main"].body
     assert [field.data.numpy() for field in found.fields] == [largest, -largest]
+    if dtype != "float64":
+        with pytest.raises(ParseError, match="beyond its range"):
+            parse_expr(f"-{float(largest) * (1 + 2**-24)}f{np.dtype(dtype).itemsize * 8}")

@@ -45,7 +45,8 @@ def kernel_key(function: ir.OpView, target: Target, schedule: str = "") -> str:
 
 def computation(function: ir.OpView, symbols: Iterable[str]) -> str:
     """What a te function computes, as text without its name, its visibility, the names of its symbols, and the model's nodes."""
-    text = _LEFT_OUT.sub("", str(function))
+    # Without what surrounds the function: where a kernel of the module is half made, all others would be printed in another form.
+    text = _LEFT_OUT.sub("", function.operation.get_asm(use_local_scope=True, assume_verified=True))
     numbers = {name: f"s{i}" for i, name in enumerate(symbols)}
     if numbers:
         words = re.compile(rf"(?<![\w.$-])(?:{'|'.join(map(re.escape, sorted(numbers, key=len, reverse=True)))})(?![\w.$-])")

@@ -1,5 +1,7 @@
 """Small models whose kernels are tuned."""
 
+import itertools
+
 import numpy as np
 import onnx
 
@@ -16,4 +18,18 @@ def dense(rows="64", weight_first=False, name="y", columns=96):
     model.graph.initializer.extend([w, b])
     for i, node in enumerate(model.graph.node):
         node.name = f"{name}_{i}"
+    return model
+
+
+def chain(*columns):
+    """tanh(tanh(x W0) W1) ...: a kernel for each product."""
+    rng, rows = np.random.default_rng(0), 64
+    weights, lines, last = [], [], "x"
+    for i, (before, after) in enumerate(itertools.pairwise(columns)):
+        weights.append(onnx.numpy_helper.from_array(rng.standard_normal((before, after), np.float32), f"w{i}"))
+        lines.append(f"p{i} = MatMul ({last}, w{i}) t{i} = Tanh (p{i})")
+        last = f"t{i}"
+    text = f"(float[{rows}, {columns[0]}] x) => (float[{rows}, {columns[-1]}] {last}) {{ {' '.join(lines)} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> main {text}')
+    model.graph.initializer.extend(weights)
     return model

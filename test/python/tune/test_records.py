@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tuned_models import dense
+from tuned_models import chain, dense
 
 import relayc
 from relayc import PassContext
@@ -211,6 +211,16 @@ def test_records_apply(tuned, monkeypatch):
     assert "rows=3 " in schedule_of(dense())
     with PassContext(config={"tuning.database": ""}):
         assert "rows=3 " not in schedule_of(dense())
+
+
+def test_every_kernel_of_a_model_gets_its_record(database):
+    model = chain(32, 48, 96, 80)
+    found = keys(model)
+    assert len(set(found)) == 3
+    database.put(*(record(key, {"rows": rows, "vectors": 1}) for key, rows in zip(found, (1, 2, 3), strict=True)))
+    with relayc.tune.ApplyHistoryBest(database.path):
+        kernels = relayc.compile(model, TARGET).kernels
+    assert sorted(kernel.schedule.split()[1] for kernel in kernels) == ["rows=1", "rows=2", "rows=3"]
 
 
 def test_a_kernel_with_a_symbol_gets_its_record_by_another_name(database):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from relayc.dialects.relay.errors import RelayError, check
+from relayc.pipelines.emission.index import Var as LoopVar
 from relayc.pipelines.te.language.dtypes import check_computed, check_dtype, common_dtype, is_integer
 from relayc.pipelines.te.language.operators import Operators
 from relayc.pipelines.te.rules import scalar
@@ -124,6 +125,7 @@ class IterVar(Expr):
     Attributes:
       name: of the loop.
       low, extent: its first value, and how many it has.
+      position: the loop, counted from 0.
       is_reduction: whether it is a reduction's.
     """
 
@@ -132,6 +134,7 @@ class IterVar(Expr):
 
     def __init__(self, name: str, low: Size, extent: Size, is_reduction: bool) -> None:
         self.name, self.low, self.extent, self.is_reduction = name, low, extent, is_reduction
+        self.position = LoopVar(0, extent - 1, name=name)
 
     @property
     def var(self) -> "IterVar":

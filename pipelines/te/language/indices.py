@@ -1,15 +1,16 @@
 """What is known of an index before anything runs: its form as a sum over loops, and its bounds.
 
-A `Linear` is a number or size plus multiples of atoms. An atom is a loop, counted from 0, or what is not linear in the loops: a quotient, a
-remainder, a minimum. Affine maps of linalg hold sums with whole coefficients, quotients and remainders by numbers; a symbolic size stands
-beside them (see `Affine`).
+The form is an `Index` over the loops, each counted from 0, and over atoms: quotients, remainders and minima, which are not linear in the
+loops. Affine maps of linalg express sums with whole coefficients, and quotients and remainders by numbers; a symbolic size is kept beside
+them (see `Affine`).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
+from relayc.pipelines.emission.index import FAR, Index, Var
 from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, children_first, size_of
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
@@ -17,55 +18,50 @@ Interval: TypeAlias = tuple[Size | None, Size | None]
 """Inclusive bounds, None where one is not known."""
 
 
-@dataclass(frozen=True)
-class Atom:
+class Atom(Var):
     """An index that is not linear in the loops: an operation on linear ones. Equal where operation and operands are."""
 
-    name: str
-    operands: tuple["Linear", ...]
-
-
-class Linear:
-    """const + sum(coefficient * atom)."""
-
-    def __init__(self, const: Size = 0, terms: "Mapping[IterVar | Atom, Size] | None" = None) -> None:
-        self.const = const
-        self.terms = {atom: c for atom, c in (terms or {}).items() if isinstance(c, Dim) or c != 0}
-
-    @property
-    def key(self) -> Hashable:
-        return self.const, frozenset((atom if isinstance(atom, Atom) else id(atom), c) for atom, c in self.terms.items())
+    def __init__(self, operation: str, *operands: Index) -> None:
+        self.operation, self.operands = operation, operands
+        super().__init__(-FAR, FAR, name=operation)
+        self.identity = (operation, *(x.key for x in operands))
+        self._hash = hash(self.identity)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Linear) and self.key == other.key
+        return isinstance(other, Atom) and self.identity == other.identity
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self._hash
 
-    def __add__(self, other: "Linear") -> "Linear":
-        terms = dict(self.terms)
-        for atom, c in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + c
-        return Linear(self.const + other.const, terms)
+    def interval(self) -> Interval:
+        """Bounds of its value, by what is now known of symbols."""
+        if self.operation == "select":
+            first, second = (interval(x) for x in self.operands[-2:])
+            return _extreme(minimum, first[0], second[0]), _extreme(maximum, first[1], second[1])
+        if len(self.operands) != 2:
+            return None, None
+        left, right = (interval(x) for x in self.operands)
+        if self.operation in ("minimum", "maximum"):
+            return _extremes(self.operation, left, right)
+        divisor = size_in(self.operands[1])
+        if divisor is None or not _is_at_least(self.operands[1], 1):
+            return None, None
+        if self.operation == "floor_divide":
+            return tuple(None if end is None else end // divisor for end in left)  # type: ignore[return-value] # of two ends
+        if self.operation == "floor_mod":
+            low, high = left
+            if low is not None and high is not None and proves(lambda: low >= 0 and high < divisor):
+                return left
+            return 0, divisor - 1 if high is None or low is None or not proves(lambda: low >= 0) else minimum(divisor - 1, high)
+        return None, None
 
-    def times(self, factor: Size) -> "Linear":
-        return Linear(self.const * factor, {atom: c * factor for atom, c in self.terms.items()})
 
-    def __sub__(self, other: "Linear") -> "Linear":
-        return self + other.times(-1)
-
-    @property
-    def size(self) -> Size | None:
-        """The size that it is; None where it depends on a loop."""
-        return None if self.terms else self.const
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether its bounds are values that it has: it depends on whole loops alone, each by itself."""
-        return all(isinstance(atom, IterVar) for atom in self.terms)
+def size_in(x: Index) -> Size | None:
+    """The size that an index is; None where it depends on a loop."""
+    return x.const if x.is_constant else None
 
 
-def linear(x: Expr) -> Linear | None:
+def linear(x: Expr) -> Index | None:
     """The form of an index; None where it depends on the elements of a tensor."""
     if not x.is_index:
         return None
@@ -79,12 +75,12 @@ def _parts(x: Expr) -> Sequence[Expr]:
     return [c for c in x.children() if c.is_index and size_of(x) is None and c.dtype != "bool"]
 
 
-def _form(x: Expr) -> Linear | None:
+def _form(x: Expr) -> Index | None:
     size = size_of(x)
     if size is not None:
-        return Linear(size)
+        return Index(size)
     if isinstance(x, IterVar):
-        return Linear(x.low, {x: 1})
+        return Index(x.low, {x.position: 1})
     if isinstance(x, Cast):
         return linear(x.value)
     if isinstance(x, Select):
@@ -92,7 +88,7 @@ def _form(x: Expr) -> Linear | None:
         compared = _comparisons(x.condition)
         if None in found or compared is None:
             return None
-        return Linear(0, {Atom("select", (*compared, *(f for f in found if f is not None))): 1})
+        return Index.of(Atom("select", *compared, *(f for f in found if f is not None)))
     if not isinstance(x, Operation):
         return None
     operands = [linear(operand) for operand in x.operands]
@@ -105,62 +101,40 @@ def _form(x: Expr) -> Linear | None:
         return left - right
     if x.name == "multiply":
         for a, b in ((left, right), (right, left)):
-            if b.size is not None:
-                return a.times(b.size)
+            if b.is_constant:
+                return a * b.const
     name = x.name
     if name.startswith("trunc") and _is_at_least(left, 0) and _is_at_least(right, 1):
         name = {"truncdiv": "floor_divide", "truncmod": "floor_mod"}[name]
-    return Linear(0, {Atom(name, (left, right)): 1})
+    return Index.of(Atom(name, left, right))
 
 
-def _comparisons(x: Expr) -> "list[Linear] | None":
+def _comparisons(x: Expr) -> list[Index] | None:
     """What tells conditions on indices apart, in an order; None where one is no index."""
     if isinstance(x, Operation) and not isinstance(x, Compare):
         parts = [_comparisons(operand) for operand in x.operands]
         if any(part is None for part in parts):
             return None
-        return [Linear(0, {Atom(x.name, tuple(p for part in parts for p in part or ())): 1})]
+        return [Index.of(Atom(x.name, *(p for part in parts for p in part or ())))]
     if isinstance(x, Compare):
         sides = [linear(operand) for operand in x.operands]
         if None not in sides:
-            return [Linear(0, {Atom(x.name, tuple(s for s in sides if s is not None)): 1})]
+            return [Index.of(Atom(x.name, *(s for s in sides if s is not None)))]
     return None
 
 
-def interval(x: Linear) -> Interval:
+def interval(x: Index) -> Interval:
     """Bounds of an index over all iterations of its loops."""
     low: Size | None = x.const
     high: Size | None = x.const
-    for atom, c in x.terms.items():
-        ends: Interval = (0, atom.extent - 1) if isinstance(atom, IterVar) else _atom_interval(atom)
+    for v, c in x.terms.items():
+        ends: Interval = v.interval() if isinstance(v, Atom) else (v.low, v.high)
         least, most = bounds(c) if isinstance(c, Dim) else (c, c)
         if least < 0:
             ends = ends[::-1] if most <= 0 else (None, None)
         low = None if low is None or ends[0] is None else low + ends[0] * c
         high = None if high is None or ends[1] is None else high + ends[1] * c
     return low, high
-
-
-def _atom_interval(atom: Atom) -> Interval:
-    if atom.name == "select":
-        first, second = (interval(x) for x in atom.operands[-2:])
-        return _extreme(minimum, first[0], second[0]), _extreme(maximum, first[1], second[1])
-    if len(atom.operands) != 2:
-        return None, None
-    left, right = (interval(x) for x in atom.operands)
-    if atom.name in ("minimum", "maximum"):
-        return _extremes(atom.name, left, right)
-    divisor = atom.operands[1].size
-    if divisor is None or not _is_at_least(atom.operands[1], 1):
-        return None, None
-    if atom.name == "floor_divide":
-        return tuple(None if end is None else end // divisor for end in left)  # type: ignore[return-value] # of two ends
-    if atom.name == "floor_mod":
-        low, high = left
-        if low is not None and high is not None and proves(lambda: low >= 0 and high < divisor):
-            return left
-        return 0, divisor - 1 if high is None or low is None or not proves(lambda: low >= 0) else minimum(divisor - 1, high)
-    return None, None
 
 
 def _extremes(name: str, a: Interval, b: Interval) -> Interval:
@@ -178,7 +152,7 @@ def _either(choose: object, a: Size | None, b: Size | None) -> Size | None:
     return (a if b is None else b) if a is None or b is None else choose(a, b)  # type: ignore[operator] # minimum or maximum
 
 
-def _is_at_least(x: Linear, least: int) -> bool:
+def _is_at_least(x: Index, least: int) -> bool:
     low, _ = interval(x)
     return low is not None and is_at_least(low, least)
 
@@ -196,9 +170,9 @@ def is_within(ends: Interval, size: Size) -> bool:
     return (is_at_least(low, 0) or is_at_least(low, size - 1)) and (is_at_least(size - 1, high) or is_at_least(0, high))
 
 
-def out_of_bounds(x: Linear, size: Size) -> bool:
+def out_of_bounds(x: Index, size: Size) -> bool:
     """Whether it is proved that an index is outside of a dimension of `size` in some iteration."""
-    if not x.is_exact or not all(is_at_least(atom.extent, 1) for atom in x.terms if isinstance(atom, IterVar)):
+    if not all(not isinstance(v, Atom) and is_at_least(v.extent, 1) for v in x.terms):
         return False
     low, high = interval(x)
     return (low is not None and is_at_least(-1, low)) or (high is not None and is_at_least(high, size))
@@ -212,15 +186,15 @@ class Affine:
     offset: Size
 
 
-def affine(x: Linear, loops: Mapping[IterVar, int]) -> Affine | None:
+def affine(x: Index, loops: Mapping[Var, int]) -> Affine | None:
     """An index as affine maps hold it; None where they do not. Needs an ambient context.
 
     Args:
       loops: the position of each loop.
     """
     total: ir.AffineExpr = ir.AffineExpr.get_constant(0)
-    for atom, c in sorted(x.terms.items(), key=lambda term: loops.get(term[0], len(loops)) if isinstance(term[0], IterVar) else -1):
-        found = ir.AffineExpr.get_dim(loops[atom]) if isinstance(atom, IterVar) else _affine_atom(atom, loops)
+    for v, c in sorted(x.terms.items(), key=lambda term: loops.get(term[0], -1)):
+        found = _affine_atom(v, loops) if isinstance(v, Atom) else ir.AffineExpr.get_dim(loops[v])
         if found is None or isinstance(c, Dim):
             return None
         total = total + found * c
@@ -233,13 +207,13 @@ def is_loop(x: ir.AffineExpr, rank: int) -> bool:
     return isinstance(folded, ir.AffineDimExpr)
 
 
-def _affine_atom(atom: Atom, loops: Mapping[IterVar, int]) -> ir.AffineExpr | None:
-    if atom.name not in ("floor_divide", "floor_mod"):
+def _affine_atom(atom: Atom, loops: Mapping[Var, int]) -> ir.AffineExpr | None:
+    if atom.operation not in ("floor_divide", "floor_mod"):
         return None
-    divisor, found = atom.operands[1].size, affine(atom.operands[0], loops)
+    divisor, found = size_in(atom.operands[1]), affine(atom.operands[0], loops)
     if found is None or not isinstance(divisor, int) or divisor <= 0 or isinstance(found.offset, Dim):
         return None
-    combine = ir.AffineExpr.get_floor_div if atom.name == "floor_divide" else ir.AffineExpr.get_mod
+    combine = ir.AffineExpr.get_floor_div if atom.operation == "floor_divide" else ir.AffineExpr.get_mod
     return combine(found.expr + found.offset, divisor)
 
 
@@ -253,16 +227,15 @@ def conjuncts(x: Expr) -> list[Expr]:
     return [x]
 
 
-def constraints(x: Expr) -> list[Linear] | None:
+def constraints(x: Expr) -> list[Index] | None:
     """A comparison of indices as what has to be at least 0, all of it; None for another condition."""
     if not isinstance(x, Compare) or x.name == "ne":
         return None
-    left, right = (linear(operand) for operand in x.operands)
+    left, right = map(linear, x.operands)
     if left is None or right is None:
         return None
     below, above = right - left, left - right
-    one = Linear(1)
-    return {"lt": [below - one], "le": [below], "gt": [above - one], "ge": [above], "eq": [below, above]}[x.name]
+    return {"lt": [below - 1], "le": [below], "gt": [above - 1], "ge": [above], "eq": [below, above]}[x.name]
 
 
 def always_holds(x: Expr) -> bool:

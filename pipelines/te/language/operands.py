@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Sequence
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.emission.index import Index
 from relayc.pipelines.te.language.expressions import Const, Expr, IterVar, Select, TensorElement
 from relayc.pipelines.te.language.indices import (
     Affine,
     Interval,
-    Linear,
     affine,
     always_holds,
     conjuncts,
@@ -42,7 +42,7 @@ class Operands:
 
     def __init__(self, axes: Sequence[IterVar], body: Sequence[Expr], values: Callable[[Tensor], Value]) -> None:
         self.axes, self.values = axes, values
-        self.loops = {axis: i for i, axis in enumerate(axes)}
+        self.loops = {axis.position: i for i, axis in enumerate(axes)}
         self.inputs: list[Value] = []
         self.maps: list[ir.AffineMap] = []
         self.elements: dict[int, int] = {}
@@ -56,10 +56,10 @@ class Operands:
 
     def give_extents(self, dtype: str) -> None:
         """Adds an input that is not read, for the loops whose extents neither an input nor the result (of the first loops) tells."""
-        missing = [axis for axis in self.axes if axis.is_reduction and self.loops[axis] not in self._given]
+        missing = [axis for axis in self.axes if axis.is_reduction and self.loops[axis.position] not in self._given]
         if missing:
             self.inputs.append(empty(TensorType(tuple(axis.extent for axis in missing), dtype)))
-            self.maps.append(affine_map(len(self.axes), [ir.AffineExpr.get_dim(self.loops[axis]) for axis in missing]))
+            self.maps.append(affine_map(len(self.axes), [ir.AffineExpr.get_dim(self.loops[axis.position]) for axis in missing]))
 
     def _visit(self, root: Expr) -> None:
         pending = [root]
@@ -102,15 +102,15 @@ class Operands:
         forms, sizes = self._forms(read), read.tensor.type.sizes
         if forms is None or all(is_within(ends, size) for (_, ends), size in zip(forms, sizes, strict=True)):
             return None
-        inside: set[Linear] = set()
+        inside: set[Hashable] = set()
         for index, size in zip(read.indices, sizes, strict=True):
             form = linear(index)
             assert form is not None  # it is affine
-            inside |= {form, Linear(size - 1) - form}
+            inside |= {form.key, (Index(size - 1) - form).key}
         rest = []
         for part in conjuncts(condition):
             found = constraints(part)
-            if not always_holds(part) and (found is None or not set(found) <= inside):
+            if not always_holds(part) and (found is None or not {c.key for c in found} <= inside):
                 rest.append(part)
         position = self._read(read.tensor, forms, other.value)
         return None if position is None else (position, rest)

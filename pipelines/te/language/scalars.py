@@ -165,7 +165,7 @@ class ScalarEmitter:
         if isinstance(x, SizeExpr):
             return index_constant(x.size)
         if isinstance(x, IterVar):
-            loop = linalg.IndexOp(self._operands.loops[x]).result
+            loop = linalg.IndexOp(self._operands.loops[x.position]).result
             return loop if x.low == 0 else arith.AddIOp(loop, index_constant(x.low)).result
         if isinstance(x, Cast):
             return self.index(x.value)

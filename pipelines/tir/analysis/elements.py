@@ -4,9 +4,10 @@ from collections.abc import Collection, Sequence
 
 from relayc.dialects.tir.block import PARALLEL, REDUCTION
 from relayc.pipelines.emission.index import Index, Var, of_terms
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, Extremal, equal, variables
 from relayc.pipelines.tir.tree.steps import Access
-from relayc.pipelines.tir.tree.views import Block, Guard, ScheduleError
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
 from relayc.symbolic import Size, bounds, exact, maximum, minimum, proves
 
 

@@ -7,9 +7,10 @@ from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import FAR, Index, Var, of_terms
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided, Extremal, divide, equal, largest, smallest, substitute, variables
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, LoopVar, ValueVar
+from relayc.pipelines.tir.tree.views import Block, Loop, LoopVar, ValueVar
 from relayc.symbolic import Size, bounds, maximum, proves
 
 

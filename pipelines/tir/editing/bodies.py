@@ -10,9 +10,10 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import ANNOTATION
 from relayc.pipelines.tir.tree.indices import QUOTIENT, REMAINDER, Divided, divide, equal, substitute, write
+from relayc.pipelines.tir.tree.operations import drop, enclosing_block, read_annotations
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar, drop, enclosing_block, read_annotations
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar
 from relayc.symbolic import Size
 
 

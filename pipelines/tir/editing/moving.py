@@ -9,9 +9,11 @@ from relayc.pipelines.emission.index import Index, Var, of_terms
 from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.analysis.regions import Span, quotient_of
 from relayc.pipelines.tir.tree.buffers import SCOPES
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import QUOTIENT, Divided
+from relayc.pipelines.tir.tree.operations import drop, is_statement
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError, drop, is_statement
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 from relayc.symbolic import exact, proves
 
 ZERO = Index()

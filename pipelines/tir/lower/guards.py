@@ -9,8 +9,8 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.lower.bodies import Bodies, Lanes, Shifted, State
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.tree import Init, LoopNode
+from relayc.pipelines.tir.tree.guards import Guard, holds
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, variables
-from relayc.pipelines.tir.tree.views import Guard, holds
 from relayc.symbolic import Size, ceil_div, exact, maximum, minimum, proves
 
 

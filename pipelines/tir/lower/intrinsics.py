@@ -17,9 +17,10 @@ from relayc.pipelines.tir.lower.registers import Registers, Slot
 from relayc.pipelines.tir.lower.storage import Use, region_of
 from relayc.pipelines.tir.lower.tree import uses_in
 from relayc.pipelines.tir.primitives.matching import Binding, Match, Partial
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Guard, ScheduleError
+from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size, ceil_div, minimum, proves
 from relayc.symbolic import substitute as substitute_sizes
 

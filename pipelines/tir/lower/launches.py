@@ -29,9 +29,10 @@ from relayc.pipelines.tir.lower.shared_steps import ThreadGroup
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import Across
 from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, variables
 from relayc.pipelines.tir.tree.steps import neutral
-from relayc.pipelines.tir.tree.views import Guard, ScheduleError
+from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.pipelines.tir.values import nest
 from relayc.symbolic import Size, proves
 

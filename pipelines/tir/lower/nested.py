@@ -14,9 +14,11 @@ from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
 from relayc.pipelines.tir.primitives.blockize import nest_in
 from relayc.pipelines.tir.primitives.matching import match_block
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
+from relayc.pipelines.tir.tree.operations import walk
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, Member, ScheduleError, ValueVar, walk
+from relayc.pipelines.tir.tree.views import Block, Loop, Member, ScheduleError, ValueVar
 
 
 def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:

@@ -18,8 +18,9 @@ from relayc.pipelines.tir.lower.fragments import GROUPS, LANES, SCOPES
 from relayc.pipelines.tir.lower.pipelines import pipelined
 from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.tree import LoopNode, Node
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import substitute, variables
-from relayc.pipelines.tir.tree.views import Guard, Loop, ScheduleError
+from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 from relayc.symbolic import exact
 
 BLOCK, THREAD, VIRTUAL = "blockIdx.", "threadIdx.", "vthread."

@@ -2,8 +2,9 @@
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
+from relayc.pipelines.tir.tree.operations import point_computations
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError, body_point, point_computations
+from relayc.pipelines.tir.tree.views import ScheduleError, body_point
 
 
 @primitive

@@ -11,9 +11,11 @@ from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.analysis.regions import span, still_in
 from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.primitives.registry import find_loop, primitive
+from relayc.pipelines.tir.tree.guards import Guard, needed
 from relayc.pipelines.tir.tree.indices import equal, substitute, variables, write
+from relayc.pipelines.tir.tree.operations import is_statement
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError, ValueVar, body_point, is_statement, needed
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, ValueVar, body_point
 from relayc.symbolic import Size, ceil_div, exact, proves
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from relayc.pipelines.tir.analysis.regions import Span, clip, region_of_blocks, still_in
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
+from relayc.pipelines.tir.tree.operations import enclosing_block
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError, enclosing_block
+from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 @primitive

@@ -4,8 +4,9 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
 from relayc.pipelines.tir.tree.indices import write
+from relayc.pipelines.tir.tree.operations import drop
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, drop
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 
 @loop_primitive

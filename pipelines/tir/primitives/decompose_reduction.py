@@ -9,9 +9,10 @@ from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.analysis.dependence import Dependence, check_once, dependence
 from relayc.pipelines.tir.analysis.elements import check_elements
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
+from relayc.pipelines.tir.tree.guards import Guard, holds
 from relayc.pipelines.tir.tree.indices import Writer, substitute
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, ScheduleError, body_point, holds
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, body_point
 
 
 @primitive

@@ -11,8 +11,9 @@ from relayc.pipelines.tir.analysis.dependence import loops_of_iterators
 from relayc.pipelines.tir.editing.bodies import check_changeable, check_plain
 from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
 from relayc.pipelines.tir.tree.indices import Writer, divide
+from relayc.pipelines.tir.tree.operations import operations_in
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar, operations_in
+from relayc.pipelines.tir.tree.views import Block, ScheduleError, ValueVar
 from relayc.symbolic import Size
 
 

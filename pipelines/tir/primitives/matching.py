@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import TensorIntrin
+from relayc.pipelines.tir.tree.guards import holds
 from relayc.pipelines.tir.tree.indices import Reader, equal, substitute, variables
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, holds
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 from relayc.symbolic import Size, name_of, proves, symbols_of
 from relayc.symbolic import substitute as substitute_sizes
 

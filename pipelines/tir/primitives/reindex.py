@@ -8,9 +8,10 @@ from relayc.pipelines.tir.analysis.regions import Span
 from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.indices import equal, substitute, variables
+from relayc.pipelines.tir.tree.operations import enclosing_block
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, enclosing_block
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 
 @primitive

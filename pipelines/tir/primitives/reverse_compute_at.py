@@ -7,9 +7,10 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Region, Span, clip, is_whole, region_of, span, still_in
 from relayc.pipelines.tir.editing import moving
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, loop_primitive
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import equal, variables
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 
 @loop_primitive

@@ -5,9 +5,10 @@ from relayc.pipelines.tir.editing import bodies, moving
 from relayc.pipelines.tir.primitives.compute_inline import check_inlinable
 from relayc.pipelines.tir.primitives.registry import find_block, primitive
 from relayc.pipelines.tir.tree.indices import equal, write
+from relayc.pipelines.tir.tree.operations import drop
 from relayc.pipelines.tir.tree.steps import Access
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, drop
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 
 @primitive

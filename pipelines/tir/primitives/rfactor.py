@@ -13,9 +13,11 @@ from relayc.pipelines.tir.analysis.reducers import ReducedElement, Reducer, find
 from relayc.pipelines.tir.editing.bodies import copy_operations
 from relayc.pipelines.tir.primitives.registry import find_loop, primitive
 from relayc.pipelines.tir.tree.buffers import make_buffer
+from relayc.pipelines.tir.tree.guards import Guard, holds
 from relayc.pipelines.tir.tree.indices import Writer, substitute, variables, write
+from relayc.pipelines.tir.tree.operations import drop
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError, ValueVar, body_point, drop, holds
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, ValueVar, body_point
 from relayc.symbolic import Size
 
 

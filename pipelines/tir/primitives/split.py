@@ -5,8 +5,9 @@ from math import prod
 
 from relayc.pipelines.emission.index import Index, linearize
 from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Guard, ScheduleError
+from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size, ceil_div
 
 

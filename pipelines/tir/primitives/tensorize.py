@@ -6,8 +6,9 @@ from relayc.pipelines.tir.editing.intrinsics import ANNOTATION, TensorIntrin
 from relayc.pipelines.tir.primitives.blockize import make, nest_under
 from relayc.pipelines.tir.primitives.matching import match, match_block
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
+from relayc.pipelines.tir.tree.operations import read_annotations
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import ScheduleError, read_annotations
+from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 @primitive

@@ -15,8 +15,9 @@ from relayc.pipelines.tir.editing import bodies, copies, moving
 from relayc.pipelines.tir.primitives.registry import find_block, loop_primitive
 from relayc.pipelines.tir.tree.buffers import make_buffer, memref_type
 from relayc.pipelines.tir.tree.layouts import composed, mapped, shape_in
+from relayc.pipelines.tir.tree.operations import drop
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, ScheduleError, drop
+from relayc.pipelines.tir.tree.views import Block, ScheduleError
 from relayc.symbolic import Dim, Size
 
 

@@ -13,9 +13,10 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import FAR, Index, Var
 from relayc.pipelines.tir.tree.arguments import encode
 from relayc.pipelines.tir.tree.contents import STORES, stores_beside_loops
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Divided, Extremal, largest, smallest, substitute, variables, write
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Guard, Loop, ValueVar, body_point
+from relayc.pipelines.tir.tree.views import Loop, ValueVar, body_point
 from relayc.symbolic import Size, proves
 
 Less = Sequence[tuple[Index, Index]]

@@ -18,9 +18,11 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.script.rendering import Renderer, Text, type_name
 from relayc.pipelines.tir.tree.arguments import decode
 from relayc.pipelines.tir.tree.buffers import allocation_name
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Reader, variables
+from relayc.pipelines.tir.tree.operations import read_annotations
 from relayc.pipelines.tir.tree.structure import Nest
-from relayc.pipelines.tir.tree.views import Block, Guard, Loop, ScheduleError, ValueVar, read_annotations
+from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, ValueVar
 from relayc.symbolic import Dim, Size, name_of
 
 _WIDTH = 100

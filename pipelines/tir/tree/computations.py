@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.tir.tree.views import COMPUTATIONS, operations_in
+from relayc.pipelines.tir.tree.operations import COMPUTATIONS, operations_in
 
 
 def order_computations(function: ir.OpView | ir.Operation) -> None:

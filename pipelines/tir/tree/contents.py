@@ -6,7 +6,8 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir.block import block_name
-from relayc.pipelines.tir.tree.views import Block, Loop, Member, ScheduleError, operations_in, walk
+from relayc.pipelines.tir.tree.operations import operations_in, walk
+from relayc.pipelines.tir.tree.views import Block, Loop, Member, ScheduleError
 
 
 @dataclass(frozen=True)

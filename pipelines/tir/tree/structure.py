@@ -16,19 +16,10 @@ from relayc.pipelines.emission.sizes import SizeValues, sizes_in, symbol_positio
 from relayc.pipelines.tir.tree.buffers import allocation_name, make_buffer
 from relayc.pipelines.tir.tree.computations import order_computations
 from relayc.pipelines.tir.tree.contents import Contents, blocks_of, position, set_around
+from relayc.pipelines.tir.tree.guards import Guard
 from relayc.pipelines.tir.tree.indices import Reader, substitute
-from relayc.pipelines.tir.tree.views import (
-    COMPUTATIONS,
-    STATEMENTS,
-    Block,
-    Facts,
-    Guard,
-    Loop,
-    Member,
-    body_point,
-    is_statement,
-    operations_in,
-)
+from relayc.pipelines.tir.tree.operations import COMPUTATIONS, STATEMENTS, is_statement, operations_in
+from relayc.pipelines.tir.tree.views import Block, Facts, Loop, Member, body_point
 from relayc.symbolic import Size, symbol
 
 

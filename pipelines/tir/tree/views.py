@@ -3,9 +3,8 @@
 A view is of an operation as it stands, or of one that is to be written (see Nest.write). Names stay when operations are moved or rebuilt.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -14,21 +13,25 @@ from relayc.dialects.tir import names
 from relayc.dialects.tir.block import PARALLEL, REDUCTION, block_name, extents_of, iterators_of
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.tree.guards import Guard, needed
 from relayc.pipelines.tir.tree.indices import Reader, Writer, canonical, variables
+from relayc.pipelines.tir.tree.operations import (
+    drop,
+    drop_computations,
+    enclosing_block,
+    is_statement,
+    operations_in,
+    read_annotations,
+    size_of,
+    walk,
+    write_annotations,
+)
 from relayc.pipelines.tir.tree.steps import Access, Contents, Step, read_steps, write_steps
-from relayc.symbolic import Size, exact, proves
+from relayc.symbolic import Size
 
 
 class ScheduleError(ValueError):
     """A primitive that cannot be applied: which one, to what, and why. The function is as it was."""
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A block does nothing where `index` is not smaller than `limit`."""
-
-    index: Index
-    limit: Size
 
 
 class LoopVar(Var):
@@ -471,7 +474,7 @@ class Block:
             for i, (value, found) in enumerate(zip(values, before, strict=True)):
                 if value != found:
                     old.operands[i] = value
-            _drop_computations(before)
+            drop_computations(before)
         else:
             for source, target in list(zip(old.regions, made.regions, strict=True))[not keep_init :]:
                 for block in list(source.blocks):
@@ -488,134 +491,6 @@ class Block:
 
 Member: TypeAlias = "Loop | Block | ir.Operation"
 """A loop, a block or an allocation (an operation)."""
-
-
-def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
-    """The size that a value of the function is."""
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
-        return ir.IntegerAttr(owner.operation.attributes["value"]).value
-    return Reader({}, sizes).size(value)
-
-
-def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
-    """The tir.block that a block or loop stands in, if any."""
-    parent = operation.parent
-    while parent is not None and parent.operation.name != "func.func":
-        if parent.operation.name == "tir.block":
-            return parent.operation
-        parent = parent.operation.parent
-    return None
-
-
-def holds(guard: Guard) -> bool:
-    """Whether a guard is proved to hold everywhere."""
-    _, high = guard.index.bounds()
-    return proves(lambda: high < guard.limit)
-
-
-def needed(guards: Sequence[Guard]) -> list[Guard]:
-    """The guards without those that hold everywhere, or wherever another one does."""
-    found: list[Guard] = []
-    for guard in guards:
-        if not holds(guard) and not any(_implies(other, guard) for other in found):
-            found = [other for other in found if not _implies(guard, other)] + [guard]
-    return found
-
-
-def _implies(known: Guard, guard: Guard) -> bool:
-    """Whether it is proved that a guard holds where another one does."""
-    if not guard.index.terms:
-        return False
-    var, factor = next(iter(guard.index.terms.items()))
-    ratio = exact(known.index.coefficient(var), factor)
-    if ratio is None or not proves(lambda: ratio >= 1):
-        return False
-    # ratio * guard.index <= known.index + most, and known.index is smaller than its limit.
-    _, most = (guard.index * ratio - known.index).bounds()
-    return proves(lambda: known.limit + most <= ratio * guard.limit)
-
-
-def point_computations(operation: ir.Operation) -> list[ir.Operation]:
-    """The computations of the points of a block, which stand before it, in order; of a loop none."""
-    found: dict[ir.Operation, None] = {}
-    here = operation.block
-
-    def visit(op: ir.Operation) -> None:
-        for value in op.operands:
-            owner = value.owner
-            if not isinstance(owner, ir.Block) and owner.operation.block == here and owner.operation.name.startswith(COMPUTATIONS):
-                visit(owner.operation)
-                found[owner.operation] = None
-
-    if operation.name == "tir.block" and operation.parent.name != "func.func":
-        visit(operation)
-    return list(found)
-
-
-def drop(operation: ir.Operation) -> None:
-    """Erases an operation, and the computations of indices in loops that then are of no use; those of the function stay (see editing)."""
-    sources = list(operation.operands)
-    operation.erase()
-    _drop_computations(sources)
-
-
-def _drop_computations(values: Iterable[ir.Value]) -> None:
-    """Erases the computations of indices in loops that nothing uses."""
-    left, gone = list(values)[::-1], set()
-    while left:
-        value = left.pop()
-        if value in gone:
-            continue
-        owner = value.owner
-        if isinstance(owner, ir.Block) or next(iter(value.uses), None) is not None:
-            continue
-        operation = owner.operation
-        if operation.name.startswith(COMPUTATIONS) and operation.parent.operation.name != "func.func":
-            gone.add(value)
-            left += operation.operands
-            operation.erase()
-
-
-COMPUTATIONS = ("affine.", "arith.")
-ELEMENTARY = (*COMPUTATIONS, "math.", "memref.")
-"""Operations that hold no others."""
-
-
-STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
-
-
-def is_statement(op: ir.Operation) -> bool:
-    """Whether an operation does something: a loop, a block, an allocation; no computation of an index, no terminator."""
-    return op.name in STATEMENTS
-
-
-def operations_in(block: ir.Block) -> list[ir.Operation]:
-    """The operations of a block, in order."""
-    return [op.operation for op in block.operations]
-
-
-def walk(block: ir.Block) -> Iterator[ir.Operation]:
-    """Operations in a block and inside them, outer ones first."""
-    for op in operations_in(block):
-        yield op
-        for region in op.regions if not op.name.startswith(ELEMENTARY) else ():
-            for inner in region.blocks:
-                yield from walk(inner)
-
-
-def read_annotations(operation: ir.Operation) -> dict[str, ir.Attribute]:
-    """The hints of a loop or block, by name."""
-    attributes = operation.attributes
-    return {a.name: a.attr for a in ir.DictAttr(attributes[names.ANNOTATIONS])} if names.ANNOTATIONS in attributes else {}
-
-
-def write_annotations(operation: ir.Operation, annotations: dict[str, ir.Attribute]) -> None:
-    """Gives a loop or block these hints, and no others."""
-    if annotations:
-        operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get(annotations, operation.context)
-    elif names.ANNOTATIONS in operation.attributes:
-        del operation.attributes[names.ANNOTATIONS]
 
 
 def body_point(loop: Loop) -> ir.InsertionPoint:

@@ -1,5 +1,6 @@
 # make demo   compile and run ResNet-50, check it, print a short table
-# make test   everything that CI runs: ruff, mypy, import-linter, the generated tables, lit, pytest
+# make test   ruff, mypy, import-linter, the generated tables, lit, pytest
+# make torch  installs PyTorch into the environment and runs the tests that need it; with `make test` everything that CI runs
 # make lint   what comes before lit
 # make zoo    exports some 200 architectures in an environment of its own and compares each with ONNX Runtime (test/zoo); OUT=DIR, hours
 # make docs   the site, in build/site; docs-serve serves it while pages are written
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types rules lit pytest zoo docs docs-serve clean
+.PHONY: demo test lint types rules lit pytest torch zoo docs docs-serve clean
 
 demo: $(INSTALLED)
 	$(BIN)/python -m relayc.tools.demo
@@ -45,6 +46,11 @@ lit: $(INSTALLED)
 # The test processes share the cores: OpenMP threads that wait give theirs up at once.
 pytest: $(INSTALLED)
 	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# The release that the extra `torch` allows; the CPU wheel where the package index has it under this version.
+torch: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 expecttest
+	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -k pytorch test/python/frontend test/python/bench test/python/test_pages.py
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)

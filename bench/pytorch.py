@@ -61,16 +61,16 @@ def _function(engine: str, model: Any, inputs: tuple[Any, ...]) -> Callable[...,
     import relayc
 
     if engine == "eager":
-        return model  # type: ignore[no-any-return]
+        return model
     if engine == "inductor":
         if not (shutil.which("g++") or shutil.which("clang++")):
             raise RuntimeError("inductor needs a C++ compiler, found none")
-        return torch.compile(model)  # type: ignore[no-any-return]
+        return torch.compile(model)
     if engine == "compile":
         from relayc.tools.dynamo import backend
 
         options = {"freeze": not model.training, "cache": False}
-        return torch.compile(model, backend=backend, options=options)  # type: ignore[no-any-return]
+        return torch.compile(model, backend=backend, options=options)
     if model.training:
         raise RuntimeError("an exported program does not train")
     return relayc.compile(relayc.from_pytorch(model, inputs), cache=False)

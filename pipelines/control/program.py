@@ -187,9 +187,9 @@ def control_code(program: ControlProgram, compiled: Compiled | None = None) -> C
         entries[name] = f"__relayc_entry_{number}"
         texts.append(_entry(entries[name], f"@f{program.number_of(function, name)}", len(params)))  # a function may have two names
     data = list(types.data.values())
-    taken = [type_ for info in infos for _, type_ in info.params]
-    taken += [type_ for each in data for constructor in each.constructors for type_ in constructor.inputs]
-    functions = (*_taken_functions(taken), *_taken_functions((info.result for info in infos), taken=False))
+    given = [type_ for info in infos for _, type_ in info.params]
+    given += [type_ for each in data for constructor in each.constructors for type_ in constructor.inputs]
+    functions = (*_taken_functions(given), *_taken_functions((info.result for info in infos), taken=False))
     foreign = {len(type_.parts) - 1 for type_ in functions}
     for count in sorted(foreign):
         entries[f"{FOREIGN}{count}"] = f"__relayc_foreign_{count}"

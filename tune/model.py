@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relayc.dialects.relay.module import IRModule
 from relayc.interrupts import deferred
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -75,9 +76,19 @@ class Options:
 
     def session(self, tasks: Sequence[Task], database: Database, measurer: Measurer, **more: Any) -> Session:
         """A session over some kernels."""
-        sampler = self.sampler or ("tpe" if find_spec("optuna") is not None else "random")
+        usual = "tpe" if find_spec("optuna") is not None else "random"
+        learns = any(task.sketches for task in tasks) and find_spec("lightgbm") is not None
+        sampler = self.sampler or ("model" if learns else usual)
         return Session(
-            tasks, database, measurer, partial(task_spaces, everything=self.all_strategies), sampler, self.seed, report=self.report, **more
+            tasks,
+            database,
+            measurer,
+            partial(task_spaces, everything=self.all_strategies),
+            sampler,
+            self.seed,
+            report=self.report,
+            sample=sample_sketch,
+            **more,
         )
 
 
@@ -163,7 +174,8 @@ def tune(
       kernels: a pattern of names of kernels.
       database: its file; by default the one that is used when a program is compiled (RELAYC_TUNING_DB).
       all_strategies: whether to try all strategies that take a kernel, not only the one that it gets.
-      sampler: "tpe" (Optuna), "random" or "grid"; by default "tpe" where Optuna is installed, else "random".
+      sampler: "tpe" (Optuna), "random", "grid", or "model": a cost model (LightGBM) that learns from all measurements in the
+        database; by default "tpe" where Optuna is installed, else "random".
       seed: of the sampler, and of random inputs.
       sizes: of symbolic dimensions; by default typical ones.
       inputs: by name; by default random ones.
@@ -271,6 +283,21 @@ def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSp
     for sketch in task.sketches.values():
         found += spaces({}, sketch)
     return found, ask
+
+
+def sample_sketch(task: Task, strategy: str, seed: int, numbers: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Random numbers of a generated schedule of a kernel, beside those that are given; None for other strategies, and where these are not
+    possible."""
+    sketch = task.sketches.get(strategy)
+    if sketch is None:
+        return None
+    mod = IRModule.parse(task.text)
+    try:
+        with mod.context, mod.ranges:
+            found: dict[str, Any] = sketch.sample(mod, seed, numbers)[0]
+            return found
+    except ValueError:
+        return None
 
 
 def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> Check:

@@ -7,15 +7,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
+from relayc.tune.cost_model import CostModel, Features
 from relayc.tune.worker import Candidate
 
-SAMPLERS = ("tpe", "random", "grid")
+SAMPLERS = ("tpe", "random", "grid", "model")
 _FAILED = 3.0
 """What a sampler hears of a candidate that does not work: log2 of its time in that of the default."""
 _MOST_REPEATS = 8
 """How often a sampler may propose what is known, before the grid is asked."""
 _MOST_KNOWN = 400
 """How many combinations of the grid may be known, one after the other, before there are no more: to ask for each takes 20 ms."""
+
+_POPULATION, _BATCH, _RANDOM, _KEPT, _PARENTS = 32, 6, 2, 0.7, 4
+"""Of the sampler "model": candidates that are ranked, how many of the best are measured before others are drawn, how many random ones
+beside them, the probability that a number of one of the fastest candidates is kept, and of how many fastest."""
+
+SampleKnobs = Callable[[str, int, Mapping[str, Any]], Mapping[str, Any] | None]
+"""Random numbers of a strategy that samples them itself, by a seed, beside those that are given; None where these are not possible, or the
+strategy is none of those."""
 
 AskSpace = Callable[[str, Mapping[str, Any]], TuningSpace | None]
 """The space of a kernel by a strategy with some numbers set: what is chosen for the others, and which values these have. None where the
@@ -29,14 +38,24 @@ class Search:
       spaces: of the kernel, by strategy: the default's first.
       ask: see AskSpace.
       sampler: "tpe" (Optuna's Tree-structured Parzen Estimator), "random", or "grid": first combinations where one number differs from the
-        default, then two, and so on.
+        default, then two, and so on; or "model": of many random candidates and variants of the fastest, those that `model` ranks best.
       seed: of the sampler.
+      model: the cost model, for "model".
+      sample: see SampleKnobs.
 
     Raises:
       ModuleNotFoundError: Optuna is not installed, for "tpe". ValueError: another sampler.
     """
 
-    def __init__(self, spaces: Sequence[TuningSpace], ask: AskSpace, sampler: str = "tpe", seed: int = 0) -> None:
+    def __init__(
+        self,
+        spaces: Sequence[TuningSpace],
+        ask: AskSpace,
+        sampler: str = "tpe",
+        seed: int = 0,
+        model: CostModel | None = None,
+        sample: SampleKnobs = lambda strategy, seed, numbers: None,
+    ) -> None:
         if sampler not in SAMPLERS:
             raise ValueError(f"sampler: expected one of {', '.join(SAMPLERS)}, found {sampler!r}")
         self.spaces = {space.strategy: space for space in spaces if space.chosen}
@@ -53,6 +72,10 @@ class Search:
         self._sampler = sampler
         self._study: Any = _study(seed) if sampler == "tpe" else None
         self._open: dict[str, Any] = {}
+        self._model, self._sample = model, sample
+        self._features: dict[str, Features] = {}
+        self._proposed: dict[str, Candidate] = {}
+        self._batch: list[Candidate] = []
 
     @property
     def size(self) -> int:
@@ -63,7 +86,7 @@ class Search:
         """A candidate that has not been measured; None where there are no more."""
         for _ in range(_MOST_REPEATS if self._sampler != "grid" and len(self.seen) < self.size else 0):
             trial = self._study.ask() if self._study is not None else None
-            found = self._fitted(self._drawn(trial))
+            found = self._fitted(self._drawn(trial)) if self._sampler != "model" else self._promising()
             if found is not None and found.name not in self.seen:
                 self._open[found.name] = trial
                 return found
@@ -78,11 +101,44 @@ class Search:
     def tell(self, candidate: Candidate, relative: float | None) -> None:
         """The time of a candidate in that of the default; None where it does not work."""
         self.seen[candidate.name] = relative
+        self._proposed.setdefault(candidate.name, candidate)
         trial = self._open.pop(candidate.name, None)
         if trial is not None:
             self._study.tell(trial, _value(relative))
         elif self._study is not None and candidate.strategy in self.spaces:
             self._remember(candidate, relative)
+
+    def features(self, candidate: Candidate) -> Features:
+        """The features of a candidate that was proposed."""
+        return self._features.get(candidate.name, ())
+
+    def _promising(self) -> Candidate | None:
+        """The next of a batch: of those that were drawn, the ones that the model ranks best, and some others."""
+        if not self._batch:
+            drawn = {one.name: one for one in map(self._fitted, self._population()) if one is not None and one.name not in self.seen}
+            found = list(drawn.values())
+            if found and self._model is not None and self._model.is_ready:
+                costs = self._model.predict([self.features(one) for one in found])
+                ranked = [found[i] for i in sorted(range(len(found)), key=costs.__getitem__)]
+                others = self._random.sample(ranked[_BATCH:], min(_RANDOM, len(ranked[_BATCH:])))
+                found = [*ranked[:_BATCH], *others]
+            self._batch = found[: _BATCH + _RANDOM][::-1]
+        return self._batch.pop() if self._batch else None
+
+    def _population(self) -> Iterator[Candidate]:
+        """Random candidates, and variants of the fastest."""
+        is_ready = self._model is not None and self._model.is_ready
+        times = {name: relative for name, relative in self.seen.items() if relative is not None}
+        fastest = [self._proposed[name] for name in sorted(times, key=times.__getitem__)[:_PARENTS] if name in self._proposed]
+        for number in range(_POPULATION if is_ready else _BATCH + _RANDOM):
+            parent = self._random.choice(fastest) if fastest and number % 2 else None
+            strategy = self._random.choice(list(self.spaces)) if parent is None else parent.strategy
+            kept = {} if parent is None else {name: v for name, v in parent.numbers.items() if self._random.random() < _KEPT}
+            numbers = self._sample(strategy, self._random.getrandbits(31), kept)
+            if numbers is None:
+                values = self.spaces[strategy].values
+                numbers = {name: kept[name] if name in kept else self._random.choice(values[name]) for name in values}
+            yield Candidate(strategy, numbers)
 
     def _fitted(self, candidate: Candidate | None) -> Candidate | None:
         """A candidate with the numbers that the strategy makes of it: those that are not possible it brings to others. Of candidates with
@@ -90,8 +146,11 @@ class Search:
         space = None if candidate is None else self._ask(candidate.strategy, candidate.numbers)
         if space is None:
             return None
-        found = Candidate(space.strategy, dict(space.chosen))
-        return self._by_loops.setdefault(space.loops or found.name, found)
+        found = self._by_loops.setdefault(
+            space.loops or Candidate(space.strategy, space.chosen).name, Candidate(space.strategy, dict(space.chosen))
+        )
+        self._features[found.name], self._proposed[found.name] = space.features, found
+        return found
 
     def _drawn(self, trial: Any) -> Candidate | None:
         """Numbers one after the other, each out of the values that it has with those before."""

@@ -1,14 +1,17 @@
 """The search over several kernels: which kernel is next, what its measurements say, what is recorded."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.history.database import Database, Record, Trial, this_machine
 from relayc.pipelines.tir.schedule.written_strategy import SCRIPT, SKETCH
 from relayc.tools.timing import FASTER, SLOWER
+from relayc.tune.cost_model import CostModel
 from relayc.tune.process import Measurer
 from relayc.tune.search import AskSpace, Search
 from relayc.tune.tasks import Task
@@ -99,6 +102,7 @@ class Session:
       total: seconds of a call of the model.
       schedule_text: gives the text of a written schedule with some decisions.
       clock: gives seconds.
+      sample: random numbers of a strategy of a kernel (see SampleKnobs).
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class Session:
         schedule_text: Callable[[Task, Candidate], str] | None = None,
         report: Callable[[Status], None] = lambda status: None,
         clock: Callable[[], float] = time.perf_counter,
+        sample: Callable[[Task, str, int, Mapping[str, Any]], Mapping[str, Any] | None] = lambda task, strategy, seed, numbers: None,
     ) -> None:
         self.states = [State(task) for task in tasks]
         self.gains: list[float] = []
@@ -122,6 +127,8 @@ class Session:
         self._total = max(total, sum(task.seconds for task in tasks)) or 1.0
         self._schedule_text, self._report, self._clock = schedule_text, report, clock
         self._machine = this_machine()
+        self._sample = sample
+        self._model = CostModel(database.examples(), seed) if sampler == "model" else None
 
     @property
     def gain(self) -> float:
@@ -192,7 +199,7 @@ class Session:
     def _open(self, state: State) -> Steps:
         """Asks for the space of a kernel, and for what was measured before."""
         spaces, ask = self._spaces_of(state.task)
-        search = Search(spaces, ask, self._sampler, self._seed)
+        search = Search(spaces, ask, self._sampler, self._seed, self._model, partial(self._sample, state.task))
         if search.size < 2:
             state.skipped = "nothing can be chosen"
             return
@@ -250,7 +257,9 @@ class Session:
             relative = max(relative, best_relative)  # what seemed faster was noise
         if is_best and relative is not None and state.best != best and relative >= state.relative:
             is_best = False  # what another worker found meanwhile is faster
-        trial = self._trial(task, candidate, relative, measured)
+        trial = replace(self._trial(task, candidate, relative, measured), features=state.search.features(candidate))
+        if self._model is not None and found is not None:
+            self._model.add(trial.features, found.seconds)
         record = None
         if is_best and relative is not None and found is not None:
             state.best, state.relative, state.stale = written, relative, 0

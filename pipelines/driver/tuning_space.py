@@ -15,6 +15,7 @@ from relayc.pipelines.program.functions import read_functions
 from relayc.pipelines.program.schedules import Schedules
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.te.read.graph import NotStructured, read_kernel
+from relayc.pipelines.tir.analysis.features import features_of
 from relayc.pipelines.tir.strategy.choice import offers, operators_of
 from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.table import FUNCTIONS, tuning_for
@@ -36,6 +37,7 @@ class TuningSpace:
       values: the sensible values of each, what is used among them. Those of a parameter hold while the others are as chosen: with some set
         to other values (`schedule.kernels` of a PassContext), ask again.
       loops: a digest of the loops that the chosen numbers give: numbers with equal loops need not both be measured.
+      features: of these loops, for a cost model (pipelines.tir.analysis.features).
     """
 
     kernel: str
@@ -44,6 +46,7 @@ class TuningSpace:
     chosen: Mapping[str, Any]
     values: Mapping[str, tuple[Any, ...]]
     loops: str = field(default="", compare=False, repr=False)
+    features: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def size(self) -> int:
@@ -126,4 +129,4 @@ def _spaces(
 
 def _space(name: str, ops: tuple[str, ...], tuning: Tuning, scheduled: Scheduled) -> TuningSpace:
     loops = digest([str(scheduled.function).encode()])
-    return TuningSpace(name, ops, tuning.strategy, dict(tuning.used), dict(tuning.values), loops)
+    return TuningSpace(name, ops, tuning.strategy, dict(tuning.used), dict(tuning.values), loops, features_of(scheduled.function))

@@ -74,6 +74,7 @@ class Trial:
       outcome: "measured", or why it is none: "declined", "wrong", "crashed", "timeout", "failed", and "refused" for numbers that gain in
         the kernel and not in the whole model.
       message: what the error said.
+      features: of the loops that were measured, for a cost model (pipelines.tir.analysis.features).
     """
 
     key: str
@@ -87,6 +88,7 @@ class Trial:
     rounds: int = 0
     machine: str = ""
     time: float = field(default_factory=time.time)
+    features: tuple[float, ...] = ()
 
 
 class Database:
@@ -136,6 +138,13 @@ class Database:
         with _opened(self.path) as db:
             rows = db.execute("SELECT trial FROM trials WHERE key = ? ORDER BY number", (key,)).fetchall()
         return [Trial(**_with_tuples(json.loads(text))) for (text,) in rows]
+
+    def examples(self) -> list[tuple[tuple[float, ...], float]]:
+        """Features and seconds of what was measured of any kernel, in order: what a cost model learns from."""
+        with _opened(self.path) as db:
+            rows = db.execute("SELECT trial FROM trials ORDER BY number").fetchall()
+        found = [json.loads(text) for (text,) in rows]
+        return [(tuple(one["features"]), one["seconds"]) for one in found if one.get("features") and one["relative"] is not None]
 
     def add(self, trial: Trial, record: Record | None = None) -> None:
         """Adds a measurement, and the record that it makes, both or none."""
@@ -255,7 +264,8 @@ def _record(text: str) -> Record:
 
 
 def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
-    return {**data, "numbers": _tuples(data["numbers"])}
+    features = {"features": tuple(data["features"])} if "features" in data else {}
+    return {**data, **features, "numbers": _tuples(data["numbers"])}
 
 
 def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:

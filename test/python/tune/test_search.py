@@ -4,64 +4,20 @@ import itertools
 
 import numpy as np
 import pytest
+from tuned_kernels import Fake, asker, comparison, space
 from tuned_models import dense
 
 import relayc
 from relayc import PassContext
 from relayc.pipelines.driver.tuning_space import TuningSpace
 from relayc.pipelines.history.database import Database
-from relayc.tools.timing import Comparison
 from relayc.tune import model as tune_model
 from relayc.tune import search as search_module
 from relayc.tune.model import Check
-from relayc.tune.process import Measurer
 from relayc.tune.search import Search
 from relayc.tune.session import Session
 from relayc.tune.tasks import Task
-from relayc.tune.worker import DEFAULT, Candidate, Measured
-
-
-def space(strategy="s", kernel="k", **values):
-    """A space whose first values are chosen."""
-    chosen = {name: options[0] for name, options in values.items()}
-    return TuningSpace(kernel, (), strategy, chosen, {name: tuple(sorted(options)) for name, options in values.items()})
-
-
-def asker(*spaces):
-    by_name = {one.strategy: one for one in spaces}
-
-    def ask(strategy, numbers):
-        known = by_name[strategy]
-        return TuningSpace(known.kernel, (), strategy, {**known.chosen, **numbers}, known.values)
-
-    return ask
-
-
-def comparison(base, other):
-    return Comparison(base, other, base / other, base / other * 0.999, base / other * 1.001, 8)
-
-
-class Fake(Measurer):
-    """Measures by a function of the numbers, which gives seconds, or an outcome."""
-
-    def __init__(self, seconds, default=1.0):
-        self._seconds, self._default, self.asked = seconds, default, []
-
-    def of(self, task, candidate):
-        if candidate == DEFAULT:
-            return self._default
-        return self._seconds(task, candidate)
-
-    def measure(self, task, base, candidate, seconds):
-        self.asked.append((task.name, str(candidate)))
-        found = self.of(task, candidate)
-        if isinstance(found, str):
-            return Measured(found, None, f"it was {found}")
-        return Measured("measured", comparison(self.of(task, base), found))
-
-    def close(self):
-        pass
-
+from relayc.tune.worker import Candidate, Measured
 
 SPACE = space(rows=[4, 1, 2, 8, 16], vectors=[1, 2, 4], grain=[64, 512, 4096, 32768])
 

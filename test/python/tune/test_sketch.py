@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tuned_kernels import argmax, heat, product
 
 import relayc
 from relayc import te
@@ -12,45 +13,11 @@ from relayc.tune.sketch import Sketch, sketch_rules, sketches
 from relayc.tune.worker import Measured
 
 
-def heat(n=40, steps=3):
-    """Steps of the heat equation; each grid is 2 smaller than the one before."""
-    grid = first = te.placeholder((n, n), name="first")
-    for number in range(1, steps + 1):
-
-        def step(i, j, x=grid):
-            return x[i + 1, j + 1] + 0.2 * (x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2] - 4.0 * x[i + 1, j + 1])
-
-        grid = te.compute((n - 2 * number, n - 2 * number), step, name=f"step{number}")
-    return te.create_prim_func([first, grid])
-
-
 def heat_in_numpy(x, steps=3):
     for _ in range(steps):
         inner = x[1:-1, 1:-1]
         x = inner + np.float32(0.2) * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] - 4 * inner)
     return x
-
-
-def argmax(rows=6, columns=300):
-    x = te.placeholder((rows, columns), name="x")
-    k = te.reduce_axis((0, columns), name="k")
-
-    def larger(a, b):
-        first = te.any(a[1] > b[1], te.all(a[1] == b[1], a[0] < b[0]))
-        return te.if_then_else(first, a[0], b[0]), te.if_then_else(first, a[1], b[1])
-
-    reducer = te.comm_reducer(larger, lambda index, value: (te.const(-1, index), te.min_value(value)), name="argmax")
-    where, largest = te.compute((rows,), lambda i: reducer((k, x[i, k]), axis=k), name="largest")
-    return te.create_prim_func([x, where, largest])
-
-
-def product(rows=20, columns=70, depth=48):
-    a, b = te.placeholder((rows, depth), name="a"), te.placeholder((depth, columns), name="b")
-    bias = te.placeholder((columns,), name="bias")
-    k = te.reduce_axis((0, depth), name="k")
-    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
-    d = te.compute((rows, columns), lambda i, j: te.max(c[i, j] + bias[j], 0.0), name="d")
-    return te.create_prim_func([a, b, bias, d])
 
 
 def drawn(*shape, seed=0):

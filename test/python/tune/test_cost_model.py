@@ -1,0 +1,181 @@
+"""The cost model: what it knows of a schedule, what it learns, and that it decides what is compiled."""
+
+import numpy as np
+import pytest
+from tuned_kernels import Fake, argmax, asker, product, space
+
+import relayc
+from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
+from relayc.pipelines.history.database import Database, Trial
+from relayc.pipelines.tir.analysis.features import FEATURES
+from relayc.tune.cost_model import FEWEST_EXAMPLES, CostModel, rank_correlation
+from relayc.tune.search import Search
+from relayc.tune.session import Session
+from relayc.tune.sketch import sketches
+from relayc.tune.tasks import Task
+
+pytest.importorskip("lightgbm")
+
+
+def features(kernel, schedule=None):
+    (found,) = tuning_space(kernel, "cpu -mcpu=x86-64-v3", schedules=None if schedule is None else {"main": schedule})
+    assert len(found.features) == len(FEATURES)
+    return dict(zip(FEATURES, 2 ** np.array(found.features) - 1, strict=True))
+
+
+def test_features_of_loops():
+    rows, columns, depth = 32, 64, 48
+    kernel = product(rows, columns, depth)
+
+    def plain(s):
+        s.parallel(s.get_loops("c")[0])
+
+    def vectors(s):
+        i, j, k = s.get_loops("c")
+        j0, j1 = s.split(j, [None, 8])
+        s.reorder(i, j0, k, j1)
+        s.vectorize(j1)
+        s.vectorize(s.get_loops("d")[1])
+
+    one, other = features(kernel, plain), features(kernel, vectors)
+    sums = rows * columns * depth
+    # A product and a sum for each step, a sum and a maximum for each element.
+    assert one["scalar operations"] == pytest.approx(2 * (sums + rows * columns), rel=1e-3) and one["vector operations"] == 0
+    assert one["elements computed"] == pytest.approx(other["elements computed"], rel=1e-3)
+    assert other["vector operations"] * other["lanes of vectors on average"] == pytest.approx(other["elements computed"], rel=1e-3)
+    assert one["extents of the parallel loops"] == pytest.approx(rows, rel=1e-3) and other["extents of the parallel loops"] == 0
+    buffers = 4 * (rows * depth + depth * columns + columns + rows * columns)
+    assert one["bytes of all buffers"] >= buffers * 0.999
+    for found in (one, other):
+        beyond = [found[f"bytes that come from beyond {size} KiB of cache"] for size in (16, 512, 16 << 10)]
+        assert beyond == sorted(beyond, reverse=True) and beyond[-1] <= found["bytes accessed"]
+
+
+def test_blocks_for_the_cache_are_seen():
+    kernel = product(512, 512, 512)
+
+    def by(blocks):
+        def schedule(s):
+            i, j, k = s.get_loops("c")
+            i0, i1 = s.split(i, [None, blocks])
+            k0, k1 = s.split(k, [None, blocks])
+            j0, j1 = s.split(j, [None, blocks])
+            s.reorder(i0, j0, k0, i1, k1, j1)
+
+        return features(kernel, schedule)["bytes that come from beyond 16 KiB of cache"]
+
+    assert by(32) < by(512) / 8
+
+
+def learned(seed=0, count=60):
+    """Times that follow one feature, with some noise, of kernels of three sizes."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0, 10, (count, len(FEATURES)))
+    return [tuple(row) for row in rows], list(2 ** (rows[:, 3] - 20 + rng.normal(0, 0.1, count)))
+
+
+def test_a_model_ranks_what_it_has_not_seen():
+    known, times = learned()
+    model = CostModel(zip(known, times, strict=True))
+    others, expected = learned(seed=1)
+    assert rank_correlation(model.predict(others), expected) > 0.9
+    assert rank_correlation(model.predict(others), list(np.random.default_rng(2).random(60))) < 0.4
+    model.add((1.0, 2.0), 1.0)  # of another version
+    model.add((), 1.0)
+    assert len(model) == 60
+
+
+def test_rank_correlation():
+    assert rank_correlation([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
+    assert rank_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert rank_correlation([1, 1, 1], [3, 2, 1]) == 0
+    assert rank_correlation([1, 2, 2, 3], [1, 3, 2, 4]) == pytest.approx(np.corrcoef([1, 2.5, 2.5, 4], [1, 3, 2, 4])[0, 1])
+
+
+VALUES = [1, 2, 4, 8, 16, 32, 64, 128]
+LARGE = space(a=VALUES, b=VALUES, c=VALUES, d=VALUES)
+
+
+def ask_with_features(strategy, numbers):
+    found = asker(LARGE)(strategy, numbers)
+    return TuningSpace(found.kernel, (), strategy, found.chosen, found.values, features=tuple(map(np.log2, found.chosen.values())))
+
+
+def seconds_of(candidate):
+    return 0.1 + sum((np.log2(value) - 6) ** 2 for value in candidate.numbers.values()) / 144
+
+
+def measured(sampler, seed, count=40, known=()):
+    """The least time, and how many measurements it took to get to 0.12."""
+    model = CostModel(known) if sampler == "model" else None
+    search = Search([LARGE], ask_with_features, sampler, seed, model)
+    times = []
+    for _ in range(count):
+        candidate = search.next()
+        times.append(seconds_of(candidate))
+        if model is not None:
+            model.add(search.features(candidate), times[-1])
+        search.tell(candidate, times[-1])
+    return min(times), next((i for i, time in enumerate(times) if time <= 0.12), count)
+
+
+def test_a_search_with_a_model_needs_fewer_measurements():
+    found = {sampler: np.mean([measured(sampler, seed) for seed in range(3)], axis=0) for sampler in ("model", "random")}
+    assert found["model"][0] < found["random"][0] and found["model"][1] < found["random"][1] / 1.5
+    # A model that learned from another kernel of the same kind begins with what it knows.
+    rows = np.random.default_rng(0).integers(0, 8, (200, 4))
+    known = [(tuple(map(float, row)), 3 * (0.1 + float(((row - 6) ** 2).sum()) / 144)) for row in rows]
+    assert measured("model", 0, 8, known)[0] < measured("model", 0, 8)[0]
+
+
+def test_what_the_model_rejects_is_not_compiled(tmp_path):
+    fake = Fake(lambda task, candidate: seconds_of(candidate))
+    asked = []
+
+    def ask(strategy, numbers):
+        asked.append(dict(numbers))
+        return ask_with_features(strategy, numbers)
+
+    database = Database(tmp_path / "t.sqlite")
+    session = Session([Task("key", "k", "", seconds=1.0)], database, fake, lambda task: ([LARGE], ask), "model")
+    session.run(24, None)
+    assert len(session.gains) == 24
+    # Candidates are drawn in hundreds; of these only what is measured is compiled.
+    assert len(asked) > 50
+    assert len({candidate for _, candidate in fake.asked}) <= 26
+    # A later session begins with what was measured.
+    examples = database.examples()
+    assert len(examples) == 24 and all(len(one) == 4 and seconds > 0 for one, seconds in examples)
+    again = Session([Task("other", "k", "", seconds=1.0)], database, fake, lambda task: ([LARGE], ask_with_features), "model")
+    assert again._model.is_ready and len(again._model) == 24 >= FEWEST_EXAMPLES
+
+
+def test_measurements_without_features_teach_nothing(tmp_path):
+    database = Database(tmp_path / "t.sqlite")
+    database.add(Trial("key", "s", {"rows": 2}, 0.5, seconds=1.0))
+    database.add(Trial("key", "s", {"rows": 3}, None, "crashed", features=(1.0, 2.0)))
+    database.add(Trial("key", "s", {"rows": 4}, 0.5, seconds=2.0, features=(1.0, 2.0)))
+    assert database.examples() == [((1.0, 2.0), 2.0)]
+    assert [trial.features for trial in database.trials("key")] == [(), (1.0, 2.0), (1.0, 2.0)]
+
+
+def test_without_lightgbm_the_sampler_says_so(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "lightgbm", None)
+    with pytest.raises(ModuleNotFoundError, match=r"the sampler model needs LightGBM: pip install 'relayc\[tune\]'"):
+        CostModel()
+
+
+def test_sketches_are_searched_with_the_model(tmp_path):
+    class ByLanes(Fake):
+        def __init__(self):
+            self.asked = []
+
+        def of(self, task, candidate):
+            script = candidate.schedule
+            return 1.0 if not script else 0.1 if '"generic_lanes"> = 64' in script else 0.2 if "rfactor" in script else 0.5
+
+    path = tmp_path / "t.sqlite"
+    found = relayc.tune.kernel(argmax(), trials=12, sampler="model", database=path, measurer=ByLanes(), num_threads=1)
+    assert found.gain == pytest.approx(10)
+    assert all(trial.features for trial in found.states[0].trials)
+    assert [sketch.__name__ for sketch in sketches(argmax())] == list(found.states[0].task.sketches)

@@ -1,0 +1,91 @@
+"""A cost model: how long candidates would take, learned from measurements, so that only the promising ones are compiled.
+
+The model is gradient-boosted trees (LightGBM) over the features of the scheduled tir (pipelines.tir.analysis.features), which predict the
+logarithm of the seconds of a call. It is fitted from all measurements in the database that have features, of any kernel and machine, and
+again as measurements come: a model for a new kernel begins with what others taught.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+Features = tuple[float, ...]
+
+FEWEST_EXAMPLES = 8
+"""Measurements without which the model says nothing."""
+_ROUNDS = 120
+_PARAMETERS = {
+    "objective": "regression",
+    "learning_rate": 0.1,
+    "num_leaves": 15,
+    "min_data_in_leaf": 3,
+    "min_data_in_bin": 1,
+    "feature_fraction": 0.8,
+    "lambda_l2": 0.1,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+}
+
+
+class CostModel:
+    """Predicts times of candidates.
+
+    Args:
+      examples: features and seconds of what was measured before.
+
+    Raises:
+      ModuleNotFoundError: LightGBM is not installed.
+    """
+
+    def __init__(self, examples: Iterable[tuple[Features, float]] = (), seed: int = 0) -> None:
+        try:
+            import lightgbm
+        except ModuleNotFoundError as error:
+            what = "the sampler model needs LightGBM: pip install 'relayc[tune]' (or sampler='random')"
+            raise ModuleNotFoundError(what, name="lightgbm") from error
+        self._library, self._seed = lightgbm, seed
+        self._features: list[Features] = []
+        self._costs: list[float] = []
+        self._fitted: Any = None
+        for features, seconds in examples:
+            self.add(features, seconds)
+
+    def __len__(self) -> int:
+        return len(self._costs)
+
+    def add(self, features: Features, seconds: float) -> None:
+        """Adds a measurement; the next prediction knows of it. Features of another number, of an earlier version, are left out."""
+        if features and seconds > 0 and (not self._features or len(features) == len(self._features[0])):
+            self._features.append(tuple(features))
+            self._costs.append(math.log2(seconds))
+            self._fitted = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are enough measurements."""
+        return len(self) >= FEWEST_EXAMPLES
+
+    def predict(self, candidates: Sequence[Features]) -> list[float]:
+        """log2 of the seconds that each candidate would take; numbers to rank by, of which the smaller is the better."""
+        if self._fitted is None:
+            data = self._library.Dataset(np.array(self._features), np.array(self._costs), params={"verbose": -1, "min_data_in_bin": 1})
+            self._fitted = self._library.train({**_PARAMETERS, "seed": self._seed}, data, _ROUNDS)
+        return list(self._fitted.predict(np.array(candidates), num_threads=1))
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's rank correlation of two lists: 1 where they rank alike, 0 where they have nothing to do with each other."""
+    ranks = [_ranks(np.asarray(values, float)) for values in (first, second)]
+    if min(np.ptp(ranks[0]), np.ptp(ranks[1])) == 0:
+        return 0.0
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Positions in order; equal values share the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse]

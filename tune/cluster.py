@@ -28,6 +28,8 @@ from relayc.tune.tasks import Task
 from relayc.tune.worker import Candidate, Measured
 
 _CONNECT_SECONDS = 10.0
+FIRST_SECONDS = 30.0
+"""How long a scheduler without any worker may take to get one."""
 MOST_ALONE_SECONDS = 60.0
 """How long a search waits for a worker after the last one is lost."""
 _ASKED_SECONDS = 0.5
@@ -79,6 +81,9 @@ class Cluster(Measurer):
         self.close()
 
     def _refuse_wrong_workers(self, target: Target) -> None:
+        deadline = time.monotonic() + FIRST_SECONDS
+        while not self._find_workers() and not self._others() and time.monotonic() < deadline:
+            time.sleep(_ASKED_SECONDS)  # workers that were started just now take a moment
         if not self._find_workers():
             what = f"{self._address}: expected a worker with the resource {self._resource} (dask worker --resources '{self._resource}=1')"
             raise ValueError(f"{what}, found {self._others() or 'no worker'}")

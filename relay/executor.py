@@ -17,7 +17,7 @@ from relayc.pipelines.control.steps import ControlProgram, reachable
 from relayc.relay.build import Params, as_module, compiled, target_of
 from relayc.relay.kernel import argument, kernel_compiler, on_structures, taken, tensor
 from relayc.runtime.control import Machine, NoClause
-from relayc.runtime.device import Device, device_kind
+from relayc.runtime.device import Device
 
 KINDS = ("graph", "vm", "aot", "debug", "interpreter")
 """Relay's kinds of executors. All run compiled code; of programs with data types, the last two take the steps of control one by one."""
@@ -161,13 +161,8 @@ def _runnable(module: RelayModule, target: Any, interprets: bool) -> Callable[..
     return on_structures(compiled(lowered, target)["main"], typed["main"])
 
 
-def _is_on_host(target: Any) -> bool:
-    found = target_of(target)
-    return device_kind(find_backend(found.kind).device_of(found)).is_host
-
-
 def _controlled(typed: RelayModule, target: Any, interprets: bool) -> Callable[..., Any]:
-    if not interprets and is_native(typed["main"]) and _is_on_host(target):
+    if not interprets and is_native(typed["main"]) and find_backend(target_of(target).kind).makes_control:
         constructors = {var.name_hint: data.constructors for var, data in typed.type_definitions.items()}
         function = compiled(typed, target).native(constructors, array=ndarray, tensor=argument).function("main")
 

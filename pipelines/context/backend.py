@@ -50,11 +50,13 @@ class Backend(ABC):
       kind: the kind, a word.
       device: kind of the devices that run the code (see runtime.device).
       modules: names of modules that register passes and config options of the backend when they are imported.
+      makes_control: whether it has a `control_part`.
     """
 
     kind: str
     device: str
     modules: tuple[str, ...] = ()
+    makes_control = False
 
     @property
     @abstractmethod

@@ -26,6 +26,7 @@ class CpuBackend(Backend):
 
     kind = "cpu"
     device = "cpu"
+    makes_control = True
     modules = (
         "relayc.pipelines.targets.cpu.passes",
         "relayc.pipelines.targets.cpu.strategies.table",

@@ -363,3 +363,15 @@ def test_scalars_are_computed_as_tensors_are(kind):
         ]
         np.testing.assert_array_equal([v.item() for v in found[:9] + found[10:]], [float(v) for v in expected[:9] + expected[10:]])
         assert np.isnan(found[9]) if np.isnan(x) else found[9] == np.inf
+
+
+def test_kernels_of_other_targets():
+    source = """
+    def @main(%n: int32, %x: Tensor[(3), float32], %f: fn (Tensor[(3), float32]) -> Tensor[(3), float32]) {
+      if (%n > 2) { Some(%f(%x * 2f)) } else { None }
+    }
+    """
+    module = relay.parse(source, init_module=relay.Prelude().mod)
+    function = relay.create_executor("vm", module, target="cuda -emulate=true").evaluate()
+    np.testing.assert_array_equal(function(3, X[0], lambda x: x + 1)[0], X[0] * 2 + 1)
+    assert function(1, X[0], None.__eq__).constructor.name_hint == "None"

@@ -74,7 +74,7 @@ def test_a_grid_changes_one_number_first():
     search = Search([SPACE], asker(SPACE), "grid")
     first = list(itertools.islice(iter(search.next, None), 1))
     assert [len([1 for k, v in c.numbers.items() if v != SPACE.chosen[k]]) for c in first] == [1]
-    with pytest.raises(ValueError, match="sampler: expected one of tpe, random, grid, found 'x'"):
+    with pytest.raises(ValueError, match="sampler: expected one of tpe, random, grid, model, found 'x'"):
         Search([SPACE], asker(SPACE), "x")
 
 

@@ -294,6 +294,17 @@ def _check_types(inferred: list[RelayType], found: list[RelayType]) -> None:
         raise RelayError(f"expected result type(s) {', '.join(map(str, inferred))}, found {', '.join(map(str, found))}")
 
 
+def declare(base: type[Op], operators: Mapping[str, str], **facts: Any) -> None:
+    """Declares operators that differ from a base class in their names, their documentation, and facts that all of them share.
+
+    Args:
+      operators: the documentation by name.
+    """
+    for name, doc in operators.items():
+        namespace = {"__module__": base.__module__, "__doc__": doc, **facts}
+        pytypes.new_class("".join(map(str.capitalize, name.split("_"))), (base,), {"name": name}, lambda found: found.update(namespace))  # noqa: B023
+
+
 def _operand_getter(i: int) -> Callable[[Op], ir.Value]:
     return lambda self: self.operation.operands[i]
 

@@ -6,7 +6,7 @@ The operands share one element type; the result has it too, or is bool for compa
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, declare
 from relayc.dialects.relay.kinds import BITS, BOOL, COMPARED, COMPUTED, INTEGER, NUMBER, same_dtype
 from relayc.dialects.relay.shapes import broadcast_shapes
 from relayc.dialects.relay.types import RelayType
@@ -61,16 +61,14 @@ class Divide(_Binary, name="divide"):
     right_neutral = 1
 
 
-class FloorDivide(_Binary, name="floor_divide"):
-    """floor(lhs / rhs). An integer divided by zero gives itself."""
-
-
-class Mod(_Binary, name="mod"):
-    """Remainder with the sign of lhs, as C's % and fmod (ONNX Mod with fmod=1). The remainder of an integer by zero is 0."""
-
-
-class FloorMod(_Binary, name="floor_mod"):
-    """Remainder with the sign of rhs, as Python's % (ONNX Mod with fmod=0). The remainder of an integer by zero is 0."""
+declare(
+    _Binary,
+    {
+        "floor_divide": "floor(lhs / rhs). An integer divided by zero gives itself.",
+        "mod": "Remainder with the sign of lhs, as C's % and fmod (ONNX Mod with fmod=1). The remainder of an integer by zero is 0.",
+        "floor_mod": "Remainder with the sign of rhs, as Python's % (ONNX Mod with fmod=0). The remainder of an integer by zero is 0.",
+    },
+)
 
 
 class Power(_Binary, name="power"):
@@ -79,20 +77,16 @@ class Power(_Binary, name="power"):
     right_neutral = 1
 
 
-class Maximum(_Binary, name="maximum"):
-    """The larger one; NaN where either is NaN. Of bools, or."""
-
-    kind = COMPUTED
-    commutative = True
-    precision = Precision.FOLLOW
-
-
-class Minimum(_Binary, name="minimum"):
-    """The smaller one; NaN where either is NaN. Of bools, and."""
-
-    kind = COMPUTED
-    commutative = True
-    precision = Precision.FOLLOW
+declare(
+    _Binary,
+    {
+        "maximum": "The larger one; NaN where either is NaN. Of bools, or.",
+        "minimum": "The smaller one; NaN where either is NaN. Of bools, and.",
+    },
+    commutative=True,
+    kind=COMPUTED,
+    precision=Precision.FOLLOW,
+)
 
 
 class _Compare(_Binary):
@@ -102,90 +96,29 @@ class _Compare(_Binary):
     out_dtype = "bool"
 
 
-class Equal(_Compare, name="equal"):
-    """lhs == rhs."""
-
-    kind = COMPARED
-    commutative = True
-
-
-class NotEqual(_Compare, name="not_equal"):
-    """lhs != rhs."""
-
-    kind = COMPARED
-    commutative = True
-
-
-class Less(_Compare, name="less"):
-    """lhs < rhs."""
-
-
-class LessEqual(_Compare, name="less_equal"):
-    """lhs <= rhs."""
-
-
-class Greater(_Compare, name="greater"):
-    """lhs > rhs."""
-
-
-class GreaterEqual(_Compare, name="greater_equal"):
-    """lhs >= rhs."""
-
-
-class LogicalAnd(_Binary, name="logical_and"):
-    """lhs and rhs, of bools."""
-
-    kind = BOOL
-    commutative = True
-
-
-class LogicalOr(_Binary, name="logical_or"):
-    """lhs or rhs, of bools."""
-
-    kind = BOOL
-    commutative = True
-
-
-class LogicalXor(_Binary, name="logical_xor"):
-    """Whether exactly one of two bools holds."""
-
-    kind = BOOL
-    commutative = True
-
-
-class BitwiseAnd(_Binary, name="bitwise_and"):
-    """lhs & rhs."""
-
-    kind = BITS
-    commutative = True
-
-
-class BitwiseOr(_Binary, name="bitwise_or"):
-    """lhs | rhs."""
-
-    kind = BITS
-    commutative = True
-
-
-class BitwiseXor(_Binary, name="bitwise_xor"):
-    """lhs ^ rhs."""
-
-    kind = BITS
-    commutative = True
-
-
-class LeftShift(_Binary, name="left_shift"):
-    """lhs shifted left by rhs bits, zeros in; 0 where rhs is not below the width (numpy)."""
-
-    kind = INTEGER
-    right_neutral = 0
-
-
-class RightShift(_Binary, name="right_shift"):
-    """lhs shifted right by rhs bits: the sign comes in for signed types, zeros for unsigned; all sign or 0 from the width on (numpy)."""
-
-    kind = INTEGER
-    right_neutral = 0
+declare(_Compare, {"equal": "lhs == rhs.", "not_equal": "lhs != rhs."}, commutative=True, kind=COMPARED)
+declare(_Compare, {"less": "lhs < rhs.", "less_equal": "lhs <= rhs.", "greater": "lhs > rhs.", "greater_equal": "lhs >= rhs."})
+declare(
+    _Binary,
+    {
+        "logical_and": "lhs and rhs, of bools.",
+        "logical_or": "lhs or rhs, of bools.",
+        "logical_xor": "Whether exactly one of two bools holds.",
+    },
+    commutative=True,
+    kind=BOOL,
+)
+declare(_Binary, {"bitwise_and": "lhs & rhs.", "bitwise_or": "lhs | rhs.", "bitwise_xor": "lhs ^ rhs."}, commutative=True, kind=BITS)
+declare(
+    _Binary,
+    {
+        "left_shift": "lhs shifted left by rhs bits, zeros in; 0 where rhs is not below the width (numpy).",
+        "right_shift": "lhs shifted right by rhs bits: the sign comes in for signed types, zeros for unsigned; all sign or 0 "
+        "from the width on (numpy).",
+    },
+    kind=INTEGER,
+    right_neutral=0,
+)
 
 
 class Where(Op, name="where"):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, Precision, TensorType, View, check, declare
 from relayc.dialects.relay.kinds import ANY, BITS, BOOL, FLOAT, NUMBER, check_conversion
 from relayc.dialects.relay.types import DTYPES, MLIR_NAMES, RelayType
 
@@ -41,129 +41,49 @@ class Negative(_Unary, name="negative"):
     involutory = True
 
 
-class Sign(_Unary, name="sign"):
-    """-1, 0 or 1 by the sign of x; NaN for NaN (ONNX Sign)."""
-
-    kind = NUMBER
-    idempotent = True
-
-
-class Ceil(_Unary, name="ceil"):
-    """Smallest integer not below x; integers pass unchanged."""
-
-    kind = NUMBER
-    idempotent = True
-
-
-class Floor(_Unary, name="floor"):
-    """Largest integer not above x; integers pass unchanged."""
-
-    kind = NUMBER
-    idempotent = True
-
-
-class Round(_Unary, name="round"):
-    """Nearest integer, halves to even (ONNX Round); integers pass unchanged."""
-
-    kind = NUMBER
-    idempotent = True
-
-
-class Trunc(_Unary, name="trunc"):
-    """x without its fraction; integers pass unchanged."""
-
-    kind = NUMBER
-    idempotent = True
-
-
-class Exp(_Unary, name="exp"):
-    """e to the power x."""
-
-
-class Log(_Unary, name="log"):
-    """Natural logarithm: -inf at 0, NaN below."""
-
-
-class Log2(_Unary, name="log2"):
-    """Logarithm to base 2."""
-
-
-class Log10(_Unary, name="log10"):
-    """Logarithm to base 10."""
-
-
-class Sqrt(_Unary, name="sqrt"):
-    """Square root: NaN below 0."""
-
-    precision = Precision.FOLLOW
-
-
-class Rsqrt(_Unary, name="rsqrt"):
-    """1 / sqrt(x)."""
-
-    precision = Precision.FOLLOW
-
-
-class Sigmoid(_Unary, name="sigmoid"):
-    """1 / (1 + exp(-x))."""
-
-    precision = Precision.FOLLOW
-
-
-class Sin(_Unary, name="sin"):
-    """Sine of x in radians."""
-
-
-class Cos(_Unary, name="cos"):
-    """Cosine of x in radians."""
-
-
-class Tan(_Unary, name="tan"):
-    """Tangent of x in radians."""
-
-
-class Asin(_Unary, name="asin"):
-    """Arc sine in radians: NaN outside [-1, 1]."""
-
-
-class Acos(_Unary, name="acos"):
-    """Arc cosine in radians: NaN outside [-1, 1]."""
-
-
-class Atan(_Unary, name="atan"):
-    """Arc tangent in radians."""
-
-
-class Sinh(_Unary, name="sinh"):
-    """Hyperbolic sine."""
-
-
-class Cosh(_Unary, name="cosh"):
-    """Hyperbolic cosine."""
-
-
-class Tanh(_Unary, name="tanh"):
-    """Hyperbolic tangent."""
-
-    precision = Precision.FOLLOW
-
-
-class Asinh(_Unary, name="asinh"):
-    """Inverse hyperbolic sine."""
-
-
-class Acosh(_Unary, name="acosh"):
-    """Inverse hyperbolic cosine: NaN below 1."""
-
-
-class Atanh(_Unary, name="atanh"):
-    """Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside."""
-
-
-class Erf(_Unary, name="erf"):
-    """The error function."""
-
-    precision = Precision.FOLLOW
+declare(
+    _Unary,
+    {
+        "sign": "-1, 0 or 1 by the sign of x; NaN for NaN (ONNX Sign).",
+        "ceil": "Smallest integer not below x; integers pass unchanged.",
+        "floor": "Largest integer not above x; integers pass unchanged.",
+        "round": "Nearest integer, halves to even (ONNX Round); integers pass unchanged.",
+        "trunc": "x without its fraction; integers pass unchanged.",
+    },
+    idempotent=True,
+    kind=NUMBER,
+)
+declare(
+    _Unary,
+    {
+        "exp": "e to the power x.",
+        "log": "Natural logarithm: -inf at 0, NaN below.",
+        "log2": "Logarithm to base 2.",
+        "log10": "Logarithm to base 10.",
+        "sin": "Sine of x in radians.",
+        "cos": "Cosine of x in radians.",
+        "tan": "Tangent of x in radians.",
+        "asin": "Arc sine in radians: NaN outside [-1, 1].",
+        "acos": "Arc cosine in radians: NaN outside [-1, 1].",
+        "atan": "Arc tangent in radians.",
+        "sinh": "Hyperbolic sine.",
+        "cosh": "Hyperbolic cosine.",
+        "asinh": "Inverse hyperbolic sine.",
+        "acosh": "Inverse hyperbolic cosine: NaN below 1.",
+        "atanh": "Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside.",
+    },
+)
+declare(
+    _Unary,
+    {
+        "sqrt": "Square root: NaN below 0.",
+        "rsqrt": "1 / sqrt(x).",
+        "sigmoid": "1 / (1 + exp(-x)).",
+        "tanh": "Hyperbolic tangent.",
+        "erf": "The error function.",
+    },
+    precision=Precision.FOLLOW,
+)
 
 
 class LogicalNot(_Unary, name="logical_not"):
@@ -180,22 +100,15 @@ class BitwiseNot(_Unary, name="bitwise_not"):
     involutory = True
 
 
-class IsNan(_Unary, name="isnan"):
-    """Whether x is NaN."""
-
-    out_dtype = "bool"
-
-
-class IsInf(_Unary, name="isinf"):
-    """Whether x is an infinity of either sign."""
-
-    out_dtype = "bool"
-
-
-class IsFinite(_Unary, name="isfinite"):
-    """Whether x is neither NaN nor an infinity."""
-
-    out_dtype = "bool"
+declare(
+    _Unary,
+    {
+        "isnan": "Whether x is NaN.",
+        "isinf": "Whether x is an infinity of either sign.",
+        "isfinite": "Whether x is neither NaN nor an infinity.",
+    },
+    out_dtype="bool",
+)
 
 
 class Copy(_Unary, name="copy"):

@@ -17,14 +17,15 @@ from relayc.symbolic import Undecided
 
 @dataclass
 class Choice:
-    """What came of a kernel.
+    """The outcome of offering a kernel to the strategies.
 
     Attributes:
       scheduled: the kernel in tir; None where only the fallback takes it.
       tuning: the strategy and its numbers.
-      declined: strategies that were asked before, or would have been, each with why it did not take the kernel.
-      is_fallback: whether `scheduled` came of the fallback.
-      kernel: as the strategies saw it; None of one that none was asked for.
+      declined: the strategies that were tried before, each with the reason why it declined the kernel; all strategies if none could be
+        tried.
+      is_fallback: whether `scheduled` is the result of the fallback.
+      kernel: the kernel as the strategies read it; None if it cannot be read, or if the fallback was requested.
     """
 
     scheduled: Scheduled | None

@@ -1,4 +1,4 @@
-"""What strategies have in common: what they give, and the function that they emit into."""
+"""The result of a strategy, and the function into which a strategy emits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -137,7 +137,7 @@ class _Creation:
     # ---- blocks
 
     def _block(self, op: ir.Operation, node: Node) -> None:
-        """The block, or the blocks, that compute a tensor, and those that the operation gives beside it."""
+        """Makes the blocks that compute a tensor, and the other results of its operation."""
         name = self._name_of(op)
         if node.kind == "generic":
             self._computation(name, node.structured)
@@ -147,7 +147,7 @@ class _Creation:
             self._parallel(name, node.shape, self._axes(op, len(node.shape)), self._stored(op, node, name))
 
     def _stored(self, op: ir.Operation, node: Node, name: str) -> Code:
-        """What stores an element of a tensor that is made of others one by one."""
+        """Code that stores one element of a tensor that moves elements of another tensor (a view, slice, padding or constant)."""
         buffer = self._destination(node, name)
         if node.kind == "view" and op.name != "tensor.extract_slice":
             node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # which may be another view

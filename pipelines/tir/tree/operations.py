@@ -9,7 +9,7 @@ from relayc.symbolic import Size
 
 COMPUTATIONS = ("affine.", "arith.")
 ELEMENTARY = (*COMPUTATIONS, "math.", "memref.")
-"""Operations that hold no others."""
+"""Prefixes of the names of operations without regions."""
 STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
 
 
@@ -73,7 +73,7 @@ def drop_computations(values: Iterable[ir.Value]) -> None:
 
 
 def is_statement(op: ir.Operation) -> bool:
-    """Whether an operation does something: a loop, a block, an allocation; no computation of an index, no terminator."""
+    """Whether an operation is a loop, a block or an allocation, and neither a computation of an index nor a terminator."""
     return op.name in STATEMENTS
 
 

@@ -1,4 +1,4 @@
-"""What a function of blocks and loops holds, by name. Primitives look their operations up so: names stay when operations are rebuilt."""
+"""The loops, blocks and buffers of a function, by name. Primitives use names, because operations may be rebuilt."""
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -39,19 +39,19 @@ class Nest:
         self.entry: ir.Block = function.regions[0].blocks[0]
         self.facts = self._new_facts({self.entry.arguments[i]: symbol(name) for name, i in symbol_positions(function).items()})
         self._contents = Contents()
-        """What there is by name; while the function is edited what is left of that before."""
+        """Loops, blocks and allocations by name. During an edit: the entries from before the edit that are still valid."""
         self._is_current = is_empty
         self._stays_current = False
-        """Whether `_contents` is kept up while the function is edited (see `replaced` and `removed`)."""
+        """Whether the edit in progress updates `_contents` itself (see `remove`, `added`, `rebuilt` and `replaced_buffer`)."""
         self._changed: Collection[str] = ()
-        """Blocks of `_contents` that are others now."""
+        """Names of the blocks that the edit in progress replaces: their entries in `_contents` are stale."""
         self._taken: dict[str, set[str]] | None = None
         """Names of loops, blocks and buffers, while the function is edited."""
         self._is_building = False
         self._constants: emit.Constants | None = None
-        """Those at the start of the function, where nothing else is computed there."""
+        """The constants at the start of the function; None where other values are computed there as well."""
         self._is_ordered = not is_empty
-        """Whether what the function computes before its loops stands in order, as far as this nest wrote it (see order)."""
+        """Whether the computations before the loops are in the order of their use, as `order` leaves them."""
         self._unwritten: dict[int, Block | None] = {}
         """Blocks in which loops are to be written, by identity; None for the function."""
 
@@ -149,7 +149,7 @@ class Nest:
                 op.erase()
 
     def _found(self) -> Contents:
-        """What there is; while the function is edited it is looked for each time."""
+        """The current contents. During an edit, each call searches the function again."""
         if self._is_current:
             return self._contents
         found = Contents()
@@ -195,7 +195,7 @@ class Nest:
     # ---- what is to be written
 
     def write(self) -> None:
-        """Writes the loops, and where blocks are: the function is what its views say. These are made anew when they are asked for."""
+        """Writes the loops and the points of blocks to the function, as the views describe them. Later requests make new views."""
         if not self._unwritten:
             return
         scopes, self._unwritten = list(self._unwritten.values()), {}
@@ -213,8 +213,8 @@ class Nest:
             self._order()
 
     def order(self) -> None:
-        """Writes the function for somebody who compares its text: what it computes before its loops stands as it is used, whatever was
-        asked for first."""
+        """Writes the function in a canonical form: computations before the loops are in the order of their use, independent of the
+        order in which values were requested."""
         self.write()
         if not self._is_ordered:
             self._order()
@@ -248,7 +248,7 @@ class Nest:
                 place.insert(member.detach_from_parent())
 
     def _changed_in(self, scope: Block | None) -> None:
-        """Says that what is directly in a block, or in the function for None, and in the loops there, is to be written."""
+        """Marks the loops directly in a block, or in the function for None, as changed: `write` writes them."""
         self._contents.remembered.clear()
         self._unwritten[id(scope)] = scope
         if scope is not None:

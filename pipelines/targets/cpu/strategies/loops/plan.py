@@ -56,7 +56,7 @@ class NestPlan:
       lanes_along_reduction: whether lanes run along the reductions.
       lane_loop_is_outer: whether lanes run along the last of the loops around the reductions, or of all where there are none.
       stash: an elementwise node that the reductions compute on their way, and that is kept in the output; None for none.
-      turned: how operands are read that are contiguous along another loop than the lanes'; None where there are none.
+      turned: how to read operands that are contiguous along a loop other than the loop of the lanes; None if there are no such operands.
       work: elements times operations.
       maskable: whether vectors of all that is read and written can be masked.
     """
@@ -83,8 +83,8 @@ class NestPlan:
 
     @property
     def gathers_across(self) -> bool:
-        """Whether reductions read at computed indices in lanes that are points of the output: each lane then costs what a point does, so
-        that a mask, which leaves lanes unused, gains nothing."""
+        """Whether lanes are points of the output and reductions gather at computed indices. Each lane then costs as much as a scalar
+        point, so a mask, which leaves lanes unused, saves nothing."""
         return not self.lanes_along_reduction and any(r.structured.captured for r in self.reductions)
 
     def siblings(self, reduction: Node) -> list[Node]:

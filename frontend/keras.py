@@ -139,6 +139,11 @@ def _by_torch(model: Any, inputs: Any, progress: Progress | None) -> IRModule:
             super().__init__()
             self.model = model
 
+    class OfOne(Inference):
+        def forward(self, inputs: Any) -> Any:
+            return self.model(inputs, training=False)
+
+    class OfSeveral(Inference):
         def forward(self, *args: Any) -> Any:
             return self.model(*args, training=False)
 
@@ -148,5 +153,7 @@ def _by_torch(model: Any, inputs: Any, progress: Progress | None) -> IRModule:
         torch.zeros([2 if d is None else d for d in k.shape], dtype=getattr(torch, keras.backend.standardize_dtype(k.dtype))) for k in flat
     ]
     args = keras.tree.pack_sequence_as(inputs, examples)
-    shapes = keras.tree.pack_sequence_as(inputs, dynamic)
-    return from_pytorch(Inference().eval(), tuple(args), dynamic_shapes=(tuple(shapes),), progress=progress)
+    shapes = tuple(keras.tree.pack_sequence_as(inputs, dynamic))
+    if len(inputs) == 1:
+        return from_pytorch(OfOne().eval(), tuple(args), dynamic_shapes=shapes, progress=progress)
+    return from_pytorch(OfSeveral().eval(), tuple(args), dynamic_shapes=(shapes,), progress=progress)

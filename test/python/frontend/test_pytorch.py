@@ -343,6 +343,7 @@ OPERATORS = {
         x.scatter_add(1, torch.zeros(2, 3, 4, dtype=torch.int64), x),
         x.index_add(1, torch.tensor([2, 0]), x[:, :2], alpha=2),
         x.scatter_reduce(0, torch.zeros(2, 3, 4, dtype=torch.int64), x, "amax", include_self=False),
+        x.index_reduce(1, torch.tensor([2, 0, 2]), x, "prod", include_self=False),
     ),
     "order": lambda x: (x.sort(1, descending=True), x.topk(2), x.median(1), x.cummax(2), x.argsort(0), x.kthvalue(2, dim=2)),
     "statistics": lambda x: (x.var(1, correction=2), x.std((0, 2)), torch.var_mean(x, 2), x.logsumexp(1), x.norm(3, 1), x.prod(2)),
@@ -367,6 +368,12 @@ OPERATORS = {
         x.tril(),
     ),
     "functions": lambda x: (torch.atan2(x, -x.flip(0)), x.log1p(), x.expm1(), torch.hypot(x, x - 1), x.sinc(), torch.nan_to_num(x.log())),
+    "gamma functions": lambda x: (
+        *(torch.lgamma(x), torch.lgamma(x * 40), torch.digamma(x), torch.digamma(x.abs() * 40), torch.polygamma(2, x)),
+        torch.special.zeta(x.abs() + 1.5, x.abs() + 0.5),
+    ),
+    "parts of numbers": lambda x: (x.angle(), torch.dist(x, x.flip(0), 3), torch.dist(x, x * 2, float("inf"))),
+    "copies": lambda x: (torch.view_copy(x, (4, 6)), torch.narrow_copy(x, 1, 1, 2), torch.squeeze_copy(x[:1], 0), torch.t_copy(x[0])),
     "einsum": lambda x: (torch.einsum("abc,dbc->ad", x, x), torch.einsum("bii->bi", x[:, :, :3]), x[0] @ x.transpose(1, 2)),
     "creation": lambda x: (torch.arange(1, 9, 2), torch.linspace(0, 1, 5), torch.full_like(x, 3), torch.eye(3, 4), torch.ones(2) * 2),
     "attention": lambda x: (

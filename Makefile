@@ -50,7 +50,7 @@ pytest: $(INSTALLED)
 # The release that the extra `torch` allows; the CPU wheel where the package index has it under this version.
 torch: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 expecttest
-	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -k pytorch test/python/frontend test/python/bench test/python/test_pages.py
+	KMP_BLOCKTIME=0 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -k pytorch test/python/frontend/test_pytorch*.py test/python/bench/test_bench_pytorch.py test/python/test_pages.py
 
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)

@@ -35,7 +35,9 @@ def shape_assertion(node: Node, holds: Tensor, *_: Tensor) -> tuple[()]:
     if holds.is_known and bool(holds.array):
         return ()
     compare = node.op.operands[0].owner
-    kind = {"GE": "ge", "LE": "le", "EQ": "eq"}.get(plain(compare.attributes["comparison_direction"]) if "compare" in compare.name else "")
+    kind = {"GE": "ge", "LE": "le", "EQ": "eq"}.get(
+        plain(compare.attributes["comparison_direction"]) if "compare" in str(getattr(compare, "name", "")) else ""
+    )
     sides = [known_sizes(node.scope[value]) for value in compare.operands] if kind else []
     if kind is not None and len(sides) == 2 and all(side is not None and len(side) == 1 for side in sides):
         (left,), (right,) = sides  # type: ignore[misc] # as just found

@@ -16,7 +16,7 @@ from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
 from relayc.frontend.relay.ast.devices import VirtualDevice
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Op, Tuple
 from relayc.frontend.relay.op.composed import COMPOSED, layouts, qnn
-from relayc.frontend.relay.op.table import PYTHON_NAMES, Signature, UnsupportedOperator, operators, plain, signature
+from relayc.frontend.relay.op.table import PYTHON_NAMES, RENAMED_PARAMETERS, Signature, UnsupportedOperator, operators, plain, signature
 
 _NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "relay", "vm")
 
@@ -82,9 +82,12 @@ def _function(name: str) -> Callable[..., Any]:
 
 def _made(found: Signature) -> Callable[..., Any]:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    renamed = RENAMED_PARAMETERS.get(found.name, {})
     last = max((i for i, default in enumerate(found.parameters.values()) if default is REQUIRED), default=-1)
     parameters = [
-        inspect.Parameter(name, kind, default=inspect.Parameter.empty if i <= last else default)  # none before one that has none
+        inspect.Parameter(
+            renamed.get(name, name), kind, default=inspect.Parameter.empty if i <= last else default
+        )  # none before one that has none
         for i, (name, default) in enumerate(found.parameters.items())
     ]
     others = {name: default for name, default in found.attrs.items() if name not in found.parameters}  # calls take all attributes of others
@@ -96,7 +99,8 @@ def _made(found: Signature) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         bound = python.bind(*args, **kwargs)
         bound.apply_defaults()
-        values = dict(bound.arguments)
+        given = dict(bound.arguments)
+        values = {name: given.pop(renamed.get(name, name)) for name in found.parameters} | given
         span = values.pop("span")
         operands = [values.pop(name) for name in found.operands]
         defaulted = {key: value for key, value in values.items() if value is not None or found.attrs.get(key) is REQUIRED}
@@ -177,11 +181,6 @@ def logsumexp(data: Expr, axis: Any = None, keepdims: bool = False) -> Expr:
     return summed if keepdims else call("squeeze", [summed], {"axis": axis})
 
 
-def unique(data: Expr, is_sorted: bool = True, return_counts: bool = False) -> TupleWrapper:
-    """The different elements of a vector, where each is first, which one each element is, how many there are, and their counts."""
-    return TupleWrapper(call("unique", [data], {"sorted": is_sorted, "return_counts": return_counts}), 5 if return_counts else 4)
-
-
 def matrix_set_diag(data: Expr, diagonal: Expr, k: Any = 0, align: str = "RIGHT_LEFT") -> Call:
     """Matrices with diagonals replaced: number k, or those from k[0] to k[1]; `align` says the ends at which shorter ones stand."""
     first, last = k if isinstance(k, tuple | list) else (k, k)
@@ -225,12 +224,6 @@ def strided_set(data: Expr, v: Expr, begin: Any, end: Any, strides: Any = None) 
     """data with data[begin:end:strides] set to v; strides are 1 by default."""
     bounds = [value if isinstance(value, Expr) else const(value, "int64") for value in (begin, end, [1] if strides is None else strides)]
     return call("strided_set", [data, v, *bounds])
-
-
-def sparse_to_dense(sparse_indices: Expr, output_shape: Any, sparse_values: Expr, default_value: Any = 0) -> Call:
-    """A tensor of a default with values at positions."""
-    default = default_value if isinstance(default_value, Expr) else const(default_value)
-    return call("sparse_to_dense", [sparse_indices, sparse_values, default], {"output_shape": output_shape})
 
 
 def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool = False) -> Call:
@@ -327,42 +320,6 @@ def meta_schedule_layout_transform(data: Expr, index_map: Any) -> Call:
     return call("meta_schedule_layout_transform", [data], {"index_map": layouts.index_map_text(index_map)})
 
 
-def dense_pack(
-    data: Expr,
-    weight: Expr,
-    input_zero_point: Any,
-    kernel_zero_point: Any,
-    input_scale: Any,
-    kernel_scale: Any,
-    kernel_layout: str = "NC",
-    units: int | None = None,
-    out_dtype: str = "int32",
-) -> Call:
-    """qnn.dense with a weight in a layout of blocks, such as NC32n4c."""
-    operands = [data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale]
-    return call("qnn.contrib_dense_pack", operands, {"weight_layout": kernel_layout, "units": units, "out_dtype": out_dtype})
-
-
-def conv2d_backward_weight(
-    grad: Expr,
-    data: Expr,
-    strides: Any = (1, 1),
-    padding: Any = (0, 0),
-    dilation: Any = (1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Any = None,
-    grad_layout: str = "NCHW",
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_dtype: str = "",
-) -> Call:
-    """The derivative of nn.conv2d with respect to its weight; the layouts are those of the operands and of the weight."""
-    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels}
-    layouts = {"data_layout": grad_layout, "kernel_layout": data_layout, "out_layout": kernel_layout}
-    return call("nn.conv2d_backward_weight", [grad, data], {**attrs, "kernel_size": kernel_size, **layouts, "out_dtype": out_dtype})
-
-
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
     """A value that is on a device (a VirtualDevice, or the text of a device), and is copied where it is used on another one.
 
@@ -387,15 +344,13 @@ _WRITTEN: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         *(arange, variance, std, mean_variance, mean_std, logsumexp),
-        *(matrix_set_diag, meta_schedule_layout_transform, reverse_reshape, segment_sum, sparse_fill_empty_rows, sparse_to_dense),
-        *(stft, strided_set, trilu, unique),
+        *(matrix_set_diag, meta_schedule_layout_transform, reverse_reshape, segment_sum, sparse_fill_empty_rows),
+        *(stft, strided_set, trilu),
     )
 } | {
     "annotation.on_device": on_device,
-    "nn.conv2d_backward_weight": conv2d_backward_weight,
     "nn.contrib_conv2d_nchwc": lambda *args, **attrs: _function("nn.contrib_conv2d_NCHWc")(*args, **attrs),
     "device_copy": device_copy,
-    "qnn.contrib_dense_pack": dense_pack,
     "qnn.requantize_config": qnn.requantize_config,
     "qnn.simulated_dequantize": simulated_dequantize,
     "qnn.simulated_quantize": simulated_quantize,

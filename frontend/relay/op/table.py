@@ -3,7 +3,6 @@
 A signature says how an operator is called in Python, what its attributes are in text, and which operator of the dialect it is.
 """
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -89,15 +88,19 @@ RENAMED = {
 PYTHON_NAMES = {f"nn.contrib_{kind}_nchwc": f"nn.contrib_{kind}_NCHWc" for kind in ("conv2d", "depthwise_conv2d")}
 """Operators by the names of their functions in Python, where these are others."""
 
+RENAMED_PARAMETERS = {
+    "nn.conv2d_backward_weight": {"data_layout": "grad_layout", "kernel_layout": "data_layout", "out_layout": "kernel_layout"},
+    "qnn.contrib_dense_pack": {"weight_layout": "kernel_layout"},
+    "unique": {"sorted": "is_sorted"},
+}
+"""Names of Python's parameters by those of the attributes, where these are others."""
+
 _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
 
-_UNSUPPORTED = """
-"""
-
 
 class UnsupportedOperator(RelayError, AttributeError):
-    """An operator of Relay that this compiler has not yet."""
+    """A name that no operator has, or an operator without a form for attributes that the program computes."""
 
 
 @dataclass(frozen=True)
@@ -207,15 +210,7 @@ def check_name(name: str) -> None:
         or (ir_name(name) in OPS and OPS[ir_name(name)].relay_name == name)
     ):
         return
-    if name in unsupported():
-        raise UnsupportedOperator(f"operator {name} of Relay is not supported yet")
     raise UnsupportedOperator(f"no operator {name!r} in Relay")
-
-
-@functools.cache
-def unsupported() -> frozenset[str]:
-    """Relay's operators that are not there."""
-    return frozenset(_UNSUPPORTED.split())
 
 
 def operators() -> list[str]:

@@ -4,7 +4,7 @@ A composed operator is one plain function on tensors (relayc.frontend.converter)
 the attributes with Relay's names and defaults. Types of calls are those of what the function builds.
 """
 
-from relayc.frontend.relay.op.composed import (
+from relayc.frontend.relay.op.composed import (  # noqa: F401 (each registers its operators)
     annotation,
     bitserial,
     detection,
@@ -25,21 +25,3 @@ from relayc.frontend.relay.op.composed.building import FunctionBuilder, build, c
 from relayc.frontend.relay.op.composed.registry import COMPOSED, Composed, composed
 
 __all__ = ["COMPOSED", "Composed", "FunctionBuilder", "build", "compose", "composed", "types_of"]
-FAMILIES = (
-    annotation,
-    bitserial,
-    detection,
-    dynamic,
-    gradients,
-    image,
-    indexing,
-    layouts,
-    nn,
-    qnn,
-    random,
-    signal,
-    sparse,
-    tensor,
-    winograd,
-)
-"""The modules that compose operators."""

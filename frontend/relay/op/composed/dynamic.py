@@ -1,6 +1,7 @@
 """Operators whose sizes are computed by the program: Relay's dyn.*, which have an operand in the place of an attribute."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from relayc.frontend.converter import Tensor, emit, known
 from relayc.frontend.relay.op.composed.registry import composed
@@ -139,40 +140,16 @@ def dyn_sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_v
     return sparse_to_dense(sparse_indices, sparse_values, default_value, output_shape=sizes(_long(output_shape), "output_shape"))
 
 
-_RESIZE = (
-    "data size roi layout method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude extrapolation_value out_dtype"
-)
+_RESIZE = {
+    **{"layout": "NCHW", "method": "linear", "coordinate_transformation_mode": "half_pixel", "rounding_method": ""},
+    **{"cubic_alpha": -0.5, "cubic_exclude": 0, "extrapolation_value": 0.0, "out_dtype": ""},
+}
 
 
-@composed("dyn.image.resize2d", _RESIZE)
-def dyn_resize2d(
-    data: Tensor,
-    size: Tensor,
-    roi: Tensor,
-    *,
-    layout: str = "NCHW",
-    method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel",
-    rounding_method: str = "",
-    cubic_alpha: float = -0.5,
-    cubic_exclude: int = 0,
-    extrapolation_value: float = 0.0,
-    out_dtype: str = "",
-) -> Tensor:
-    return emit(
-        "image.resize2d",
-        data,
-        size=sizes(_whole(size), "size"),
-        roi=tuple(float(v) for v in known(roi, "roi").reshape(-1)),
-        layout=layout,
-        method=method,
-        coordinate_transformation_mode=coordinate_transformation_mode,
-        rounding_method=rounding_method,
-        cubic_alpha=cubic_alpha,
-        cubic_exclude=cubic_exclude,
-        extrapolation_value=extrapolation_value,
-        out_dtype=out_dtype,
-    )
+@composed("dyn.image.resize2d", attributes=_RESIZE)
+def dyn_resize2d(data: Tensor, size: Tensor, roi: Tensor, **attrs: Any) -> Tensor:
+    box = tuple(float(v) for v in known(roi, "roi").reshape(-1))
+    return emit("image.resize2d", data, size=sizes(_whole(size), "size"), roi=box, **attrs)
 
 
 @composed("dyn.nn.upsampling")

@@ -91,7 +91,7 @@ def argwhere(condition: Tensor) -> Tensor:
     return cast(transpose(NonZero(condition), (1, 0)), "int32")
 
 
-@composed("unique", results=lambda attrs, _: 5 if attrs["return_counts"] else 4)
+@composed("unique", results=lambda attrs, _: 5 if attrs["return_counts"] else 4, sorted=True, return_counts=False)
 def unique(data: Tensor, *, sorted: bool, return_counts: bool) -> tuple[Tensor, ...]:
     """The different elements of a vector, where each is first, which one each element is, how many there are, and how often each is there.
 
@@ -122,7 +122,7 @@ def unique(data: Tensor, *, sorted: bool, return_counts: bool) -> tuple[Tensor, 
     return (*found, by_rank(filled((n,), 1, "int32"), "add", zeros)) if return_counts else found
 
 
-@composed("sparse_to_dense")
+@composed("sparse_to_dense", "sparse_indices output_shape sparse_values default_value", default_value=0)
 def sparse_to_dense(sparse_indices: Tensor, sparse_values: Tensor, default_value: Tensor, *, output_shape: Sequence[int]) -> Tensor:
     """A tensor of a default with values at positions: [count, axes], [count] or one."""
     rank = len(output_shape)

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from relayc.dialects.relay.types import TensorType
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.steps import binary, cast, divide, multiply, reshape, strided_slice, transpose
 
@@ -123,31 +124,17 @@ def correlation(
     "nn.deformable_conv2d",
     "data offset weight strides padding dilation deformable_groups groups channels kernel_size data_layout "
     "kernel_layout out_layout out_dtype",
+    attributes=CONV,
 )
-def deformable_conv2d(
-    data: Tensor,
-    offset: Tensor,
-    weight: Tensor,
-    *,
-    strides: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
-    deformable_groups: int = 1,
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Sequence[int] | None = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_layout: str = "",
-    out_dtype: str = "",
-) -> Tensor:
+def deformable_conv2d(data: Tensor, offset: Tensor, weight: Tensor, *, deformable_groups: int = 1, **attrs: Any) -> Tensor:
     """A convolution whose windows read at places that are moved by offsets; nothing is read where a place is outside of the image."""
     from relayc.frontend.onnx.sampling import DeformConv, _places
 
-    is_last = data_layout == "NHWC"
+    is_last = attrs["data_layout"] == "NHWC"
+    strides, padding, dilation = attrs["strides"], attrs["padding"], attrs["dilation"]
     if is_last:
         data, offset = transpose(data, (0, 3, 1, 2)), transpose(offset, (0, 3, 1, 2))
-    weight = transpose(weight, [kernel_layout.index(axis) for axis in "OIHW"])
+    weight = transpose(weight, [attrs["kernel_layout"].index(axis) for axis in "OIHW"])
     kernel, out = TensorType(weight.shape[2:], "int64").static_shape, offset.shape[2:]
     pads = [*padding, *padding] if len(padding) == 2 else list(padding)
     count = prod(kernel)
@@ -160,10 +147,9 @@ def deformable_conv2d(
         inside = here if inside is None else inside & here
     assert inside is not None
     mask = reshape(cast(inside.tensor, data.dtype), (offset.shape[0], deformable_groups * count, *out))
-    found = DeformConv(
-        data, weight, offset, None, mask, dilations=dilation, group=groups, offset_group=deformable_groups, pads=pads, strides=strides
-    )
-    found = cast(found, out_dtype or data.dtype)
+    groups = {"group": attrs["groups"], "offset_group": deformable_groups}
+    found = DeformConv(data, weight, offset, None, mask, dilations=dilation, pads=pads, strides=strides, **groups)
+    found = cast(found, attrs["out_dtype"] or data.dtype)
     return transpose(found, (0, 2, 3, 1)) if is_last else found
 
 

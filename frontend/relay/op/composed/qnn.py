@@ -5,15 +5,16 @@ of an axis.
 """
 
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from relayc.dialects.relay.attributes import REQUIRED
 from relayc.dialects.relay.errors import check
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
-from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.relay.op.composed.terms import Term
 from relayc.frontend.steps import cast, reshape
 
@@ -210,163 +211,76 @@ def _fixed_point(x: Term, ratio: np.ndarray, is_up: bool) -> Term:
 # ---- products ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _operands(*pairs: tuple[Tensor, Tensor, int]) -> list[Tensor]:
-    return [_centred(data, zero, axis, "int32").tensor for data, zero, axis in pairs]
-
-
-def _product(name: str, data: Tensor, kernel: Tensor, attrs: dict[str, Any]) -> Tensor:
-    """A product of int32 tensors, by the rules of the operator of real numbers."""
-    from relayc.frontend.relay.op.rules import apply
-
-    class Emitting:
-        """Builds on tensors, where the ambient builder builds."""
-
-        emit = staticmethod(emit)
-
-        @staticmethod
-        def type_of(tensor: Tensor) -> Any:
-            return tensor.type
-
-    found: Tensor = apply(Emitting, name, [data, kernel], attrs, ())  # type: ignore[arg-type] # of what an Emitter has, it reads these
-    return found
-
-
-_CONV = "data kernel input_zero_point kernel_zero_point input_scale kernel_scale"
+_QUANTIZED = "input_zero_point kernel_zero_point input_scale kernel_scale"
 _CONV_ATTRS = "strides padding dilation groups data_layout kernel_layout out_layout"
+_INT_CONV = {**CONV, "out_dtype": "int32"}
+_DENSE = {"units": REQUIRED, "out_dtype": "int32"}
 
 
-@composed("qnn.conv2d", f"{_CONV} kernel_size channels {_CONV_ATTRS} out_dtype")
-def conv2d(
-    data: Tensor,
-    kernel: Tensor,
-    input_zero_point: Tensor,
-    kernel_zero_point: Tensor,
-    input_scale: Tensor,
-    kernel_scale: Tensor,
-    *,
-    strides: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Sequence[int] | None = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_layout: str = "",
-    out_dtype: str = "int32",
-) -> Tensor:
-    """The convolution of data and kernel without their zero points: the padding is of the data's."""
-    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels}
-    attrs |= {"kernel_size": kernel_size, "data_layout": data_layout, "kernel_layout": kernel_layout, "out_layout": out_layout}
-    x, w = _operands((data, input_zero_point, -1), (kernel, kernel_zero_point, kernel_layout.index("O")))
-    return _product("nn.conv2d", x, w, {**attrs, "out_dtype": out_dtype})
+def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any], weight_layout: str = "") -> None:
+    """Registers a product of data and a weight without their zero points: the padding of a convolution is that of the data.
+
+    Args:
+      weight_layout: of the operator on real numbers, where there are several of a quantized weight.
+    """
+
+    @composed(f"qnn.{name}", order, operands=operands, attributes=attributes)
+    def product(data: Tensor, weight: Tensor, data_zero: Tensor, weight_zero: Tensor, *scales: Tensor, **attrs: Any) -> Tensor:
+        from relayc.frontend.relay.op.rules import apply
+
+        class Emitting:
+            """Builds on tensors, where the ambient builder builds."""
+
+            emit = staticmethod(emit)
+
+            @staticmethod
+            def type_of(tensor: Tensor) -> Any:
+                return tensor.type
+
+        layout = attrs.pop("weight_layout", weight_layout)
+        if layout != weight_layout:
+            weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)
+        axis = attrs["kernel_layout"].index("O") if "kernel_layout" in attrs else -1 if name == "batch_matmul" else 0
+        factors = [_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis))]
+        extra = {"transpose_b": True} if name == "batch_matmul" else {}
+        plain = name.removeprefix("contrib_").removesuffix("_pack")
+        # `apply` only reads of an Emitter what this one has.
+        found: Tensor = apply(Emitting, f"nn.{plain}", factors, {**attrs, **extra}, ())  # type: ignore[arg-type]
+        return found
 
 
-@composed("qnn.conv2d_transpose", f"{_CONV.replace('kernel ', 'weight ', 1)} {_CONV_ATTRS} channels kernel_size output_padding out_dtype")
-def conv2d_transpose(
-    data: Tensor,
-    weight: Tensor,
-    input_zero_point: Tensor,
-    kernel_zero_point: Tensor,
-    input_scale: Tensor,
-    kernel_scale: Tensor,
-    *,
-    channels: int | None = None,
-    kernel_size: Sequence[int] | None = None,
-    strides: Sequence[int] = (1, 1),
-    output_padding: Sequence[int] = (0, 0),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
-    groups: int = 1,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "IOHW",
-    out_layout: str = "",
-    out_dtype: str = "int32",
-) -> Tensor:
-    """The transposed convolution of data and weight without their zero points."""
-    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups, "channels": channels}
-    attrs |= {"kernel_size": kernel_size, "data_layout": data_layout, "kernel_layout": kernel_layout, "out_layout": out_layout}
-    x, w = _operands((data, input_zero_point, -1), (weight, kernel_zero_point, kernel_layout.index("O")))
-    return _product("nn.conv2d_transpose", x, w, {**attrs, "output_padding": output_padding, "out_dtype": out_dtype})
-
-
-@composed("qnn.dense")
-def dense(
-    data: Tensor,
-    weight: Tensor,
-    input_zero_point: Tensor,
-    kernel_zero_point: Tensor,
-    input_scale: Tensor,
-    kernel_scale: Tensor,
-    *,
-    units: int | None,
-    out_dtype: str = "int32",
-) -> Tensor:
-    """The product of data and the transposed weight without their zero points."""
-    x, w = _operands((data, input_zero_point, -1), (weight, kernel_zero_point, 0))
-    return _product("nn.dense", x, w, {"units": units, "out_dtype": out_dtype})
-
-
-@composed("qnn.contrib_dense_pack")
-def contrib_dense_pack(
-    data: Tensor,
-    weight: Tensor,
-    input_zero_point: Tensor,
-    kernel_zero_point: Tensor,
-    input_scale: Tensor,
-    kernel_scale: Tensor,
-    *,
-    units: int | None = None,
-    out_dtype: str = "int32",
-    weight_layout: str = "NC",
-) -> Tensor:
-    """qnn.dense with a weight in a layout of blocks, such as NC32n4c."""
-    if weight_layout != "NC":
-        weight = emit("layout_transform", weight, src_layout=weight_layout, dst_layout="NC")
-    return dense(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, units=units, out_dtype=out_dtype)
-
-
-@composed("qnn.batch_matmul")
-def batch_matmul(
-    x: Tensor,
-    y: Tensor,
-    x_zero_point: Tensor,
-    y_zero_point: Tensor,
-    x_scale: Tensor,
-    y_scale: Tensor,
-    *,
-    out_dtype: str = "int32",
-) -> Tensor:
-    """The products of x and the transposed y without their zero points."""
-    a, b = _operands((x, x_zero_point, -1), (y, y_zero_point, -1))
-    return _product("nn.batch_matmul", a, b, {"transpose_b": True, "out_dtype": out_dtype})
+_product("conv2d", f"data kernel {_QUANTIZED}", f"data kernel {_QUANTIZED} kernel_size channels {_CONV_ATTRS} out_dtype", _INT_CONV)
+_product(
+    "conv2d_transpose",
+    f"data weight {_QUANTIZED}",
+    f"data weight {_QUANTIZED} {_CONV_ATTRS} channels kernel_size output_padding out_dtype",
+    {**_INT_CONV, "output_padding": (0, 0), "kernel_layout": "IOHW"},
+)
+_product("dense", f"data weight {_QUANTIZED}", "", _DENSE)
+_product(
+    "contrib_dense_pack",
+    f"data weight {_QUANTIZED}",
+    f"data weight {_QUANTIZED} weight_layout units out_dtype",
+    {**_DENSE, "units": None, "weight_layout": "NC"},
+    "NC",
+)
+_product("batch_matmul", "x y x_zero_point y_zero_point x_scale y_scale", "", {"out_dtype": "int32"})
 
 
 # ---- element by element ------------------------------------------------------------------------------------------------------------------
 
 
-def _binary(name: str, docstring: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+def _binary(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Registers an operator of two quantized tensors: a function of both and their scales that gives it."""
+    names = "lhs rhs lhs_scale lhs_zero_point rhs_scale rhs_zero_point output_scale output_zero_point"
 
     def register(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def binary(
-            lhs: Tensor,
-            rhs: Tensor,
-            lhs_scale: Tensor,
-            lhs_zero_point: Tensor,
-            rhs_scale: Tensor,
-            rhs_zero_point: Tensor,
-            output_scale: Tensor,
-            output_zero_point: Tensor,
-            *,
-            lhs_axis: int = -1,
-            rhs_axis: int = -1,
-        ) -> Tensor:
-            sides = (lhs, lhs_scale, lhs_zero_point, lhs_axis), (rhs, rhs_scale, rhs_zero_point, rhs_axis)
-            return function(*sides, output_scale, output_zero_point)
+        @composed(name, operands=names)
+        def binary(*operands: Tensor, lhs_axis: int = -1, rhs_axis: int = -1) -> Tensor:
+            lhs, rhs, lhs_scale, lhs_zero, rhs_scale, rhs_zero, scale, zero = operands
+            return function((lhs, lhs_scale, lhs_zero, lhs_axis), (rhs, rhs_scale, rhs_zero, rhs_axis), scale, zero)
 
-        binary.__doc__ = docstring
-        return composed(name)(binary)
+        return binary
 
     return register
 
@@ -382,18 +296,21 @@ def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, sign: int) -> Tens
     return _saturated(both + Term(cast(reshape(zero, ()), "int32")), lhs[0].dtype)
 
 
-@_binary("qnn.add", "The sum: both are brought to the scale of the result.")
+@_binary("qnn.add")
 def _add(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+    """The sum: both are brought to the scale of the result."""
     return _sum(lhs, rhs, scale, zero, 1)
 
 
-@_binary("qnn.subtract", "The difference: both are brought to the scale of the result.")
+@_binary("qnn.subtract")
 def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+    """The difference: both are brought to the scale of the result."""
     return _sum(lhs, rhs, scale, zero, -1)
 
 
-@_binary("qnn.mul", "The product, brought to the scale of the result.")
+@_binary("qnn.mul")
 def _multiply(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+    """The product, brought to the scale of the result."""
     a, b = (_centred(x, z, axis, "int32") for x, _, z, axis in (lhs, rhs))
     scales = [_known_product(lhs[1], rhs[1]), constant(0, "int32"), scale, zero]
     return requantize((a * b).tensor, *scales, axis=lhs[3] if lhs[1].rank else rhs[3], out_dtype=lhs[0].dtype)
@@ -469,34 +386,25 @@ def softmax(x: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, 
     return quantize(found, output_scale, output_zero_point, out_dtype=x.dtype)
 
 
+_QUANTIZED_POOL = "data input_scale input_zero_point output_scale output_zero_point"
+
+
 @composed(
     "qnn.avg_pool2d",
-    "data input_scale input_zero_point output_scale output_zero_point pool_size strides padding dilation ceil_mode count_include_pad "
-    "layout out_layout",
+    f"{_QUANTIZED_POOL} pool_size strides padding dilation ceil_mode count_include_pad layout out_layout",
+    operands=_QUANTIZED_POOL,
+    attributes={
+        **{"pool_size": REQUIRED, "strides": (1, 1), "dilation": (1, 1), "padding": (0, 0), "layout": "NHWC", "out_layout": ""},
+        **{"ceil_mode": False, "count_include_pad": False},
+    },
 )
-def avg_pool2d(
-    data: Tensor,
-    input_scale: Tensor,
-    input_zero_point: Tensor,
-    output_scale: Tensor,
-    output_zero_point: Tensor,
-    *,
-    pool_size: Sequence[int],
-    strides: Sequence[int] = (1, 1),
-    dilation: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    layout: str = "NHWC",
-    out_layout: str = "",
-    ceil_mode: bool = False,
-    count_include_pad: bool = False,
-) -> Tensor:
+def avg_pool2d(data: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor, **attrs: Any) -> Tensor:
     """The means of windows, rounded once; the sums of a window are exact below 2^24."""
     from relayc.frontend.relay.op.table import signature
 
-    given = {"pool_size": pool_size, "strides": strides, "dilation": dilation, "padding": padding, "layout": layout}
-    attrs = signature("nn.avg_pool2d").attributes({**given, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad})
+    attrs = signature("nn.avg_pool2d").attributes(attrs)
     attrs.pop("out_layout")
-    means = emit("nn.avg_pool2d", _centred(data, input_zero_point, -1, "float32").tensor, **attrs)
-    factor = Term(cast(input_scale, "float32")) / Term(cast(output_scale, "float32"))
+    means = emit("nn.avg_pool2d", _centred(data, zero_point, -1, "float32").tensor, **attrs)
+    factor = Term(cast(scale, "float32")) / Term(cast(output_scale, "float32"))
     found = Term(emit("round", (Term(means) * factor).tensor)) + Term(cast(output_zero_point, "float32"))
     return _saturated(found, data.dtype)

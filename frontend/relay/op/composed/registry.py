@@ -41,10 +41,26 @@ COMPOSED: dict[str, Composed] = {}
 """Composed operators by Relay's names."""
 
 
-def composed(name: str, order: str = "", results: int | Results = 1, **defaults: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+CONV: Mapping[str, Any] = {
+    **{"strides": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "channels": None, "kernel_size": None},
+    **{"data_layout": "NCHW", "kernel_layout": "OIHW", "out_layout": "", "out_dtype": ""},
+}
+"""The attributes of convolutions of images."""
+
+
+def composed(
+    name: str,
+    order: str = "",
+    results: int | Results = 1,
+    operands: str = "",
+    attributes: Mapping[str, Any] | None = None,
+    **defaults: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function that composes an operator. An operand that is annotated as a tuple of tensors is one.
 
     Args:
+      operands: their names, where those of the parameters are others.
+      attributes: those that the function takes as `**attrs`, with their defaults.
       results: how many there are, or a function of the attributes and operands of a call that says it.
       order: names of the parameters of the Python function that makes calls, where they are not the operands and then the attributes.
       defaults: defaults of these parameters that are not those of the attributes; of an operand, too.
@@ -52,13 +68,15 @@ def composed(name: str, order: str = "", results: int | Results = 1, **defaults:
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = list(inspect.signature(function).parameters.values())
-        operands = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
+        own = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
+        names = tuple(operands.split()) or own
         attrs = {p.name: REQUIRED if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-        is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        tuples = frozenset(p.name for p in parameters if p.name in operands and str(p.annotation).startswith("tuple["))
-        parameters_in_order = tuple(order.split()) or (*operands, *attrs)
+        attrs |= attributes or {}
+        is_variadic = not operands and any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        tuples = frozenset(p.name for p in parameters if p.name in own and str(p.annotation).startswith("tuple["))
+        parameters_in_order = tuple(order.split()) or (*names, *attrs)
         count = results if callable(results) else lambda *_: results
-        COMPOSED[name] = Composed(name, operands, is_variadic, tuples, attrs, parameters_in_order, defaults, count, function)
+        COMPOSED[name] = Composed(name, names, is_variadic, tuples, attrs, parameters_in_order, defaults, count, function)
         return function
 
     return register

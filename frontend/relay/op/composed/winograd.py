@@ -4,7 +4,9 @@ Winograd's transforms are those of relayc.dialects.relay.winograd, at the points
 (gemm) are cut into tiles, with zeros behind.
 """
 
+from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from relayc.dialects.relay.errors import RelayError, check
 from relayc.dialects.relay.window import padding_pairs, per_axis
 from relayc.dialects.relay.winograd import matrices
 from relayc.frontend.converter import Tensor, constant, emit
-from relayc.frontend.relay.op.composed.registry import composed
+from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.steps import cast, filled, reshape, strided_slice, transpose
 from relayc.symbolic import Size, ceil_div
 
@@ -129,74 +131,37 @@ def _convolved(data: Tensor, points: Tensor, tile: int, strides: Ints, padding: 
     return strided_slice(whole, [0] * n, sizes, [1] * n, range(2, rest))
 
 
-def _without_transform(
-    data: Tensor, weight: Tensor, tile: int, strides: Ints, padding: Ints, dilation: Ints, groups: int, channels: int | None, own: Size
-) -> Tensor:
+def _without_transform(data: Tensor, weight: Tensor, tile: int, own: Size, attrs: Mapping[str, Any]) -> Tensor:
     """As _convolved, with the attributes checked; `own` is the number of channels of the weight."""
-    check(set(dilation) == {1}, "dilation", "windows of neighbours", dilation)
-    check(groups == 1, "groups", 1, groups)
+    check(set(attrs["dilation"]) == {1}, "dilation", "windows of neighbours", attrs["dilation"])
+    check(attrs["groups"] == 1, "groups", 1, attrs["groups"])
     check(weight.rank == data.rank and weight.shape[0] == weight.shape[1], "weight", "a transformed one", weight.shape)
     check(own == data.shape[1], f"channels of weight {list(weight.shape)}", f"those of the data, {data.shape[1]}", own)
-    check(channels in (None, weight.shape[-2]), "channels", f"those of the weight, {weight.shape[-2]}", channels)
-    return _convolved(data, weight, tile, strides, padding)
+    check(attrs["channels"] in (None, weight.shape[-2]), "channels", f"those of the weight, {weight.shape[-2]}", attrs["channels"])
+    return cast(_convolved(data, weight, tile, attrs["strides"], attrs["padding"]), attrs["out_dtype"] or data.dtype)
 
 
-@composed(
-    "nn.contrib_conv2d_winograd_without_weight_transform",
-    "data weight tile_size strides padding dilation groups channels kernel_size data_layout kernel_layout out_layout out_dtype",
-)
-def conv2d_winograd_without_weight_transform(
-    data: Tensor,
-    weight: Tensor,
-    *,
-    tile_size: int,
-    strides: Ints = (1, 1),
-    padding: Ints = (0, 0),
-    dilation: Ints = (1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_layout: str = "",
-    out_dtype: str = "",
-) -> Tensor:
+@composed("nn.contrib_conv2d_winograd_without_weight_transform", attributes=CONV)
+def conv2d_winograd_without_weight_transform(data: Tensor, weight: Tensor, *, tile_size: int, **attrs: Any) -> Tensor:
     """nn.conv2d by a transformed weight: as in Relay's passes [rows, columns, I, O] for NCHW, and [rows, columns, O, I] for NHWC."""
-    check(
-        data_layout in ("NCHW", "NHWC") and out_layout in ("", data_layout), "data_layout", "NCHW or NHWC, as the result has", data_layout
-    )
-    is_last = data_layout == "NHWC"
+    layout = attrs["data_layout"]
+    check(layout in ("NCHW", "NHWC") and attrs["out_layout"] in ("", layout), "data_layout", "NCHW or NHWC, as the result has", layout)
+    is_last = layout == "NHWC"
     x = transpose(data, (0, 3, 1, 2)) if is_last else data
     weight = weight if is_last else transpose(weight, (0, 1, 3, 2))
-    found = _without_transform(x, weight, tile_size, strides, padding, dilation, groups, channels, weight.shape[3])
-    found = cast(found, out_dtype or data.dtype)
+    found = _without_transform(x, weight, tile_size, weight.shape[3], attrs)
     return transpose(found, (0, 2, 3, 1)) if is_last else found
 
 
-@composed(
-    "nn.contrib_conv3d_winograd_without_weight_transform",
-    "data weight tile_size strides padding dilation groups channels kernel_size data_layout kernel_layout out_layout out_dtype",
-)
-def conv3d_winograd_without_weight_transform(
-    data: Tensor,
-    weight: Tensor,
-    *,
-    tile_size: int,
-    strides: Ints = (1, 1, 1),
-    padding: Ints = (0, 0, 0),
-    dilation: Ints = (1, 1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCDHW",
-    kernel_layout: str = "OIDHW",
-    out_layout: str = "",
-    out_dtype: str = "",
-) -> Tensor:
+_CONV3D = {"strides": (1, 1, 1), "padding": (0, 0, 0), "dilation": (1, 1, 1), "data_layout": "NCDHW", "kernel_layout": "OIDHW"}
+
+
+@composed("nn.contrib_conv3d_winograd_without_weight_transform", attributes={**CONV, **_CONV3D})
+def conv3d_winograd_without_weight_transform(data: Tensor, weight: Tensor, *, tile_size: int, **attrs: Any) -> Tensor:
     """nn.conv3d by a weight as conv3d_winograd_weight_transform gives it."""
-    check(data_layout == "NCDHW" and out_layout in ("", data_layout), "data_layout", "NCDHW", data_layout)
-    found = _without_transform(data, weight, tile_size, strides, padding, dilation, groups, channels, weight.shape[4])
-    return cast(found, out_dtype or data.dtype)
+    layout = attrs["data_layout"]
+    check(layout == "NCDHW" and attrs["out_layout"] in ("", layout), "data_layout", "NCDHW", layout)
+    return _without_transform(data, weight, tile_size, weight.shape[4], attrs)
 
 
 # ---- products of matrices ---------------------------------------------------------------------------------------------------------------
@@ -218,25 +183,12 @@ def conv2d_gemm_weight_transform(weights: Tensor, *, tile_N: int, tile_K: int) -
     return transpose(tiles, _tile_order(weights.dtype))
 
 
-@composed("nn.contrib_conv2d_gemm_without_weight_transform")
-def conv2d_gemm_without_weight_transform(
-    data: Tensor,
-    weight: Tensor,
-    *,
-    strides: Ints = (1, 1),
-    padding: Ints = (0, 0),
-    dilation: Ints = (1, 1),
-    groups: int = 1,
-    channels: int | None = None,
-    kernel_size: Ints | None = None,
-    data_layout: str = "NCHW",
-    kernel_layout: str = "OIHW",
-    out_layout: str = "",
-    out_dtype: str = "",
-) -> Tensor:
+@composed("nn.contrib_conv2d_gemm_without_weight_transform", attributes=CONV)
+def conv2d_gemm_without_weight_transform(data: Tensor, weight: Tensor, **attrs: Any) -> Tensor:
     """nn.conv2d of images NHWC by tiles of a weight as conv2d_gemm_weight_transform gives them."""
-    check(data_layout == "NHWC" and out_layout in ("", "NHWC"), "data_layout", "NHWC", data_layout)
-    check(groups == 1, "groups", 1, groups)
+    layout, kernel_size, channels = (attrs[name] for name in ("data_layout", "kernel_size", "channels"))
+    check(layout == "NHWC" and attrs["out_layout"] in ("", "NHWC"), "data_layout", "NHWC", layout)
+    check(attrs["groups"] == 1, "groups", 1, attrs["groups"])
     if kernel_size is None or channels is None:
         raise RelayError(f"kernel_size and channels: expected those of the weight, found {kernel_size} and {channels}")
     check(weight.rank == 4, "rank of weight", 4, weight.rank)
@@ -245,6 +197,6 @@ def conv2d_gemm_without_weight_transform(
     n_tiles, k_tiles, n, k = tiles.shape
     flat = reshape(transpose(tiles, (1, 3, 0, 2)), (k_tiles * k, n_tiles * n))
     used = strided_slice(flat, [0, 0], [prod(kernel) * data.shape[3], channels], [1, 1], [0, 1])
-    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "data_layout": "NHWC", "kernel_layout": "HWIO"}
-    found: Tensor = emit("nn.conv2d", data, reshape(used, (*kernel, data.shape[3], channels)), **attrs, out_dtype=out_dtype)
+    same = {name: attrs[name] for name in ("strides", "padding", "dilation", "data_layout", "out_dtype")}
+    found: Tensor = emit("nn.conv2d", data, reshape(used, (*kernel, data.shape[3], channels)), **same, kernel_layout="HWIO")
     return found

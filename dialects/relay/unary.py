@@ -60,17 +60,6 @@ declare(
         "log": "Natural logarithm: -inf at 0, NaN below.",
         "log2": "Logarithm to base 2.",
         "log10": "Logarithm to base 10.",
-        "sin": "Sine of x in radians.",
-        "cos": "Cosine of x in radians.",
-        "tan": "Tangent of x in radians.",
-        "asin": "Arc sine in radians: NaN outside [-1, 1].",
-        "acos": "Arc cosine in radians: NaN outside [-1, 1].",
-        "atan": "Arc tangent in radians.",
-        "sinh": "Hyperbolic sine.",
-        "cosh": "Hyperbolic cosine.",
-        "asinh": "Inverse hyperbolic sine.",
-        "acosh": "Inverse hyperbolic cosine: NaN below 1.",
-        "atanh": "Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside.",
     },
 )
 declare(
@@ -79,11 +68,44 @@ declare(
         "sqrt": "Square root: NaN below 0.",
         "rsqrt": "1 / sqrt(x).",
         "sigmoid": "1 / (1 + exp(-x)).",
-        "tanh": "Hyperbolic tangent.",
-        "erf": "The error function.",
     },
     precision=Precision.FOLLOW,
 )
+declare(
+    _Unary,
+    {
+        "sin": "Sine of x in radians.",
+        "cos": "Cosine of x in radians.",
+        "tan": "Tangent of x in radians.",
+        "asin": "Arc sine in radians: NaN outside [-1, 1].",
+        "acos": "Arc cosine in radians: NaN outside [-1, 1].",
+        "atan": "Arc tangent in radians.",
+        "sinh": "Hyperbolic sine.",
+        "cosh": "Hyperbolic cosine.",
+    },
+)
+
+
+class Tanh(_Unary, name="tanh"):
+    """Hyperbolic tangent."""
+
+    precision = Precision.FOLLOW
+
+
+declare(
+    _Unary,
+    {
+        "asinh": "Inverse hyperbolic sine.",
+        "acosh": "Inverse hyperbolic cosine: NaN below 1.",
+        "atanh": "Inverse hyperbolic tangent: infinite at -1 and 1, NaN outside.",
+    },
+)
+
+
+class Erf(_Unary, name="erf"):
+    """The error function."""
+
+    precision = Precision.FOLLOW
 
 
 class LogicalNot(_Unary, name="logical_not"):

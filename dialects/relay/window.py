@@ -30,14 +30,14 @@ def per_axis(values: Sizes, n: int, name: str, least: int = 1) -> Any:
     return tuple(values) * n if len(values) == 1 else tuple(values)
 
 
-def padding_pairs(padding: Ints, n: int, name: str = "padding") -> Pairs:
+def padding_pairs(padding: Ints, n: int) -> Pairs:
     """(before, after) for each of `n` axes. Raises RelayError for another number of values or a negative one."""
     allowed = sorted({1, n, 2 * n})
-    check(len(padding) in allowed, name, " or ".join(map(str, allowed)) + " values", padding)
-    check(all(p >= 0 for p in padding), name, "values of at least 0", padding)
+    check(len(padding) in allowed, "padding", " or ".join(map(str, allowed)) + " values", padding)
+    check(all(p >= 0 for p in padding), "padding", "values of at least 0", padding)
     if len(padding) == 2 * n:
         return tuple(zip(padding[:n], padding[n:], strict=True))
-    return tuple((p, p) for p in per_axis(padding, n, name, least=0))
+    return tuple((p, p) for p in per_axis(padding, n, "padding", least=0))
 
 
 @overload

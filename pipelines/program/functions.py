@@ -11,7 +11,6 @@
 The last arguments of each are the symbols that it needs (see pipelines.emission.sizes).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relayc.dialects.discardable import INPUT_DTYPES, OUTPUT_DTYPES, PACKED, PACKING, PROGRAM, TIR, WORKSPACE
@@ -41,12 +40,11 @@ def tensors_of(function: ir.OpView, which: str) -> list[ir.RankedTensorType]:
     return [t for t in (signature.inputs if which == "input" else signature.results) if isinstance(t, ir.RankedTensorType)]
 
 
-def specs_of(function: ir.OpView, which: str, names: Sequence[str] | None = None) -> tuple[TensorSpec, ...]:
-    """The "input" or "output" tensors of a te function; `names` are arg0, arg1, ... and out0, out1, ... by default."""
+def specs_of(function: ir.OpView, which: str) -> tuple[TensorSpec, ...]:
+    """The "input" or "output" tensors of a te function, named arg0, arg1, ... or out0, out1, ..."""
     types, stem = tensors_of(function, which), "arg" if which == "input" else "out"
-    names = names or [f"{stem}{i}" for i in range(len(types))]
     shapes = [TensorType.from_mlir(t).sizes for t in types]
-    return tuple(TensorSpec(n, shape, d) for n, shape, d in zip(names, shapes, dtypes_of(function, which), strict=True))
+    return tuple(TensorSpec(f"{stem}{i}", s, d) for i, (s, d) in enumerate(zip(shapes, dtypes_of(function, which), strict=True)))
 
 
 @dataclass

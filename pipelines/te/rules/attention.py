@@ -33,8 +33,8 @@ def _head(group: int) -> ir.AffineExpr:
     return dim(1) * group + dim(2)
 
 
-def _operand_map(layout: str, head: ir.AffineExpr, position: int, element: int) -> ir.AffineMap:
-    at = {"B": dim(0), "H": head, "S": dim(position), "D": dim(element)}
+def _operand_map(layout: str, head: ir.AffineExpr, position: int) -> ir.AffineMap:
+    at = {"B": dim(0), "H": head, "S": dim(position), "D": dim(5)}
     return affine_map(LOOPS, [at[axis] for axis in layout])
 
 
@@ -65,7 +65,7 @@ def attention(op: Op, query: Value, key: Value, value: Value, *mask: Value) -> V
         [query],
         lambda x: arith.MulFOp(scalar.convert(x, dtype, wide), scalar.constant(scale, wide)).result,
     )
-    maps = [_operand_map(op.query_layout, _head(group), 3, 5), _operand_map(op.key_layout, dim(1), 4, 5)]
+    maps = [_operand_map(op.query_layout, _head(group), 3), _operand_map(op.key_layout, dim(1), 4)]
     product = _product(scaled, key, maps, scores_type, affine_map(LOOPS, [dim(i) for i in range(5)]), (wide, dtype))
     scores = _masked(op, product, scores_type, group, mask)
     if op.is_causal:
@@ -81,7 +81,7 @@ def attention(op: Op, query: Value, key: Value, value: Value, *mask: Value) -> V
     places = {"B": [(0, batch)], "H": [(1, groups), (2, group)], "S": [(3, rows)], "D": [(5, width)]}
     order = [place for axis in op.out_layout for place in places[axis]]
     out_type = TensorType(tuple(size for _, size in order), wide)
-    maps = [affine_map(LOOPS, [dim(i) for i in range(5)]), _operand_map(op.value_layout, dim(1), 4, 5)]
+    maps = [affine_map(LOOPS, [dim(i) for i in range(5)]), _operand_map(op.value_layout, dim(1), 4)]
     context = _product(weights, value, maps, out_type, affine_map(LOOPS, [dim(i) for i, _ in order]), (wide, dtype))
     loops = [loop for loop, _ in order]
     total_map = affine_map(5, [dim(loops.index(i)) for i in range(4)])

@@ -226,16 +226,13 @@ def move(
     return made
 
 
-def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot, keep_unit: bool = False) -> list[Loop]:
+def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> list[Loop]:
     """Moves a block into new loops over a domain, a span for each iterator, which stand at a spot.
 
     The block is guarded where the domain may reach over its extents. The loops that were around it go where they hold nothing else.
 
-    Args:
-      keep_unit: whether an iterator of a single value has a loop too.
-
     Returns:
-      the new loops, called ax and the number of the iterator.
+      the new loops, called ax and the number of the iterator; an iterator of a single value has none.
     """
     old = nest.loops_around(block.operation)
     points: list[Index] = []
@@ -246,7 +243,7 @@ def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot, keep_un
     with moved.location:
         for i, found in enumerate(domain):
             points.append(found.low)
-            if found.extent == 1 and not keep_unit:
+            if found.extent == 1:
                 continue
             with place:
                 loop = nest.make_loop(nest.free_loop(f"ax{i}"), found.extent)

@@ -108,10 +108,10 @@ def shuffle(mode: str, value: ir.Value, by: int | ir.Value) -> ir.Value:
     return emit.create("gpu.shuffle", [type_, i1], [value, lane, emit.number(WARP, i32)], attributes)
 
 
-def reduce_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value], lanes: int = WARP, stride: int = 1) -> ir.Value:
-    """A value combined over `lanes` lanes that are `stride` apart (both powers of two); every one of them has the result."""
-    distance = lanes * stride // 2
-    while distance >= stride:
+def reduce_lanes(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value], lanes: int = WARP) -> ir.Value:
+    """A value combined over `lanes` neighbouring lanes (a power of two); each of these lanes has the result."""
+    distance = lanes // 2
+    while distance:
         value = combine(value, shuffle("xor", value, distance))
         distance //= 2
     return value

@@ -449,21 +449,16 @@ class Block:
         self.operation = made
         return made
 
-    def set_points(
-        self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True, written: Writer | None = None
-    ) -> "Block":
+    def set_points(self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True) -> "Block":
         """Moves the block to other points; its operation may be another one then. Guards that need not stand are left out.
 
-        The operations that compute the points stand right before the block; those of the old ones go where nothing uses them.
-
-        Args:
-          written: knows values that stay.
+        The operations that compute the points are right before the block; those of the old points are erased if nothing uses them.
         """
         self.fill()
         old = self.operation
         guards = needed(guards)
         with ir.InsertionPoint(old), old.location:
-            written = written or Writer()
+            written = Writer()
             pairs = [(written(g.index), emit.index_constant(g.limit)) for g in guards]
             values = [*map(written, points), *(v for pair in pairs for v in pair)]
             before = list(old.operands)

@@ -48,10 +48,10 @@ def lower_thread_operations(function: ir.Operation, block: Block) -> None:
         op.erase()
 
 
-def _special(register: str, least: int = 0, end: int | None = None) -> ir.Value:
-    """A special register of a thread, from `least` on and below `end`, as an index."""
+def _special(register: str, end: int | None = None) -> ir.Value:
+    """A special register of a thread, below `end`, as an index."""
     i32 = ir.IntegerType.get_signless(32)
-    attributes = {} if end is None else {"range": ir.Attribute.parse(f"#llvm.constant_range<i32, {least}, {end}>")}
+    attributes = {} if end is None else {"range": ir.Attribute.parse(f"#llvm.constant_range<i32, 0, {end}>")}
     value = emit.create(f"nvvm.read.ptx.sreg.{register}", [i32], [], attributes)
     return emit.create("arith.index_castui", [ir.IndexType.get()], [value])
 
@@ -63,7 +63,7 @@ def _axis(op: ir.Operation) -> int:
 def _thread(axis: int, block: Block) -> ir.Value:
     if block is not None and block[axis] == 1:
         return emit.index_constant(0)
-    return _special(f"tid.{_AXES[axis]}", 0, None if block is None else block[axis])
+    return _special(f"tid.{_AXES[axis]}", None if block is None else block[axis])
 
 
 def _block_size(axis: int, block: Block) -> ir.Value:
@@ -99,7 +99,7 @@ _NUMBERS: dict[str, Callable[[ir.Operation, Block], ir.Value]] = {
     "gpu.block_dim": lambda op, block: _block_size(_axis(op), block),
     "gpu.grid_dim": lambda op, block: _special(f"nctaid.{_AXES[_axis(op)]}"),
     "gpu.global_id": _global_number,
-    "gpu.lane_id": lambda op, block: _special("laneid", 0, WARP),
+    "gpu.lane_id": lambda op, block: _special("laneid", WARP),
     "gpu.subgroup_id": lambda op, block: emit.arith("divui", _in_block(block), emit.index_constant(WARP)),
     "gpu.num_subgroups": lambda op, block: _warps(block),
     "gpu.subgroup_size": lambda op, block: emit.index_constant(WARP),

@@ -86,7 +86,7 @@ class BlockAttention(GpuAttention):
             emit.yield_values(self._step(Index.of(key), largest, totals, context))
         _, totals, context = self._split(loop.results)
         for i in rows:
-            total = reduce_lanes(totals[i], lambda a, b: emit.arith("addf", a, b))
+            total = reduce_lanes(totals[i], emit.add_floats)
             self._when_row(i, lambda i=i, total=total: self._finish(i, total, [context[i * self.columns + j] for j in columns]))  # type: ignore[misc]
 
     def _split(self, values: object) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:

@@ -6,11 +6,11 @@ import numpy as np
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
+from relayc.frontend.relay.ast.functor import replace_calls
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call
 from relayc.frontend.relay.op.table import Signature, signature
-from relayc.frontend.relay.passes.basic import Replace
 from relayc.relay.folding import folded, size_of
 
 
@@ -31,26 +31,16 @@ def dynamic_to_static(mod: RelayModule) -> RelayModule:
 
 def _static_once(mod: RelayModule) -> tuple[RelayModule, int]:
     """A module after one round, folded, and how many calls were replaced."""
-    mutator = _Static()
-    found = mod.map_functions(mutator.static)
-    return (found.map_functions(folded) if mutator.changes else found), mutator.changes
+    changes = 0
 
+    def change(before: e.Call, new: e.Call) -> e.Expr | None:
+        nonlocal changes
+        made = _static(before, list(new.args))
+        changes += made is not None
+        return made
 
-class _Static(Replace):
-    """Replaces calls, and counts how many."""
-
-    def __init__(self) -> None:
-        super().__init__(self._replaced)
-        self.changes = 0
-
-    def static(self, function: e.Function) -> e.Expr:
-        """A function; the type of its result is found anew."""
-        return self.visit(function).replace(ret_type=None)
-
-    def _replaced(self, call: e.Call, args: list[e.Expr]) -> e.Expr | None:
-        new = _static(call, args)
-        self.changes += new is not None
-        return new
+    found = mod.map_functions(lambda function: replace_calls(function, change).replace(ret_type=None))  # which is found anew
+    return (found.map_functions(folded) if changes else found), changes
 
 
 def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:

@@ -5,34 +5,26 @@ from typing import Any
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.build import bind
-from relayc.frontend.relay.ast.functor import ExprMutator
 from relayc.frontend.relay.ast.module import RelayModule
-from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.inference.operators import to_dialect
 from relayc.frontend.relay.op.composed import Composed, compose
 from relayc.frontend.relay.op.table import signature
+from relayc.frontend.relay.passes.operators import name_of, replaced
 from relayc.frontend.relay.raising import raised
 from relayc.symbolic import symbol
 
 
 def decomposed(mod: RelayModule, wanted: Callable[[str], bool]) -> RelayModule:
     """A module in which calls of composed operators of the wanted names are what they are composed of. Raises RelayError."""
-    return infer_module(infer_module(mod).map_functions(_Decompose(wanted).visit))
+
+    def written(before: e.Call, new: e.Call) -> e.Expr | None:
+        name = name_of(before)
+        return written_out(before, new.args) if name is not None and wanted(name) and signature(name).composed is not None else None
+
+    return replaced(mod, written)
 
 
-class _Decompose(ExprMutator):
-    def __init__(self, wanted: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._wanted = wanted
-
-    def visit_call(self, call: e.Call) -> e.Expr:
-        args = [self.visit(arg) for arg in call.args]
-        if not isinstance(call.op, e.Op) or not self._wanted(call.op.name) or signature(call.op.name).composed is None:
-            return call.replace(op=self.visit(call.op), args=tuple(args))
-        return written_out(call, args)
-
-
-def written_out(call: e.Call, args: list[e.Expr]) -> e.Expr:
+def written_out(call: e.Call, args: Sequence[e.Expr]) -> e.Expr:
     """What a call of a composed operator, whose arguments have types, is composed of, on other arguments of these types."""
     assert isinstance(call.op, e.Op)
     found = signature(call.op.name)

@@ -3,13 +3,12 @@
 Without this, the pass and the program that it gives have what the operators are composed of.
 """
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import post_order, replace_calls
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.external import GENERATORS
 from relayc.frontend.relay.inference import infer_module
@@ -25,17 +24,17 @@ GENERATORS[_KEPT] = lambda function: str(function.attrs["global_symbol"])
 
 def with_kept(mod: RelayModule, change: Callable[[RelayModule], RelayModule]) -> RelayModule:
     """What a function makes of a typed module, without composed operators but for other forms of those of the dialect (reshape_like)."""
-    mutator = _Hide()
-    hidden = mod.map_functions(mutator.visit)
-    if not mutator.calls:
+    calls: dict[str, tuple[e.Function, e.Call]] = {}
+    hidden = mod.map_functions(lambda function: replace_calls(function, lambda call, new: _hidden(call, new, calls)))
+    if not calls:
         return change(mod)
-    for name, (function, _) in mutator.calls.items():
+    for name, (function, _) in calls.items():
         hidden[name] = function
     found = change(infer_module(hidden))
     shown = RelayModule({}, found.type_definitions, found.attrs)
     for var, function in found.functions.items():
-        if var.name_hint not in mutator.calls:
-            shown[var] = _shown(function, mutator.calls)
+        if var.name_hint not in calls:
+            shown[var] = replace_calls(function, lambda _, new: _shown(new, calls))
     return shown
 
 
@@ -56,39 +55,24 @@ def _is_static(type_: t.Type) -> bool:
     return isinstance(type_, t.TensorType) and all(isinstance(d, int) for d in type_.shape)
 
 
-class _Hide(ExprMutator):
-    """Makes functions of composed operators; constants stay in them.
-
-    Attributes:
-      calls: by the name of the function, the function and the call that it is.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: dict[str, tuple[e.Function, e.Call]] = {}
-        self._numbers = itertools.count()
-
-    def visit_call(self, call: e.Call) -> e.Expr:
-        args = [self.visit(arg) for arg in call.args]
-        if not _is_kept(call):
-            return call.replace(op=self.visit(call.op), args=tuple(args))
-        params = {i: e.Var(f"p{i}", arg.checked_type) for i, arg in enumerate(call.args) if not isinstance(arg, e.Constant)}
-        body = call.replace(args=tuple(params.get(i, arg) for i, arg in enumerate(call.args)))
-        name = f"kept_{next(self._numbers)}"
-        attrs = {"Compiler": _KEPT, "Primitive": 1, "global_symbol": name}
-        self.calls[name] = e.Function(list(params.values()), body, call.checked_type, None, attrs), call
-        return e.Call(e.GlobalVar(name), [args[i] for i in params], None, None, call.span)
+def _hidden(call: e.Call, new: e.Call, calls: dict[str, tuple[e.Function, e.Call]]) -> e.Expr | None:
+    """A call of a function that is a composed operator; constants stay in it. Adds the function and its call to `calls`."""
+    if not _is_kept(call):
+        return None
+    params = {i: e.Var(f"p{i}", arg.checked_type) for i, arg in enumerate(call.args) if not isinstance(arg, e.Constant)}
+    body = call.replace(args=tuple(params.get(i, arg) for i, arg in enumerate(call.args)))
+    name = f"kept_{len(calls)}"
+    attrs = {"Compiler": _KEPT, "Primitive": 1, "global_symbol": name}
+    calls[name] = e.Function(list(params.values()), body, call.checked_type, None, attrs), call
+    return e.Call(e.GlobalVar(name), [new.args[i] for i in params], None, None, call.span)
 
 
-def _shown(function: e.Expr, calls: dict[str, tuple[e.Function, e.Call]]) -> Any:
-    made: dict[e.Expr, e.Expr] = {}
-    for node in post_order(function):
-        new = made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
-        if isinstance(new, e.Call) and isinstance(new.op, e.GlobalVar) and new.op.name_hint in calls:
-            call, flat = calls[new.op.name_hint][1], iter(new.args)
-            args = [arg if isinstance(arg, e.Constant) else _like(arg.checked_type, flat) for arg in call.args]
-            made[node] = call.replace(args=tuple(args))
-    return made[function]
+def _shown(new: e.Call, calls: dict[str, tuple[e.Function, e.Call]]) -> e.Expr | None:
+    """The call of a composed operator that the call of a function stands for."""
+    if not isinstance(new.op, e.GlobalVar) or new.op.name_hint not in calls:
+        return None
+    call, flat = calls[new.op.name_hint][1], iter(new.args)
+    return call.replace(args=tuple(arg if isinstance(arg, e.Constant) else _like(arg.checked_type, flat) for arg in call.args))
 
 
 def _like(type_: t.Type, flat: Any) -> e.Expr:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from relayc.frontend.relay.ast.base import Node
-from relayc.frontend.relay.ast.expr import Clause, Expr
+from relayc.frontend.relay.ast.expr import Call, Clause, Expr
 from relayc.frontend.relay.ast.types import Type
 from relayc.trampoline import Call as TrampolineCall
 from relayc.trampoline import trampoline
@@ -82,6 +82,28 @@ def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> It
             seen.add(node)
             waiting.append((node, True))
             waiting.extend((part, False) for part in reversed(parts(node)))
+
+
+def rewritten(expr: Expr, change: Callable[[Expr, Expr], Expr]) -> Expr:
+    """An expression after a function of every expression in it once, and of the same one on parts that have been changed."""
+    made: dict[Expr, Expr] = {}
+    for node in post_order(expr):
+        made[node] = change(node, rebuilt(node, iter([made[part] for part in children(node)])))
+    return made[expr]
+
+
+def replace_calls(expr: Expr, change: Callable[[Call, Call], Expr | None]) -> Expr:
+    """An expression in which calls are replaced.
+
+    Args:
+      change: is given a call, and the same one on replaced arguments; gives what takes its place, None for the latter.
+    """
+
+    def of(node: Expr, new: Expr) -> Expr:
+        found = change(node, new) if isinstance(node, Call) and isinstance(new, Call) else None
+        return new if found is None else found
+
+    return rewritten(expr, of)
 
 
 class ExprFunctor:

@@ -6,7 +6,7 @@ from typing import Any
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.functor import ExprMutator, post_order
+from relayc.frontend.relay.ast.functor import post_order, replace_calls
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.registered import REGISTERED, Registered
 
@@ -49,17 +49,15 @@ REGISTERED[INVOKE] = Registered(
 def direct_calls(mod: RelayModule) -> RelayModule:
     """A module with calls in the place of call_lowered, and functions without the numbers that partial evaluation gives them."""
 
-    class Direct(ExprMutator):
-        def visit_call(self, call: e.Call) -> e.Expr:
-            name = call.op.name if isinstance(call.op, e.Op) else ""
-            args = [self.visit(arg) for arg in call.args]
-            if name == WITH_FUNCID:
-                return args[0]
-            if name == CALL_LOWERED and isinstance(args[1], e.Tuple):
-                return e.Call(args[0], args[1].fields, None, None, call.span)
-            return call.replace(op=self.visit(call.op), args=tuple(args))
+    def direct(call: e.Call, new: e.Call) -> e.Expr | None:
+        name = call.op.name if isinstance(call.op, e.Op) else ""
+        if name == WITH_FUNCID:
+            return new.args[0]
+        if name == CALL_LOWERED and isinstance(new.args[1], e.Tuple):
+            return e.Call(new.args[0], new.args[1].fields, None, None, call.span)
+        return None
 
     def has_any(function: e.Function) -> bool:
         return any(isinstance(node, e.Op) and node.name in (CALL_LOWERED, WITH_FUNCID) for node in post_order(function))
 
-    return mod.map_functions(Direct().visit) if any(map(has_any, mod.functions.values())) else mod
+    return mod.map_functions(lambda function: replace_calls(function, direct)) if any(map(has_any, mod.functions.values())) else mod

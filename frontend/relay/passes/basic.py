@@ -1,6 +1,7 @@
-"""Types, spans, and calls that functions replace."""
+"""Types, spans, and calls that functions of operators replace."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,13 @@ import numpy as np
 from relayc.frontend.relay.ast import bind
 from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.expr import Call, Constructor, Expr, Function, Op, Var
-from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import children, post_order, rewritten
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import Any as AnySize
 from relayc.frontend.relay.ast.types import TensorType, Type
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.registered import attribute, register_op_attr
+from relayc.frontend.relay.passes.operators import replaced
 from relayc.frontend.relay.text import parse_module
 
 
@@ -33,11 +35,13 @@ def capture_post_dfs_index_in_spans(mod: RelayModule) -> RelayModule:
     def numbered(function: Expr) -> Expr:
         nodes = list(post_order(function))
         last = {part: i for i, node in enumerate(nodes) for part in children(node)}
-        made: dict[Expr, Expr] = {}
-        for i, node in enumerate(nodes):
-            parts = rebuilt(node, iter([made[part] for part in children(node)]))
-            made[node] = node if isinstance(node, (Op, Constructor)) else parts.at(Span("index", i, last.get(node, 0), 0, 0))
-        return made[function]
+        numbers = itertools.count()
+
+        def placed(node: Expr, new: Expr) -> Expr:
+            span = Span("index", next(numbers), last.get(node, 0), 0, 0)
+            return node if isinstance(node, (Op, Constructor)) else new.at(span)
+
+        return rewritten(function, placed)
 
     return mod.map_functions(numbered)
 
@@ -97,22 +101,9 @@ def legalize(mod: RelayModule, legalize_map_attr_name: str = "FTVMLegalize") -> 
     The function is called with the attributes, the arguments and their types with that of the result last; None leaves the call as it is.
     """
 
-    def replacement(call: Call, args: list[Expr]) -> Expr | None:
+    def replacement(call: Call, new: Call) -> Expr | None:
         function = attribute(call.op.name, legalize_map_attr_name) if isinstance(call.op, Op) else None
         types = [*(arg.checked_type for arg in call.args), call.checked_type]
-        return None if function is None else function(call.attrs, args, types)
+        return None if function is None else function(call.attrs, list(new.args), types)
 
-    return infer_module(infer_module(mod).map_functions(Replace(replacement).visit))
-
-
-class Replace(ExprMutator):
-    """Replaces calls, whose arguments are replaced before: None leaves a call as it is."""
-
-    def __init__(self, replacement: Callable[[Call, list[Expr]], Expr | None]) -> None:
-        super().__init__()
-        self._replacement = replacement
-
-    def visit_call(self, call: Call) -> Expr:
-        args = [self.visit(arg) for arg in call.args]
-        found = self._replacement(call, args)
-        return call.replace(op=self.visit(call.op), args=tuple(args)) if found is None else found
+    return replaced(mod, replacement)

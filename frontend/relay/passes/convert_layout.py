@@ -17,10 +17,10 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call as op_call
 from relayc.frontend.relay.op.registered import attribute
-from relayc.frontend.relay.passes.basic import Replace
 from relayc.frontend.relay.passes.layout_rules import inferred, rule_of
 from relayc.frontend.relay.passes.layouts import Layout, expanded
 from relayc.frontend.relay.passes.normal_forms import is_primitive
+from relayc.frontend.relay.passes.operators import replaced
 
 Change = Callable[[e.Call, Any, list[e.Expr]], e.Expr | None]
 """(a call of an operator, its attributes, its arguments as they are now) -> another call of an operator; None where it stays."""
@@ -29,15 +29,15 @@ Change = Callable[[e.Call, Any, list[e.Expr]], e.Expr | None]
 def canonicalize_ops(mod: RelayModule) -> RelayModule:
     """Makes additions of additions of biases, whose operands can have other layouts."""
 
-    def added(call: e.Call, args: list[e.Expr]) -> e.Expr | None:
+    def added(call: e.Call, new: e.Call) -> e.Expr | None:
         if not (isinstance(call.op, e.Op) and call.op.name == "nn.bias_add") or call.attrs is None:
             return None
         rank = len(call.checked_type.shape)  # type: ignore[attr-defined] # a tensor
         after = rank - call.attrs["axis"] % rank - 1
-        bias = op_call("expand_dims", [args[1]], {"axis": 1, "num_newaxis": after}) if after else args[1]
-        return op_call("add", [args[0], bias], None, call.span)
+        bias = op_call("expand_dims", [new.args[1]], {"axis": 1, "num_newaxis": after}) if after else new.args[1]
+        return op_call("add", [new.args[0], bias], None, call.span)
 
-    return infer_module(infer_module(mod).map_functions(lambda function: Replace(added).visit(function)))
+    return replaced(mod, added)
 
 
 def convert_layout(mod: RelayModule, desired_layouts: Mapping[str, Sequence[str]]) -> RelayModule:

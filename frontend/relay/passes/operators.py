@@ -8,7 +8,7 @@ from relayc.dialects.relay.types import numpy_dtype
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.build import bind
-from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import replace_calls
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call
@@ -17,22 +17,8 @@ _FAST = {"exp": "fast_exp", "tanh": "fast_tanh", "erf": "fast_erf", "nn.softmax"
 
 
 def replaced(mod: RelayModule, change: Callable[[e.Call, e.Call], e.Expr | None]) -> RelayModule:
-    """A typed module in which calls are replaced.
-
-    Args:
-      change: is given a call with types, and the same one on replaced arguments; gives what takes its place, None for the latter.
-    """
-
-    def of(function: e.Expr) -> e.Expr:
-        made: dict[e.Expr, e.Expr] = {}
-        for node in post_order(function):
-            new = made[node] = rebuilt(node, iter([made[part] for part in children(node)]))
-            if isinstance(node, e.Call) and isinstance(new, e.Call):
-                found = change(node, new)
-                made[node] = new if found is None else found
-        return made[function]
-
-    return infer_module(infer_module(mod).map_functions(of))
+    """A module with types in which calls, which `change` is given with types, are replaced (`replace_calls`)."""
+    return infer_module(infer_module(mod).map_functions(lambda function: replace_calls(function, change)))
 
 
 def name_of(expr: e.Expr) -> str | None:

@@ -3,16 +3,15 @@
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.module import RelayModule
-from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call as op_call
-from relayc.frontend.relay.passes.basic import Replace
+from relayc.frontend.relay.passes.operators import replaced
 
 
 def split_args(mod: RelayModule, max_function_args: int) -> RelayModule:
     """Joins tensors so that no kernel has more arguments than these; 0: any number. A tensor of unknown sizes counts as several."""
 
-    def joined(call: e.Call, args: list[e.Expr]) -> e.Expr | None:
-        parts = args[0]
+    def joined(call: e.Call, new: e.Call) -> e.Expr | None:
+        parts = new.args[0] if new.args else None
         if not (isinstance(call.op, e.Op) and call.op.name == "concatenate" and isinstance(parts, e.Tuple) and max_function_args):
             return None
         types = [field.checked_type for field in call.args[0].fields]  # type: ignore[attr-defined] # a tuple
@@ -30,7 +29,7 @@ def split_args(mod: RelayModule, max_function_args: int) -> RelayModule:
             count += own
         return _join(taken, attrs)
 
-    return infer_module(infer_module(mod).map_functions(lambda function: Replace(joined).visit(function)))
+    return replaced(mod, joined)
 
 
 def _join(parts: list[e.Expr], attrs: dict[str, object]) -> e.Expr:

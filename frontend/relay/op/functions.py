@@ -18,7 +18,7 @@ from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Op, Tuple
 from relayc.frontend.relay.op.composed import COMPOSED, layouts, qnn
 from relayc.frontend.relay.op.table import PYTHON_NAMES, RENAMED_PARAMETERS, Signature, UnsupportedOperator, operators, plain, signature
 
-_NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "qnn", "relay", "vm")
+_NAMESPACES = ("nn", "image", "vision", "random", "dyn", "annotation", "memory", "ml", "qnn", "relay", "vm")
 
 
 def call(name: str, operands: list[Any], attributes: dict[str, Any] | None = None, span: Span | None = None) -> Call:

@@ -139,7 +139,7 @@ def test_expressions():
     [
         ("let x = 1; x", "1:5: expected a variable, found 'x'"),
         ("if (True) { let %x = 1; %x } else { %x }", "1:37: expected a variable that is bound here, found %x"),
-        ("1 +\n  nn.bitpack(2)", "2:3: operator nn.bitpack of Relay is not supported yet"),
+        ("1 +\n  nn.bitpacked(2)", "2:3: no operator 'nn.bitpacked' in Relay"),
         ("nn.softmax(1, foo=2)", "1:1: nn.softmax: no attribute foo"),
         ("32768i16", "1:1: expected an int16, found 32768"),
         ("65520f16", "1:1: expected a float16"),

@@ -49,6 +49,16 @@ class WindowAxis:
         """Distance of the last tap from the first."""
         return (self.taps - 1) * self.dilation
 
+    def users(self, outputs: int) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Positions of the input that neighbouring outputs read, by their distance from the first, with (output, tap) of each use."""
+        found = []
+        for reach in range((outputs - 1) * self.stride + self.reach + 1):
+            taps = [(i, *divmod(reach - i * self.stride, self.dilation)) for i in range(outputs)]
+            users = [(i, tap) for i, tap, rest in taps if not rest and 0 <= tap < self.taps]
+            if users:
+                found.append((reach, users))
+        return found
+
     @property
     def is_padded(self) -> bool:
         """Whether a window may reach beyond the input."""
@@ -137,6 +147,11 @@ class Window:
     def loop_point(self, point: Mapping[Var, Index]) -> list[Index]:
         """The loops of the reduction at a point; those without an index there are at 0."""
         return [point.get(v, Index()) for v in self.variables]
+
+    def at_taps(self, point: Mapping[Var, Index], row_tap: Index, column_tap: Index) -> dict[Var, Index]:
+        """A point with a row and a column of taps."""
+        taps = ((self.rows.tap, row_tap), (self.columns.tap, column_tap))
+        return {**point, **{v: index for v, index in taps if v is not None}}
 
     def root_at(self, indices: Sequence[Index]) -> list[Index]:
         """Indices of the kernel's result for those of the reduction."""

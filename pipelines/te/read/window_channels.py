@@ -23,10 +23,8 @@ class ChannelWindow(Window):
         return number(self.channel.extent)
 
 
-def match(kernel: Kernel, padding_may_count: bool = False) -> ChannelWindow | None:
-    """The window beside channels of a kernel; None where it is none, or where its padding counts (changes the result, as a zero point that
-    is not 0 does) and may not.
-    """
+def match(kernel: Kernel) -> ChannelWindow | None:
+    """The window beside channels of a kernel; None where it is none."""
     found = windowed_reduction(kernel)
     if found is None:
         return None
@@ -34,7 +32,7 @@ def match(kernel: Kernel, padding_may_count: bool = False) -> ChannelWindow | No
         if source.kind == "empty" or not source.shape or indices is None:
             continue
         window = _over(found, position, indices)
-        if window is not None and (padding_may_count or not window.padding_counts):
+        if window is not None:
             return window
     return None
 

@@ -1,18 +1,78 @@
-"""What strategies of windows share: the padding of a window, and the epilogue on its sums."""
+"""What strategies of windows share: the padding of a window, its taps, and the epilogue on its sums."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
+from relayc.pipelines.te.read.graph import Node
 from relayc.pipelines.te.read.window import Window
 from relayc.pipelines.tir.values.evaluator import Evaluator
+from relayc.symbolic import Size
+
+Bounds = tuple["ir.Value | Size", "ir.Value | Size"]
+"""First and one-past-last step of a loop."""
 
 
 def padding_vector(window: Window, lanes: int) -> ir.Value:
     """A vector of what surrounds the input; of zeros where nothing does."""
     element, value = window.data.element, window.pad_value
     return emit.broadcast(emit.zero(element) if value is None else emit.constant(value.attributes["value"], element), lanes)
+
+
+def add_rows_of_taps(
+    window: Window,
+    evaluator: Evaluator,
+    inside: Bounds | None,
+    sums: Sequence[ir.Value],
+    add: Callable[[Index, bool, list[ir.Value]], list[ir.Value]],
+) -> list[ir.Value]:
+    """Adds all taps in loops over their rows: those inside the input (None: all) and, where the padding counts, those before and behind.
+
+    `add(tap, is_outside, sums)` adds a row of taps.
+    """
+    taps, sums = window.rows.taps, list(sums)
+    low, high = inside or (0, taps)
+    loops = [(low, high, False)]
+    if inside is not None and window.padding_counts:
+        low = emit.smaller(low, taps)
+        high = emit.arith("maxsi", high, low)
+        loops = [(0, low, True), (high, taps, True), (low, high, False)]
+    for start, end, is_outside in loops:
+        var = Var(0, taps - 1, name="k")
+        with emit.for_loop(start, end, 1, var, sums) as loop, evaluator.scope():
+            emit.yield_values(add(Index.of(var), is_outside, list(loop.inner_iter_args)))
+        sums = list(loop.results)
+    return sums
+
+
+def at_tap(
+    window: Window,
+    evaluator: Evaluator,
+    loops: Mapping[Var, Index],
+    operand: Callable[[int, Callable[[], ir.Value]], ir.Value],
+) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """The reduction at a tap, which `loops` hold: a function of an element of the data and the sum so far.
+
+    `operand(position, read)` gives another input of the reduction, which `read` evaluates at the tap.
+    """
+    structured = window.structured
+    point = window.loop_point(loops)
+
+    def read(node: Node, amap: ir.AffineMap) -> ir.Value:
+        return evaluator.at(node, evaluator.apply(amap, point) if node.shape else [])
+
+    others = {
+        position: operand(position, partial(read, node, amap))
+        for position, (node, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True))
+        if position != window.position and node.kind != "empty"
+    }
+
+    def add(element: ir.Value, total: ir.Value) -> ir.Value:
+        return evaluator.compute(structured, point, {len(structured.inputs): total, window.position: element, **others})[0]
+
+    return add
 
 
 def store_result(

@@ -19,7 +19,7 @@ from relayc.pipelines.targets.cuda.strategies.product.problem import Point, divi
 from relayc.pipelines.targets.cuda.target import CudaTarget
 from relayc.pipelines.te.read import window_channels, window_columns
 from relayc.pipelines.te.read.graph import Kernel
-from relayc.pipelines.te.read.window import Window, WindowAxis
+from relayc.pipelines.te.read.window import Window
 from relayc.pipelines.te.read.window_channels import ChannelWindow
 from relayc.pipelines.tir.gpu.aligned import VECTOR_BYTES, AlignedEvaluator
 from relayc.pipelines.tir.gpu.launch import launch
@@ -27,7 +27,7 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, power_of_two, powers_of_two
 from relayc.pipelines.tir.strategy.window_weights import find_weights
 from relayc.pipelines.tir.values import nest, vectors
-from relayc.pipelines.tir.values.windows import store_result
+from relayc.pipelines.tir.values.windows import add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.symbolic import Size, ceil_div, guess, proves
 
 _MOST_TAPS = 1024
@@ -191,14 +191,13 @@ class _WindowKernel:
         axis = self.w.rows
         top = row * axis.stride - axis.low
         if self.loops_over_taps:
-            tap = Var(0, axis.taps - 1, name="k")
-            with emit.for_loop(0, axis.taps, 1, tap, sums) as loop, self.evaluator.scope():
-                users = [(0, Index.of(tap))]
-                found = self._row(point, vector, top + Index.of(tap) * axis.dilation, users, column, list(loop.inner_iter_args))
-                emit.yield_values(found)
-            return list(loop.results)
-        for reach, users in _users(axis, self.rows):
-            sums = self._row(point, vector, top + reach, users, column, sums)
+
+            def row_of_taps(tap: Index, _: bool, sums: list[ir.Value]) -> list[ir.Value]:
+                return self._row(point, vector, top + tap * axis.dilation, [(0, tap)], column, sums)
+
+            return add_rows_of_taps(self.w, self.evaluator, None, sums, row_of_taps)
+        for reach, users in axis.users(self.rows):
+            sums = self._row(point, vector, top + reach, [(i, Index(tap)) for i, tap in users], column, sums)
         return sums
 
     def _row(
@@ -206,12 +205,12 @@ class _WindowKernel:
     ) -> list[ir.Value]:
         """Adds what an input row gives to the output rows that use it, each with the row of taps."""
         axis, sums = self.w.columns, list(sums)
-        for reach, columns in _users(axis, self.numbers.columns):
+        for reach, columns in axis.users(self.numbers.columns):
             element = self._element(point, source, column * axis.stride + (reach - axis.low))
             for i, row_tap in users:
                 for j, column_tap in columns:
                     n = i * self.numbers.columns + j
-                    sums[n] = self._add(point, vector, (row_tap, column_tap), element, sums[n])
+                    sums[n] = self._add(point, vector, (row_tap, Index(column_tap)), element, sums[n])
         return sums
 
     def _element(self, point: Point, row: Index, column: Index) -> ir.Value:
@@ -225,37 +224,21 @@ class _WindowKernel:
         value = self.evaluator.at(w.data, w.data_at(point, *at))
         if not flags or self.pad_value is None:
             return value
-        around = emit.broadcast(emit.constant(self.pad_value.attributes["value"], w.data.element), self.numbers.lanes)
-        return _selected(emit.all_of(flags), emit.broadcast(value, self.numbers.lanes), around)
+        lanes = self.numbers.lanes
+        return _selected(emit.all_of(flags), emit.broadcast(value, lanes), padding_vector(w, lanes))
 
     def _add(self, point: Point, vector: Index, taps: tuple[Index, Index], element: ir.Value, total: ir.Value) -> ir.Value:
         """The body of the reduction at a tap."""
-        w = self.w
-        loops = {**point, **{axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None}}
-        loop_point = w.loop_point(loops)
-        values = {len(w.structured.inputs): total, w.position: element}
-        for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
-            if position in self.weights:
-                values[position] = self._weight(position, loops, vector)
-            elif position != w.position and node.kind != "empty":
-                values[position] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
-        return self.evaluator.compute(w.structured, loop_point, values)[0]
+        loops = self.w.at_taps(point, *taps)
 
-    def _weight(self, position: int, loops: Point, vector: Index) -> ir.Value:
-        weights = self.weights[position]
-        key = ("weights", position, *(loops[v].key for v in weights.taps))
-        return self.evaluator.once(key, lambda: weights.load(self.evaluator, loops, vector))
+        def operand(position: int, read: Callable[[], ir.Value]) -> ir.Value:
+            if position not in self.weights:
+                return read()
+            weights = self.weights[position]
+            key = ("weights", position, *(loops[v].key for v in weights.taps))
+            return self.evaluator.once(key, lambda: weights.load(self.evaluator, loops, vector))
 
-
-def _users(axis: WindowAxis, outputs: int) -> list[tuple[int, list[tuple[int, Index]]]]:
-    """Positions of the input that some neighbouring outputs read, by their distance from the first, with each output and its tap."""
-    found = []
-    for reach in range((outputs - 1) * axis.stride + axis.reach + 1):
-        taps = [(i, *divmod(reach - i * axis.stride, max(1, axis.dilation))) for i in range(outputs)]
-        users = [(i, Index(tap)) for i, tap, rest in taps if not rest and 0 <= tap < axis.taps]
-        if users:
-            found.append((reach, users))
-    return found
+        return at_tap(self.w, self.evaluator, loops, operand)(element, total)
 
 
 def _selected(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -20,7 +20,7 @@ from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.windows.byte_columns import ByteColumns, byte_columns
 from relayc.pipelines.targets.cpu.strategies.windows.symbolic_columns import EmitTile, Ends, SymbolicColumns
-from relayc.pipelines.targets.cpu.strategies.windows.tasks import Bounds, Point, run_bounds, run_length
+from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point, run_bounds, run_length
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.te.read.window import number
 from relayc.pipelines.te.read.window_channels import ChannelWindow, match
@@ -30,7 +30,7 @@ from relayc.pipelines.tir.strategy.window_weights import find_weights
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import LINE
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import padding_vector, store_result
+from relayc.pipelines.tir.values.windows import Bounds, add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.symbolic import bounds, ceil_div, guess, proves
 
 Columns = Callable[[EmitTile], None]
@@ -66,7 +66,7 @@ MAX_ROW_OF_TAPS = 32
 
 def schedule_window_channels(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
     """Schedules a depthwise convolution or a pooling whose channels are the innermost dimension; None for any other kernel."""
-    window = match(kernel, padding_may_count=True)
+    window = match(kernel)
     if window is None:
         return None
     bits = window.element_bits
@@ -319,26 +319,13 @@ class _ChannelKernel:
         return sums
 
     def _rows_of_taps(self, tile: _ColumnTile, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
-        """Adds all taps in loops over rows of taps: those inside and, where the padding counts, those before and behind."""
-        taps = self.w.rows.taps
-        if tile.row.taps is None:
-            return self._loop_of_taps(tile, (0, taps), channels, sums)
-        low, high = tile.row.taps
-        if self.padding_counts:
-            low = emit.smaller(low, taps)
-            high = emit.arith("maxsi", high, low)
-            sums = self._loop_of_taps(tile, (0, low), channels, sums, is_outside=True)
-            sums = self._loop_of_taps(tile, (high, taps), channels, sums, is_outside=True)
-        return self._loop_of_taps(tile, (low, high), channels, sums)
+        """Adds all taps in loops over rows of taps."""
 
-    def _loop_of_taps(
-        self, tile: _ColumnTile, bounds: Bounds, channels: Channels, sums: list[ir.Value], is_outside: bool = False
-    ) -> list[ir.Value]:
-        var = Var(0, self.w.rows.taps - 1, name="k")
-        with emit.for_loop(*bounds, 1, var, sums) as loop, self.evaluator.scope():
-            at = None if is_outside else tile.row.top + Index.of(var) * self.w.rows.dilation
-            emit.yield_values(self._row_of_taps(tile, at, Index.of(var), channels, list(loop.inner_iter_args)))
-        return list(loop.results)
+        def add(tap: Index, is_outside: bool, sums: list[ir.Value]) -> list[ir.Value]:
+            source = None if is_outside else tile.row.top + tap * self.w.rows.dilation
+            return self._row_of_taps(tile, source, tap, channels, sums)
+
+        return add_rows_of_taps(self.w, self.evaluator, tile.row.taps, sums, add)
 
     def _row_of_taps(self, tile: _ColumnTile, source: Index | None, tap: Index, channels: Channels, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds a row of taps, at input row `source` (None: of padding), by columns of the input, so that each load serves all its users."""
@@ -372,12 +359,9 @@ class _ChannelKernel:
     def _columns_read(self, tile: _ColumnTile) -> Iterator[tuple[Index, ir.Value | bool, list[tuple[int, int]]]]:
         """The input columns that a tile reads: of each the index, whether it is inside the input, and (output column, tap) of its users."""
         columns = self.w.columns
-        for reach in range((tile.size - 1) * columns.stride + columns.reach + 1):
-            taps = [(i, *divmod(reach - i * columns.stride, columns.dilation)) for i in range(tile.size)]
-            users = [(i, tap) for i, tap, rest in taps if not rest and 0 <= tap < columns.taps]
-            if users:
-                at = tile.column * columns.stride + (reach - columns.low)
-                yield at, self._is_inside(tile, at, reach), users
+        for reach, users in columns.users(tile.size):
+            at = tile.column * columns.stride + (reach - columns.low)
+            yield at, self._is_inside(tile, at, reach), users
 
     def _is_inside(self, tile: _ColumnTile, at: Index, reach: int) -> ir.Value | bool:
         """Whether input column `at`, which a tile reads `reach` after its first one, is inside the input."""
@@ -391,16 +375,10 @@ class _ChannelKernel:
         """The body of the reduction at an input position (None: in the padding) and a tap."""
         w = self.w
         vector, index = channel
-        loops = {**point, w.channel: index}
-        loops.update({axis.tap: tap for axis, tap in zip((w.rows, w.columns), taps, strict=True) if axis.tap is not None})
-        loop_point = w.loop_point(loops)
-        values = {
-            len(w.structured.inputs): total,
-            w.position: padding_vector(w, self.lanes) if at is None else self.evaluator.at(w.data, w.data_at(loops, *at)),
-        }
-        for position, (node, amap) in enumerate(zip(w.structured.inputs, w.structured.maps, strict=True)):
-            if position in self.weights:
-                values[position] = self.weights[position].load(self.evaluator, loops, vector)
-            elif position != w.position and node.kind != "empty":
-                values[position] = self.evaluator.at(node, self.evaluator.apply(amap, loop_point) if node.shape else [])
-        return self.evaluator.compute(w.structured, loop_point, values)[0]
+        loops = w.at_taps({**point, w.channel: index}, *taps)
+        element = padding_vector(w, self.lanes) if at is None else self.evaluator.at(w.data, w.data_at(loops, *at))
+
+        def operand(position: int, read: Callable[[], ir.Value]) -> ir.Value:
+            return self.weights[position].load(self.evaluator, loops, vector) if position in self.weights else read()
+
+        return at_tap(w, self.evaluator, loops, operand)(element, total)

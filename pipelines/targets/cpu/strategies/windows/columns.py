@@ -26,7 +26,7 @@ from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, power
 from relayc.pipelines.tir.values import nest
 from relayc.pipelines.tir.values.buffers import local_buffer
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import padding_vector, store_result
+from relayc.pipelines.tir.values.windows import at_tap, padding_vector, store_result
 from relayc.symbolic import bounds, ceil_div
 
 Places = Sequence[tuple[int, int]]
@@ -245,13 +245,10 @@ class _ColumnKernel:
         rows, columns = self.w.rows, self.w.columns
         body = len(self.w.structured.block.operations)
         if rows.taps * columns.taps * len(places) * body <= self.parameters.unrolled * 3 or rows.tap is None:
-            for reach in range((places[-1][0]) * rows.stride + rows.reach + 1):
-                users = [
-                    (n, (reach - i * rows.stride) // rows.dilation)
-                    for n, (i, _) in enumerate(places)
-                    if 0 <= reach - i * rows.stride <= rows.reach and (reach - i * rows.stride) % rows.dilation == 0
-                ]
-                sums = self._row_of_taps(point, row * rows.stride + reach, column, lane, places, sums, [(n, Index(k)) for n, k in users])
+            for reach, users in rows.users(places[-1][0] + 1):
+                taps = {i: Index(tap) for i, tap in users}
+                uses = [(n, taps[i]) for n, (i, _) in enumerate(places) if i in taps]
+                sums = self._row_of_taps(point, row * rows.stride + reach, column, lane, places, sums, uses)
             return sums
         var = Var(0, rows.taps - 1, name="k")
         with emit.for_loop(0, rows.taps, 1, var, sums) as loop, self.evaluator.scope():
@@ -274,28 +271,19 @@ class _ColumnKernel:
         users: Sequence[tuple[int, Index]],
     ) -> list[ir.Value]:
         """Adds one row of the buffer to the places that use it: `users` are (place, row of taps)."""
-        columns, structured = self.w.columns, self.w.structured
-        sums = list(sums)
+        columns, sums = self.w.columns, list(sums)
         for tap in range(columns.taps):
             quotient, phase = divmod(tap * columns.dilation, columns.stride)
             start = buffer_row * self.plan.row_pitch + (phase * self.plan.pitch + quotient) + column + Index.of(lane)
             for n, row_tap in users:
-                taps = ((columns.tap, Index(tap)), (self.w.rows.tap, row_tap))
-                loop_point = self.w.loop_point({**point, **{v: index for v, index in taps if v is not None}})
-                values = {len(structured.inputs): sums[n], self.w.position: self.evaluator.at(self.plane, [start + places[n][1]])}
-                for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
-                    if i != self.w.position and source.kind != "empty":
-                        values[i] = self._factor(source, self.evaluator.apply(amap, loop_point))
-                sums[n] = self.evaluator.compute(structured, loop_point, values)[0]
+                element = self.evaluator.at(self.plane, [start + places[n][1]])
+                loops = self.w.at_taps(point, row_tap, Index(tap))
+                sums[n] = at_tap(self.w, self.evaluator, loops, lambda _, read: self._in_all_lanes(read()))(element, sums[n])
         return sums
 
-    def _factor(self, source: Node, indices: list[Index]) -> ir.Value:
+    def _in_all_lanes(self, value: ir.Value) -> ir.Value:
         """A scalar in all lanes, once for all that use it."""
-
-        def value() -> ir.Value:
-            return emit.broadcast(self.evaluator.at(source, indices if source.shape else []), self.lanes)
-
-        return self.evaluator.once(("factor", id(source), *(i.key for i in indices)), value)
+        return self.evaluator.once(("factor", value), lambda: emit.broadcast(value, self.lanes))
 
     # ---- results
 

@@ -5,7 +5,7 @@ Vectors whose windows are all inside are read as they are, several side by side;
 lanes of a padding what it is made of. Rows shorter than a vector are one masked vector.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -13,14 +13,14 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var, linearize
-from relayc.pipelines.targets.cpu.strategies.windows.tasks import Bounds, Point, run_bounds, run_length
+from relayc.pipelines.targets.cpu.strategies.windows.tasks import Point, run_bounds, run_length
 from relayc.pipelines.te.read.graph import Kernel, Node, memory_of
 from relayc.pipelines.te.read.window import Window
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
 from relayc.pipelines.tir.strategy.tuning import Tuning, grains
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.pipelines.tir.values.windows import padding_vector, store_result
+from relayc.pipelines.tir.values.windows import Bounds, add_rows_of_taps, at_tap, padding_vector, store_result
 from relayc.symbolic import Dim, bounds, ceil_div, guess
 
 MAX_STRIDE = 2
@@ -230,41 +230,20 @@ class _MaskedColumnKernel:
             for tap in range(axis.taps):
                 sums = self._row_of_taps(row, Index(tap), load, sums)
             return sums
-        if row.taps is None:
-            return self._loop_of_taps(row, (0, axis.taps), load, sums)
-        low, high = row.taps
-        if self.w.padding_counts:
-            padding = padding_vector(self.w, self.lanes)
-            low = emit.smaller(low, axis.taps)
-            high = emit.arith("maxsi", high, low)
-            for around in ((0, low), (high, axis.taps)):
-                sums = self._loop_of_taps(row, around, lambda *_: padding, sums)
-        return self._loop_of_taps(row, (low, high), load, sums)
+        padding = padding_vector(self.w, self.lanes) if row.taps is not None and self.w.padding_counts else None
 
-    def _loop_of_taps(self, row: _Row, taps: Bounds, load: Load, sums: list[ir.Value]) -> list[ir.Value]:
-        var = Var(0, self.w.rows.taps - 1, name="k")
-        with emit.for_loop(*taps, 1, var, sums) as loop, self.evaluator.scope():
-            emit.yield_values(self._row_of_taps(row, Index.of(var), load, list(loop.inner_iter_args)))
-        return list(loop.results)
+        def add(tap: Index, is_outside: bool, sums: list[ir.Value]) -> list[ir.Value]:
+            return self._row_of_taps(row, tap, (lambda *_: padding) if is_outside else load, sums)
+
+        return add_rows_of_taps(self.w, self.evaluator, row.taps, sums, add)
 
     def _row_of_taps(self, row: _Row, row_tap: Index, load: Load, sums: list[ir.Value]) -> list[ir.Value]:
         """Adds a row of taps."""
-        w, structured = self.w, self.w.structured
+        w = self.w
         source = row.top + row_tap * w.rows.dilation
         for tap in range(w.columns.taps):
-            loops = ((w.columns.tap, Index(tap)), (w.rows.tap, row_tap))
-            loop_point = w.loop_point({**row.point, **{v: index for v, index in loops if v is not None}})
-            factors = self._factors(loop_point)
+            loops = w.at_taps(row.point, row_tap, Index(tap))
+            add = at_tap(w, self.evaluator, loops, lambda _, read: emit.broadcast(read(), self.lanes))
             for vector, total in enumerate(sums):
-                values = {**factors, len(structured.inputs): total, w.position: load(source, tap, vector)}
-                sums[vector] = self.evaluator.compute(structured, loop_point, values)[0]
+                sums[vector] = add(load(source, tap, vector), total)
         return sums
-
-    def _factors(self, loop_point: Sequence[Index]) -> dict[int, ir.Value]:
-        """The other operands of the reduction at a tap, in all lanes."""
-        structured, found = self.w.structured, {}
-        for i, (source, amap) in enumerate(zip(structured.inputs, structured.maps, strict=True)):
-            if i != self.w.position and source.kind != "empty":
-                value = self.evaluator.at(source, self.evaluator.apply(amap, loop_point) if source.shape else [])
-                found[i] = emit.broadcast(value, self.lanes)
-        return found

@@ -1,13 +1,11 @@
 """What the strategies of windows share: runs of rows that are tasks."""
 
-from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.values.windows import Bounds
 from relayc.symbolic import Dim, Size, ceil_div, proves
 
 Point = dict[Var, Index]
-Bounds = tuple["ir.Value | Size", "ir.Value | Size"]
-"""First and one-past-last step of a loop."""
 
 
 def run_length(extent: int, pieces: int) -> int:

@@ -91,3 +91,22 @@ def test_zero_points_in_the_padding(layout, channels, mcpu, window):
         found = np.asarray(module["main"](given))
         found = found.transpose(0, 3, 1, 2) if layout == "NHWC" else found
         np.testing.assert_array_equal(found, expected(x, weight, zero, strides, padding, dilation), str((size, zero)))
+
+
+@pytest.mark.parametrize("layout, channels", [("NHWC", 24), ("NCHW", 3)])
+def test_zero_points_in_the_padding_on_a_gpu(layout, channels):
+    """Vectors of channels and columns; paddings on each side, wider than the input in part."""
+    rng = np.random.default_rng(channels)
+    taps, strides, padding, dilation = window = WINDOWS[2]
+    weight = rng.integers(-128, 128, (channels, 1, *taps)).astype(np.int8)
+    options = dict(zip(("strides", "padding", "dilation"), window[1:], strict=True))
+    target = Target("cuda", arch="sm_80", emulate=True, num_threads=2)
+    with PassContext(config={"gpu.check_races": True}, disabled_pass=["AlterOpLayout"]):
+        module = relayc.compile(convolution(layout, channels, ("h", "w"), weight, 131, options), target=target, cache=False)
+    assert module.kernels[0].schedule.startswith("window ")
+    for size in ((1, 1), (3, 2), (7, 33)):
+        x = rng.integers(0, 256, (1, channels, *size)).astype(np.uint8)
+        given = np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if layout == "NHWC" else x
+        found = np.asarray(module["main"](given))
+        found = found.transpose(0, 3, 1, 2) if layout == "NHWC" else found
+        np.testing.assert_array_equal(found, expected(x, weight, 131, strides, padding, dilation), str(size))

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Union
 
 from relayc.dialects.mlir import arith, ir, math
+from relayc.operators import Arithmetic, forward
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.emit import element_of, like
 
 Operand = Union["Number", float]
+_OPERATIONS = {"add": arith.addf, "subtract": arith.subf, "multiply": arith.mulf, "divide": arith.divf}
 
 
 def contract() -> ir.Attribute:
@@ -43,30 +45,16 @@ class Bits:
     def __init__(self, value: ir.Value) -> None:
         self.value = value
 
-    def _apply(self, op: Callable, other: "Bits | int") -> "Bits":
-        return Bits(op(self.value, other.value if isinstance(other, Bits) else constant(self.value.type, other)))
+    def _apply(self, name: str, _: "Bits", other: "Bits | int") -> "Bits":
+        return Bits(getattr(arith, name)(self.value, other.value if isinstance(other, Bits) else constant(self.value.type, other)))
 
-    def __add__(self, other: "Bits | int") -> "Bits":
-        return self._apply(arith.addi, other)
-
-    def __sub__(self, other: "Bits | int") -> "Bits":
-        return self._apply(arith.subi, other)
-
-    def __and__(self, other: "Bits | int") -> "Bits":
-        return self._apply(arith.andi, other)
-
-    def __or__(self, other: "Bits | int") -> "Bits":
-        return self._apply(arith.ori, other)
-
-    def __xor__(self, other: "Bits | int") -> "Bits":
-        return self._apply(arith.xori, other)
-
-    def __lshift__(self, other: int) -> "Bits":
-        return self._apply(arith.shli, other)
-
-    def __rshift__(self, other: int) -> "Bits":
-        """Logical: zeros come in."""
-        return self._apply(arith.shrui, other)
+    __add__: Callable[["Bits", "Bits | int"], "Bits"] = forward("addi")
+    __sub__: Callable[["Bits", "Bits | int"], "Bits"] = forward("subi")
+    __and__: Callable[["Bits", "Bits | int"], "Bits"] = forward("andi")
+    __or__: Callable[["Bits", "Bits | int"], "Bits"] = forward("ori")
+    __xor__: Callable[["Bits", "Bits | int"], "Bits"] = forward("xori")
+    __lshift__: Callable[["Bits", int], "Bits"] = forward("shli")
+    __rshift__: Callable[["Bits", int], "Bits"] = forward("shrui")  # logical: zeros come in
 
     def is_nonzero(self) -> ir.Value:
         return arith.cmpi(arith.CmpIPredicate.ne, self.value, constant(self.value.type, 0))
@@ -100,7 +88,7 @@ class Bits:
         return Number(arith.sitofp(self._float, self.value))
 
 
-class Number:
+class Number(Arithmetic["Number"]):
     """An f32 or f64, or a vector of them."""
 
     def __init__(self, value: ir.Value) -> None:
@@ -114,31 +102,8 @@ class Number:
         """`other` as a Number of this type."""
         return other if isinstance(other, Number) else Number(constant(self.value.type, other))
 
-    def _apply(self, op: Callable, a: Operand, b: Operand) -> "Number":
-        return Number(op(self.of(a).value, self.of(b).value, fastmath=contract()))
-
-    def __add__(self, other: Operand) -> "Number":
-        return self._apply(arith.addf, self, other)
-
-    def __radd__(self, other: Operand) -> "Number":
-        return self._apply(arith.addf, other, self)
-
-    def __sub__(self, other: Operand) -> "Number":
-        return self._apply(arith.subf, self, other)
-
-    def __rsub__(self, other: Operand) -> "Number":
-        return self._apply(arith.subf, other, self)
-
-    def __mul__(self, other: Operand) -> "Number":
-        return self._apply(arith.mulf, self, other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Operand) -> "Number":
-        return self._apply(arith.divf, self, other)
-
-    def __rtruediv__(self, other: Operand) -> "Number":
-        return self._apply(arith.divf, other, self)
+    def _apply(self, name: str, *operands: Operand) -> "Number":
+        return Number(_OPERATIONS[name](*(self.of(operand).value for operand in operands), fastmath=contract()))
 
     def compare(self, predicate: str, other: Operand) -> ir.Value:
         """i1 of a comparison, `predicate` as arith.cmpf names it (olt, oeq, uno, ...)."""

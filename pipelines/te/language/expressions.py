@@ -58,8 +58,8 @@ class Expr(Operators["Expr"]):
         """Its value in another dtype, as `cast`."""
         return cast(dtype, self)
 
-    def _binary(self, name: str, a: "ExprLike", b: "ExprLike") -> "Expr":
-        return binary(name, a, b)
+    def _apply(self, name: str, *operands: "ExprLike") -> "Expr":
+        return binary(name, *operands)
 
     def _bitwise(self, name: str, a: "ExprLike", b: "ExprLike") -> "Expr":
         return bitwise(name, a, b)
@@ -67,7 +67,7 @@ class Expr(Operators["Expr"]):
     def _compare(self, name: str, a: "ExprLike", b: "ExprLike") -> "Expr":
         return compare(name, a, b)
 
-    def _unary(self, name: str) -> "Expr":
+    def _unary(self, name: str, value: "ExprLike") -> "Expr":
         if name == "bitwise_not" and self.dtype == "bool":
             return logical_not(self)
         # Of an index 0 - x is what the analysis of indices reads.

@@ -1,20 +1,17 @@
 """Python's operators on expressions, for every language whose expressions compute what Relay's operators of these names compute."""
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any
 
-E = TypeVar("E")
+from relayc.operators import Arithmetic, E, forward, reflected
 
 
-class Operators(Generic[E]):
-    """Python's operators, each as a call of one of five methods with the name of the Relay operator. `E` is the class of the results."""
+class Operators(Arithmetic[E]):
+    """Python's operators, each as a call of one of five methods with the name of the Relay operator."""
 
     dtype: str
     __array_ufunc__ = None  # numpy's scalars leave the operators to the expression
     __hash__ = object.__hash__
-
-    def _binary(self, name: str, a: Any, b: Any) -> E:
-        """An arithmetic operation."""
-        raise NotImplementedError
 
     def _bitwise(self, name: str, a: Any, b: Any) -> E:
         """An operation on bits of integers, or on conditions."""
@@ -24,7 +21,7 @@ class Operators(Generic[E]):
         """A comparison: "eq", "ne", "lt", "le", "gt" or "ge"."""
         raise NotImplementedError
 
-    def _unary(self, name: str) -> E:
+    def _unary(self, name: str, value: Any) -> E:
         """An operation on this expression: "negative", "abs" or "bitwise_not"; the last one of conditions too."""
         raise NotImplementedError
 
@@ -32,104 +29,31 @@ class Operators(Generic[E]):
         """The value in another dtype, as `cast`."""
         raise NotImplementedError
 
-    def __add__(self, other: Any) -> E:
-        return self._binary("add", self, other)
-
-    def __radd__(self, other: Any) -> E:
-        return self._binary("add", other, self)
-
-    def __sub__(self, other: Any) -> E:
-        return self._binary("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> E:
-        return self._binary("subtract", other, self)
-
-    def __mul__(self, other: Any) -> E:
-        return self._binary("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> E:
-        return self._binary("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> E:
-        return self._binary("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> E:
-        return self._binary("divide", other, self)
-
-    def __floordiv__(self, other: Any) -> E:
-        return self._binary("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> E:
-        return self._binary("floor_divide", other, self)
-
-    def __mod__(self, other: Any) -> E:
-        return self._binary("floor_mod", self, other)
-
-    def __rmod__(self, other: Any) -> E:
-        return self._binary("floor_mod", other, self)
-
-    def __pow__(self, other: Any) -> E:
-        return self._binary("power", self, other)
-
-    def __rpow__(self, other: Any) -> E:
-        return self._binary("power", other, self)
-
-    def __and__(self, other: Any) -> E:
-        return self._bitwise("bitwise_and", self, other)
-
-    def __rand__(self, other: Any) -> E:
-        return self._bitwise("bitwise_and", other, self)
-
-    def __or__(self, other: Any) -> E:
-        return self._bitwise("bitwise_or", self, other)
-
-    def __ror__(self, other: Any) -> E:
-        return self._bitwise("bitwise_or", other, self)
-
-    def __xor__(self, other: Any) -> E:
-        return self._bitwise("bitwise_xor", self, other)
-
-    def __rxor__(self, other: Any) -> E:
-        return self._bitwise("bitwise_xor", other, self)
-
-    def __lshift__(self, other: Any) -> E:
-        return self._bitwise("left_shift", self, other)
-
-    def __rlshift__(self, other: Any) -> E:
-        return self._bitwise("left_shift", other, self)
-
-    def __rshift__(self, other: Any) -> E:
-        return self._bitwise("right_shift", self, other)
-
-    def __rrshift__(self, other: Any) -> E:
-        return self._bitwise("right_shift", other, self)
-
-    def __neg__(self) -> E:
-        return self._unary("negative")
+    __floordiv__: Callable[[Any, Any], E] = forward("floor_divide")
+    __rfloordiv__: Callable[[Any, Any], E] = reflected("floor_divide")
+    __mod__: Callable[[Any, Any], E] = forward("floor_mod")
+    __rmod__: Callable[[Any, Any], E] = reflected("floor_mod")
+    __pow__: Callable[[Any, Any], E] = forward("power")
+    __rpow__: Callable[[Any, Any], E] = reflected("power")
+    __and__: Callable[[Any, Any], E] = forward("bitwise_and", "_bitwise")
+    __rand__: Callable[[Any, Any], E] = reflected("bitwise_and", "_bitwise")
+    __or__: Callable[[Any, Any], E] = forward("bitwise_or", "_bitwise")
+    __ror__: Callable[[Any, Any], E] = reflected("bitwise_or", "_bitwise")
+    __xor__: Callable[[Any, Any], E] = forward("bitwise_xor", "_bitwise")
+    __rxor__: Callable[[Any, Any], E] = reflected("bitwise_xor", "_bitwise")
+    __lshift__: Callable[[Any, Any], E] = forward("left_shift", "_bitwise")
+    __rlshift__: Callable[[Any, Any], E] = reflected("left_shift", "_bitwise")
+    __rshift__: Callable[[Any, Any], E] = forward("right_shift", "_bitwise")
+    __rrshift__: Callable[[Any, Any], E] = reflected("right_shift", "_bitwise")
+    __neg__: Callable[[Any], E] = forward("negative", "_unary")
+    __abs__: Callable[[Any], E] = forward("abs", "_unary")
+    __invert__: Callable[[Any], E] = forward("bitwise_not", "_unary")
+    __eq__: Callable[[Any, object], E] = forward("eq", "_compare")  # type: ignore[assignment] # a comparison is an expression
+    __ne__: Callable[[Any, object], E] = forward("ne", "_compare")  # type: ignore[assignment] # a comparison is an expression
+    __lt__: Callable[[Any, Any], E] = forward("lt", "_compare")
+    __le__: Callable[[Any, Any], E] = forward("le", "_compare")
+    __gt__: Callable[[Any, Any], E] = forward("gt", "_compare")
+    __ge__: Callable[[Any, Any], E] = forward("ge", "_compare")
 
     def __pos__(self) -> E:
         return self  # type: ignore[return-value] # E is the class of the expression itself
-
-    def __abs__(self) -> E:
-        return self._unary("abs")
-
-    def __invert__(self) -> E:
-        return self._unary("bitwise_not")
-
-    def __eq__(self, other: object) -> E:  # type: ignore[override] # a comparison is an expression
-        return self._compare("eq", self, other)
-
-    def __ne__(self, other: object) -> E:  # type: ignore[override] # a comparison is an expression
-        return self._compare("ne", self, other)
-
-    def __lt__(self, other: Any) -> E:
-        return self._compare("lt", self, other)
-
-    def __le__(self, other: Any) -> E:
-        return self._compare("le", self, other)
-
-    def __gt__(self, other: Any) -> E:
-        return self._compare("gt", self, other)
-
-    def __ge__(self, other: Any) -> E:
-        return self._compare("ge", self, other)

@@ -5,42 +5,24 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.mlir import arith, math
+from relayc.operators import Arithmetic
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.core import Value, index_constant
 from relayc.symbolic import Size
 
 F64 = "float64"
+_OPERATIONS = {"add": arith.AddFOp, "subtract": arith.SubFOp, "multiply": arith.MulFOp, "divide": arith.DivFOp}
 
 
 @dataclass(frozen=True)
-class Computed:
+class Computed(Arithmetic["Computed"]):
     """A number that is computed where a body uses it: `emit` gives it as a scalar of float64."""
 
     emit: Callable[[], Value]
 
-    def __add__(self, other: "Measure") -> "Computed":
-        return _binary(arith.AddFOp, self, other)
-
-    def __radd__(self, other: float) -> "Computed":
-        return _binary(arith.AddFOp, other, self)
-
-    def __sub__(self, other: "Measure") -> "Computed":
-        return _binary(arith.SubFOp, self, other)
-
-    def __rsub__(self, other: float) -> "Computed":
-        return _binary(arith.SubFOp, other, self)
-
-    def __mul__(self, other: "Measure") -> "Computed":
-        return _binary(arith.MulFOp, self, other)
-
-    def __rmul__(self, other: float) -> "Computed":
-        return _binary(arith.MulFOp, other, self)
-
-    def __truediv__(self, other: "Measure") -> "Computed":
-        return _binary(arith.DivFOp, self, other)
-
-    def __rtruediv__(self, other: float) -> "Computed":
-        return _binary(arith.DivFOp, other, self)
+    def _apply(self, name: str, *operands: "Measure") -> "Computed":
+        a, b = operands
+        return Computed(lambda: _OPERATIONS[name](scalar_of(a, F64), scalar_of(b, F64)).result)
 
 
 @dataclass(frozen=True)
@@ -51,10 +33,6 @@ class Condition:
 
 
 Measure: TypeAlias = float | Computed
-
-
-def _binary(operation: type, a: Measure, b: Measure) -> Computed:
-    return Computed(lambda: operation(scalar_of(a, F64), scalar_of(b, F64)).result)
 
 
 def measure(size: Size) -> Measure:

@@ -209,7 +209,8 @@ def _overlap(a: Sequence[Term], b: Sequence[Term], extent: float = 0.0) -> Term:
     width = (a[2].min(b[2]) - a[0].max(b[0]) + extent).max(0)
     height = (a[3].min(b[3]) - a[1].max(b[1]) + extent).max(0)
     common = width * height
-    total = sum((c[2] - c[0] + extent) * (c[3] - c[1] + extent) for c in (a, b)) - common
+    areas = [(c[2] - c[0] + extent) * (c[3] - c[1] + extent) for c in (a, b)]
+    total = 0 + areas[0] + areas[1] - common
     return (total > 0).where(common / total, 0)
 
 

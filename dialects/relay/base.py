@@ -294,15 +294,21 @@ def _check_types(inferred: list[RelayType], found: list[RelayType]) -> None:
         raise RelayError(f"expected result type(s) {', '.join(map(str, inferred))}, found {', '.join(map(str, found))}")
 
 
-def declare(base: type[Op], operators: Mapping[str, str], **facts: Any) -> None:
-    """Declares operators that differ from a base class in their names, their documentation, and facts that all of them share.
+def declare(
+    base: type[Op], operators: Mapping[str, str], attributes: Mapping[str, Any] = pytypes.MappingProxyType({}), **facts: Any
+) -> None:
+    """Declares operators that differ from a base class in their names, documentation, and attributes and facts that all of them share.
 
     Args:
-      operators: the documentation by name.
+      operators: the documentation by Relay's name.
+      attributes: defaults by name, each a string or a tuple of integers.
     """
-    for name, doc in operators.items():
-        namespace = {"__module__": base.__module__, "__doc__": doc, **facts}
-        pytypes.new_class("".join(map(str.capitalize, name.split("_"))), (base,), {"name": name}, lambda found: found.update(namespace))  # noqa: B023
+    kinds = {name: str if isinstance(default, str) else Ints for name, default in attributes.items()}
+    for relay_name, doc in operators.items():
+        namespace = {"__module__": base.__module__, "__doc__": doc, "__annotations__": kinds, **attributes, **facts}
+        name = relay_name.replace(".", "_")
+        class_name = "".join(map(str.capitalize, name.split("_")))
+        pytypes.new_class(class_name, (base,), {"name": name, "relay_name": relay_name}, lambda found: found.update(namespace))  # noqa: B023
 
 
 def _operand_getter(i: int) -> Callable[[Op], ir.Value]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from relayc.dialects.mlir import ir
-from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Size, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Size, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_at_least, require_divides, require_equal
 from relayc.dialects.relay.kinds import check_factors
 from relayc.dialects.relay.layout import NCHW, Layout, layout
 from relayc.dialects.relay.linear import Linear, WeightChannels
 from relayc.dialects.relay.structure import Constant
-from relayc.dialects.relay.window import SPATIAL, Pairs, extent, padding_pairs, per_axis, windows
+from relayc.dialects.relay.window import AXES, SPATIAL, Pairs, extent, padding_pairs, per_axis, windows
 
 
 @dataclass(frozen=True)
@@ -149,15 +149,20 @@ def _check_blocks(g: ConvGeometry, channels_in: Size | None, channels_out: Size 
     )
 
 
-class Conv1d(Conv, name="nn_conv1d", relay_name="nn.conv1d"):
-    """Convolution over one spatial axis (Relay nn.conv1d; ONNX Conv)."""
+def _attributes(n: int, kernel: str, **others: Ints) -> dict[str, Any]:
+    """The attributes of a convolution over `n` spatial axes whose weight has the axes `kernel` before these."""
+    ones, zeros = (1,) * n, (0,) * 2 * n
+    return {
+        "strides": ones,
+        "padding": zeros,
+        **others,
+        "dilation": ones,
+        "data_layout": f"NC{SPATIAL[n]}",
+        "kernel_layout": kernel + SPATIAL[n],
+    }
 
-    strides: Ints = (1,)
-    padding: Ints = (0, 0)
-    dilation: Ints = (1,)
-    data_layout: str = "NCW"
-    kernel_layout: str = "OIW"
-    spatial_rank = 1
+
+declare(Conv, {"nn.conv1d": "Convolution over one spatial axis (Relay nn.conv1d; ONNX Conv)."}, _attributes(1, "OI"), spatial_rank=1)
 
 
 class Conv2d(Conv, name="nn_conv2d", relay_name="nn.conv2d"):
@@ -189,15 +194,7 @@ class Conv2d(Conv, name="nn_conv2d", relay_name="nn.conv2d"):
         return {**self.attrs(), "data_layout": target, "out_layout": target}
 
 
-class Conv3d(Conv, name="nn_conv3d", relay_name="nn.conv3d"):
-    """Convolution over three spatial axes (Relay nn.conv3d; ONNX Conv)."""
-
-    strides: Ints = (1, 1, 1)
-    padding: Ints = (0, 0, 0, 0, 0, 0)
-    dilation: Ints = (1, 1, 1)
-    data_layout: str = "NCDHW"
-    kernel_layout: str = "OIDHW"
-    spatial_rank = 3
+declare(Conv, {"nn.conv3d": "Convolution over three spatial axes (Relay nn.conv3d; ONNX Conv)."}, _attributes(3, "OI"), spatial_rank=3)
 
 
 class _ConvTranspose(ConvBase):
@@ -234,40 +231,8 @@ def _transposed_size(
     return out
 
 
-class Conv1dTranspose(_ConvTranspose, name="nn_conv1d_transpose", relay_name="nn.conv1d_transpose"):
-    """Transposed convolution over one spatial axis (Relay nn.conv1d_transpose; ONNX ConvTranspose).
-
-    The result has (size - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding elements.
-    """
-
-    strides: Ints = (1,)
-    padding: Ints = (0, 0)
-    output_padding: Ints = (0,)
-    dilation: Ints = (1,)
-    data_layout: str = "NCW"
-    kernel_layout: str = "IOW"
-    spatial_rank = 1
-
-
-class Conv2dTranspose(_ConvTranspose, name="nn_conv2d_transpose", relay_name="nn.conv2d_transpose"):
-    """Transposed convolution over two spatial axes (Relay nn.conv2d_transpose; ONNX ConvTranspose)."""
-
-    strides: Ints = (1, 1)
-    padding: Ints = (0, 0, 0, 0)
-    output_padding: Ints = (0, 0)
-    dilation: Ints = (1, 1)
-    data_layout: str = "NCHW"
-    kernel_layout: str = "IOHW"
-    spatial_rank = 2
-
-
-class Conv3dTranspose(_ConvTranspose, name="nn_conv3d_transpose", relay_name="nn.conv3d_transpose"):
-    """Transposed convolution over three spatial axes (Relay nn.conv3d_transpose; ONNX ConvTranspose)."""
-
-    strides: Ints = (1, 1, 1)
-    padding: Ints = (0, 0, 0, 0, 0, 0)
-    output_padding: Ints = (0, 0, 0)
-    dilation: Ints = (1, 1, 1)
-    data_layout: str = "NCDHW"
-    kernel_layout: str = "IODHW"
-    spatial_rank = 3
+_SIZE = "\n\n    The result has (size - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding elements.\n    "
+for _n, _axes in AXES.items():
+    _name, _more = f"nn.conv{_n}d_transpose", _SIZE if _n == 1 else ""
+    _doc = f"Transposed convolution over {_axes.replace(' ', ' spatial ')} (Relay {_name}; ONNX ConvTranspose).{_more}"
+    declare(_ConvTranspose, {_name: _doc}, _attributes(_n, "IO", output_padding=(0,) * _n), spatial_rank=_n)

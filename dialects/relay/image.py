@@ -1,6 +1,6 @@
 """Resampling of images: image.resize1d/2d/3d, nn.upsampling and nn.upsampling3d."""
 
-from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
+from relayc.dialects.relay.base import Floats, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check, declare
 from relayc.dialects.relay.conditions import require_at_least, require_at_most
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.kinds import NUMBER
@@ -80,27 +80,10 @@ class _Resize(ImageOp):
         return TensorType(parsed.shape(dims), op.out_dtype or op.data.dtype)
 
 
-class Resize1d(_Resize, name="image_resize1d", relay_name="image.resize1d"):
-    """Resamples the spatial axis to `size` elements (Relay image.resize1d; ONNX Resize)."""
-
-    layout: str = "NCW"
-    spatial_rank = 1
-
-
-class Resize2d(_Resize, name="image_resize2d", relay_name="image.resize2d"):
-    """Resamples the two spatial axes to `size` elements (Relay image.resize2d; ONNX Resize)."""
-
-    layout: str = "NCHW"
-    spatial_rank = 2
-    layout_role = LayoutRole.FOLLOWS
-    layout_gain = 2.0
-
-
-class Resize3d(_Resize, name="image_resize3d", relay_name="image.resize3d"):
-    """Resamples the three spatial axes to `size` elements (Relay image.resize3d; ONNX Resize)."""
-
-    layout: str = "NCDHW"
-    spatial_rank = 3
+for _n, _axes in {1: "spatial axis", 2: "two spatial axes", 3: "three spatial axes"}.items():
+    _doc = f"Resamples the {_axes} to `size` elements (Relay image.resize{_n}d; ONNX Resize)."
+    _facts = {"layout_role": LayoutRole.FOLLOWS, "layout_gain": 2.0} if _n == 2 else {}
+    declare(_Resize, {f"image.resize{_n}d": _doc}, {"layout": f"NC{SPATIAL[_n]}"}, spatial_rank=_n, **_facts)
 
 
 _FINEST = 1 << 16

@@ -5,11 +5,11 @@ All keep the layout of their data, which may be blocked in its channels ("NCHW16
 
 from dataclasses import dataclass
 
-from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check
+from relayc.dialects.relay.base import Ints, LayoutRole, Operand, Pattern, Precision, Sizes, TensorType, View, check, declare
 from relayc.dialects.relay.images import ImageOp
 from relayc.dialects.relay.kinds import NUMBER
 from relayc.dialects.relay.layout import Layout, layout
-from relayc.dialects.relay.window import SPATIAL, Pairs, padding_pairs, per_axis, windows
+from relayc.dialects.relay.window import AXES, SPATIAL, Pairs, padding_pairs, per_axis, windows
 
 
 @dataclass(frozen=True)
@@ -63,41 +63,9 @@ class _Pool(ImageOp):
         return op.data.with_shape(g.layout.shape(dims))
 
 
-class MaxPool1d(_Pool, name="nn_max_pool1d", relay_name="nn.max_pool1d"):
-    """Largest element of each window over one axis (Relay nn.max_pool1d; ONNX MaxPool)."""
+class MaxPool(_Pool):
+    """The largest element of each window."""
 
-    pool_size: Ints = (1,)
-    strides: Ints = (1,)
-    dilation: Ints = (1,)
-    padding: Ints = (0,)
-    layout: str = "NCW"
-    spatial_rank = 1
-    precision = Precision.EXACT
-
-
-class MaxPool2d(_Pool, name="nn_max_pool2d", relay_name="nn.max_pool2d"):
-    """Largest element of each window over two axes (Relay nn.max_pool2d; ONNX MaxPool)."""
-
-    pool_size: Ints = (1, 1)
-    strides: Ints = (1, 1)
-    dilation: Ints = (1, 1)
-    padding: Ints = (0, 0)
-    layout: str = "NCHW"
-    spatial_rank = 2
-    precision = Precision.EXACT
-    layout_role = LayoutRole.FOLLOWS
-    layout_gain = 0.5
-
-
-class MaxPool3d(_Pool, name="nn_max_pool3d", relay_name="nn.max_pool3d"):
-    """Largest element of each window over three axes (Relay nn.max_pool3d; ONNX MaxPool)."""
-
-    pool_size: Ints = (1, 1, 1)
-    strides: Ints = (1, 1, 1)
-    dilation: Ints = (1, 1, 1)
-    padding: Ints = (0, 0, 0)
-    layout: str = "NCDHW"
-    spatial_rank = 3
     precision = Precision.EXACT
 
 
@@ -109,39 +77,15 @@ class AvgPool(_Pool):
     precision = Precision.AVERAGE
 
 
-class AvgPool1d(AvgPool, name="nn_avg_pool1d", relay_name="nn.avg_pool1d"):
-    """Mean of each window over one axis (Relay nn.avg_pool1d; ONNX AveragePool)."""
-
-    pool_size: Ints = (1,)
-    strides: Ints = (1,)
-    dilation: Ints = (1,)
-    padding: Ints = (0,)
-    layout: str = "NCW"
-    spatial_rank = 1
-
-
-class AvgPool2d(AvgPool, name="nn_avg_pool2d", relay_name="nn.avg_pool2d"):
-    """Mean of each window over two axes (Relay nn.avg_pool2d; ONNX AveragePool)."""
-
-    pool_size: Ints = (1, 1)
-    strides: Ints = (1, 1)
-    dilation: Ints = (1, 1)
-    padding: Ints = (0, 0)
-    layout: str = "NCHW"
-    spatial_rank = 2
-    layout_role = LayoutRole.FOLLOWS
-    layout_gain = 0.5
-
-
-class AvgPool3d(AvgPool, name="nn_avg_pool3d", relay_name="nn.avg_pool3d"):
-    """Mean of each window over three axes (Relay nn.avg_pool3d; ONNX AveragePool)."""
-
-    pool_size: Ints = (1, 1, 1)
-    strides: Ints = (1, 1, 1)
-    dilation: Ints = (1, 1, 1)
-    padding: Ints = (0, 0, 0)
-    layout: str = "NCDHW"
-    spatial_rank = 3
+for _base, _names, _what in (
+    (MaxPool, "nn.max_pool", "Largest element of each window over {} (Relay {}; ONNX MaxPool)."),
+    (AvgPool, "nn.avg_pool", "Mean of each window over {} (Relay {}; ONNX AveragePool)."),
+):
+    for _n, _axes in AXES.items():
+        _ones, _name = (1,) * _n, f"{_names}{_n}d"
+        _attributes = {"pool_size": _ones, "strides": _ones, "dilation": _ones, "padding": (0,) * _n, "layout": f"NC{SPATIAL[_n]}"}
+        _facts = {"layout_role": LayoutRole.FOLLOWS, "layout_gain": 0.5} if _n == 2 else {}
+        declare(_base, {_name: _what.format(_axes, _name)}, _attributes, spatial_rank=_n, **_facts)
 
 
 class GlobalPool2d(ImageOp):
@@ -196,55 +140,9 @@ class AdaptivePool(ImageOp):
         return op.data.with_shape(parsed.shape(dims))
 
 
-class AdaptiveMaxPool1d(AdaptivePool, name="nn_adaptive_max_pool1d", relay_name="nn.adaptive_max_pool1d"):
-    """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool1d)."""
-
-    layout: str = "NCW"
-    spatial_rank = 1
-    precision = Precision.EXACT
-    reduction = "max"
-
-
-class AdaptiveMaxPool2d(AdaptivePool, name="nn_adaptive_max_pool2d", relay_name="nn.adaptive_max_pool2d"):
-    """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool2d)."""
-
-    layout: str = "NCHW"
-    spatial_rank = 2
-    precision = Precision.EXACT
-    reduction = "max"
-
-
-class AdaptiveMaxPool3d(AdaptivePool, name="nn_adaptive_max_pool3d", relay_name="nn.adaptive_max_pool3d"):
-    """Maxima such that the result has output_size elements (Relay nn.adaptive_max_pool3d)."""
-
-    layout: str = "NCDHW"
-    spatial_rank = 3
-    precision = Precision.EXACT
-    reduction = "max"
-
-
-class AdaptiveAvgPool1d(AdaptivePool, name="nn_adaptive_avg_pool1d", relay_name="nn.adaptive_avg_pool1d"):
-    """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool1d)."""
-
-    layout: str = "NCW"
-    spatial_rank = 1
-    precision = Precision.AVERAGE
-    reduction = "mean"
-
-
-class AdaptiveAvgPool2d(AdaptivePool, name="nn_adaptive_avg_pool2d", relay_name="nn.adaptive_avg_pool2d"):
-    """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool2d)."""
-
-    layout: str = "NCHW"
-    spatial_rank = 2
-    precision = Precision.AVERAGE
-    reduction = "mean"
-
-
-class AdaptiveAvgPool3d(AdaptivePool, name="nn_adaptive_avg_pool3d", relay_name="nn.adaptive_avg_pool3d"):
-    """Means such that the result has output_size elements (Relay nn.adaptive_avg_pool3d)."""
-
-    layout: str = "NCDHW"
-    spatial_rank = 3
-    precision = Precision.AVERAGE
-    reduction = "mean"
+for _reduction, _what, _precision in (("max", "Maxima", Precision.EXACT), ("avg", "Means", Precision.AVERAGE)):
+    for _n in AXES:
+        _name = f"nn.adaptive_{_reduction}_pool{_n}d"
+        _doc = f"{_what} such that the result has output_size elements (Relay {_name})."
+        _facts = {"precision": _precision, "reduction": "max" if _reduction == "max" else "mean"}
+        declare(AdaptivePool, {_name: _doc}, {"layout": f"NC{SPATIAL[_n]}"}, spatial_rank=_n, **_facts)

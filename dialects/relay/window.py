@@ -11,6 +11,7 @@ from relayc.dialects.relay.conditions import require_at_least
 from relayc.symbolic import ceil_div, maximum, minimum, proves
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+AXES = {1: "one axis", 2: "two axes", 3: "three axes"}
 """Letters of the spatial axes by their number."""
 
 Pairs = tuple[tuple[int, int], ...]

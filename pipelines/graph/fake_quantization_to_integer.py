@@ -25,7 +25,7 @@ from relayc.dialects.relay.dense import Dense, Matmul
 from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
-from relayc.dialects.relay.pool import MaxPool1d, MaxPool2d, MaxPool3d
+from relayc.dialects.relay.pool import MaxPool
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, StridedSlice, Transpose
@@ -259,7 +259,7 @@ def movement(match: Match, rw: Rewriter) -> Found:
 
 def _moves(op: Op) -> bool:
     """Whether every element of the result is one of the operands', and the same one where all are mapped in order."""
-    return op.is_view or isinstance(op, (MaxPool1d, MaxPool2d, MaxPool3d, Concatenate, StridedSlice, Transpose))
+    return op.is_view or isinstance(op, (MaxPool, Concatenate, StridedSlice, Transpose))
 
 
 @module_pass(opt_level=2, name="FakeQuantizationToInteger")

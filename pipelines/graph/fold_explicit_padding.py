@@ -8,7 +8,7 @@ from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
-from relayc.dialects.relay.pool import AvgPool, MaxPool1d, MaxPool2d, MaxPool3d
+from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.transform import pad_pairs
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
@@ -17,11 +17,9 @@ from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
 RULES = Rules("FoldExplicitPadding")
 
-_MaxPool = (MaxPool1d, MaxPool2d, MaxPool3d)
 
-
-@RULES.on(Conv, AvgPool, *_MaxPool)
-def absorb_pad(op: Conv | AvgPool | MaxPool1d | MaxPool2d | MaxPool3d, rw: Rewriter) -> Found:
+@RULES.on(Conv, AvgPool, MaxPool)
+def absorb_pad(op: Conv | AvgPool | MaxPool, rw: Rewriter) -> Found:
     """A convolution or a pooling of a tensor padded with what it pads with itself -> one with more padding."""
     pad = rw.producer(op.data, "nn_pad")
     if pad is None or pad.pad_mode != "constant":
@@ -48,7 +46,7 @@ def absorb_pad(op: Conv | AvgPool | MaxPool1d | MaxPool2d | MaxPool3d, rw: Rewri
     return found if found.type == op.operation.results[0].type else None
 
 
-def _padded_with(op: Conv | AvgPool | MaxPool1d | MaxPool2d | MaxPool3d) -> float | int:
+def _padded_with(op: Conv | AvgPool | MaxPool) -> float | int:
     """What the padding of an operator counts as: for a maximum, the least number of the type."""
     if isinstance(op, Conv):
         return int(op.pad_value)

@@ -144,7 +144,7 @@ def _of_call(type_: Type | None, value: Any) -> Type | None:
     if type_ is None or not _has_unknown_sizes(type_):
         return type_
     if isinstance(type_, TupleType):
-        return TupleType([_of_call(field, part) for field, part in zip(type_.fields, value, strict=True)])  # type: ignore[misc] # no None
+        return TupleType([_of_call(field, part) for field, part in zip(type_.fields, value, strict=True)])
     assert isinstance(type_, TensorType)
     shape = tensor(value, None).shape
     if len(shape) != len(type_.shape):

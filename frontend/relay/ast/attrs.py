@@ -1,15 +1,20 @@
 """Attributes of calls and functions: values by name, read as items or as Python attributes."""
 
+from abc import ABCMeta
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from relayc.frontend.relay.ast.base import Node, store
+from relayc.frontend.relay.ast.base import Fields, Node, store
 
 DICT_ATTRS = "DictAttrs"
 """The type of attributes that belong to no operator."""
 
 
-class Attrs(Node, Mapping[str, Any]):
+class _MappingFields(Fields, ABCMeta):
+    """The class of Attrs, which is a mapping too."""
+
+
+class Attrs(Node, Mapping[str, Any], metaclass=_MappingFields):
     """Attributes of one call or function, by name.
 
     Attributes:

@@ -2,22 +2,65 @@
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin
 
 import numpy as np
 
 
-class Node:
+class Fields(type):
+    """The class of the classes of nodes, whose annotations are their fields, in the order of the constructor's arguments.
+
+    A value in the body of the class is the default of its field. The constructor makes tuples of the values of a field that is a tuple, and
+    numbers and texts of those of a field that is one. A class with `parts` of its own, or a constructor, keeps them.
+    """
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> "Fields":
+        if "__slots__" in namespace:
+            return super().__new__(mcls, name, bases, namespace, **options)
+        kinds = {field: kind for field, kind in namespace.get("__annotations__", {}).items() if get_origin(kind) is not ClassVar}
+        defaults = {field: namespace.pop(field) for field in kinds if field in namespace}
+        namespace["__slots__"] = tuple(kinds)
+        namespace.setdefault("parts", tuple(kinds))
+        cls: Any = super().__new__(mcls, name, bases, namespace, **options)
+        if cls.parts and "__init__" not in namespace:
+            parameters = [f"{part}=defaults[{part!r}]" if part in defaults else part for part in cls.parts]
+            values = [f"{part}={_converted(part, kinds[part])}" for part in cls.parts]
+            if cls.takes_span:
+                parameters, values = [*parameters, "span=None"], [*values, "span=span"]
+            scope = {"defaults": defaults, "store": store, "items": items}
+            exec(f"def __init__(self, {', '.join(parameters)}): store(self, {', '.join(values)})", scope)
+            cls.__init__ = scope["__init__"]
+        return cls
+
+
+def _converted(part: str, kind: Any) -> str:
+    """The value of a field, of an argument of its name, as Python writes it."""
+    if get_origin(kind) is tuple:
+        return f"items({part})"
+    if any(get_origin(one) is tuple for one in get_args(kind)):
+        return f"None if {part} is None else items({part})"
+    return f"{kind.__name__}({part})" if kind in (int, bool, str) else part
+
+
+class Node(metaclass=Fields):
     """A part of a Relay program. Its fields are set once, when it is made.
 
     Class attributes:
       parts: names of the fields, in the order of the constructor's arguments.
+      unset: names of the slots that are None at first.
+      takes_span: whether the constructor's last argument is the place in a source.
       mutable: names of the slots that may be set later: what passes found out about the node.
     """
 
     __slots__ = ("__weakref__",)
     parts: ClassVar[tuple[str, ...]] = ()
+    unset: ClassVar[tuple[str, ...]] = ()
+    takes_span: ClassVar[bool] = False
     mutable: ClassVar[frozenset[str]] = frozenset()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **parts: Any) -> None: ...
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.mutable:
@@ -49,6 +92,8 @@ class Node:
 
 def store(node: Node, **values: Any) -> None:
     """Sets the fields of a node that is being made."""
+    for name in type(node).unset:
+        object.__setattr__(node, name, None)
     for name, value in values.items():
         object.__setattr__(node, name, value)
 

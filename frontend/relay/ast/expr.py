@@ -5,7 +5,7 @@ comparisons and arithmetic build calls of operators.
 """
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from relayc.frontend.relay.ast.attrs import Attrs
@@ -23,14 +23,13 @@ class Expr(Operators["Expr"], Node):
       virtual_device_: where it is computed, if that is planned.
     """
 
-    __slots__ = ("checked_type_", "span", "virtual_device_")
+    parts: ClassVar[tuple[str, ...]] = ()
+    unset = ("checked_type_", "virtual_device_", "span")
+    takes_span = True
     mutable: ClassVar[frozenset[str]] = frozenset({"checked_type_", "virtual_device_"})
     span: Span | None
     checked_type_: Type | None
     virtual_device_: Any
-
-    def __init__(self, span: Span | None = None, **values: Any) -> None:
-        store(self, checked_type_=None, virtual_device_=None, span=span, **values)
 
     @property
     def checked_type(self) -> Type:
@@ -81,12 +80,10 @@ def _is_same(a: Any, b: Any) -> bool:
 class Constant(Expr):
     """A tensor known when the program is written."""
 
-    __slots__ = ("data",)
-    parts = ("data",)
     data: NDArray
 
     def __init__(self, data: Any, span: Span | None = None) -> None:
-        super().__init__(span, data=data if isinstance(data, NDArray) else ndarray(data))
+        store(self, span=span, data=data if isinstance(data, NDArray) else ndarray(data))
 
     @property
     def dtype(self) -> str:
@@ -102,12 +99,7 @@ class Constant(Expr):
 class Id(Node):
     """What makes a variable the one that it is: variables with an identity are the same, whatever is known of their types."""
 
-    __slots__ = ("name_hint",)
-    parts = ("name_hint",)
     name_hint: str
-
-    def __init__(self, name_hint: str) -> None:
-        store(self, name_hint=name_hint)
 
     def __str__(self) -> str:
         return self.name_hint
@@ -118,13 +110,11 @@ class Id(Node):
 class Var(Expr):
     """A local variable: a parameter, or what a let or a pattern binds."""
 
-    __slots__ = ("type_annotation", "vid")
-    parts = ("vid", "type_annotation")
     vid: Id
     type_annotation: Type | None
 
     def __init__(self, vid: str | Id, type_annotation: Type | None = None, span: Span | None = None) -> None:
-        super().__init__(span, vid=Id(vid) if isinstance(vid, str) else vid, type_annotation=type_annotation)
+        store(self, span=span, vid=Id(vid) if isinstance(vid, str) else vid, type_annotation=type_annotation)
 
     @property
     def name_hint(self) -> str:
@@ -135,19 +125,12 @@ class Var(Expr):
 class GlobalVar(Expr):
     """The name of a function of a module."""
 
-    __slots__ = ("name_hint",)
-    parts = ("name_hint",)
     name_hint: str
-
-    def __init__(self, name_hint: str, span: Span | None = None) -> None:
-        super().__init__(span, name_hint=name_hint)
 
 
 class Op(Expr):
     """An operator. There is one object for each name."""
 
-    __slots__ = ("name",)
-    parts = ("name",)
     name: str
     _known: ClassVar[dict[str, "Op"]] = {}
 
@@ -155,7 +138,7 @@ class Op(Expr):
         found = cls._known.get(name)
         if found is None:
             found = cls._known[name] = super().__new__(cls)
-            Expr.__init__(found, name=name)
+            store(found, name=name)
         return found
 
     def __init__(self, name: str) -> None:
@@ -235,33 +218,16 @@ class Op(Expr):
 class Call(Expr):
     """A call of an operator, a function or a constructor."""
 
-    __slots__ = ("args", "attrs", "op", "type_args")
-    parts = ("op", "args", "attrs", "type_args")
     op: Expr
     args: tuple[Expr, ...]
-    attrs: Attrs | None
-    type_args: tuple[Type, ...]
-
-    def __init__(
-        self,
-        op: Expr,
-        args: Sequence[Expr],
-        attrs: Attrs | None = None,
-        type_args: Sequence[Type] | None = None,
-        span: Span | None = None,
-    ) -> None:
-        super().__init__(span, op=op, args=items(args), attrs=attrs, type_args=items(type_args))
+    attrs: Attrs | None = None
+    type_args: tuple[Type, ...] = ()
 
 
 class Tuple(Expr):
     """Several values as one."""
 
-    __slots__ = ("fields",)
-    parts = ("fields",)
     fields: tuple[Expr, ...]
-
-    def __init__(self, fields: Iterable[Expr], span: Span | None = None) -> None:
-        super().__init__(span, fields=items(fields))
 
     def __getitem__(self, index: int) -> Expr:
         return self.fields[index]
@@ -276,80 +242,51 @@ class Tuple(Expr):
 class TupleGetItem(Expr):
     """A field of a tuple."""
 
-    __slots__ = ("index", "tuple_value")
-    parts = ("tuple_value", "index")
     tuple_value: Expr
     index: int
-
-    def __init__(self, tuple_value: Expr, index: int, span: Span | None = None) -> None:
-        super().__init__(span, tuple_value=tuple_value, index=int(index))
 
 
 class Let(Expr):
     """A body in which a variable is a value; a function may name the variable itself."""
 
-    __slots__ = ("body", "value", "var")
-    parts = ("var", "value", "body")
     var: Var
     value: Expr
     body: Expr
 
     def __init__(self, variable: Var | None = None, value: Any = None, body: Any = None, span: Span | None = None, **parts: Any) -> None:
-        super().__init__(span, var=parts.get("var", variable), value=value, body=body)
+        store(self, span=span, var=parts.get("var", variable), value=value, body=body)
 
 
 class If(Expr):
     """One of two values by a scalar bool."""
 
-    __slots__ = ("cond", "false_branch", "true_branch")
-    parts = ("cond", "true_branch", "false_branch")
     cond: Expr
     true_branch: Expr
     false_branch: Expr
-
-    def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr, span: Span | None = None) -> None:
-        super().__init__(span, cond=cond, true_branch=true_branch, false_branch=false_branch)
 
 
 class RefCreate(Expr):
     """A new reference to a value."""
 
-    __slots__ = ("value",)
-    parts = ("value",)
     value: Expr
-
-    def __init__(self, value: Expr, span: Span | None = None) -> None:
-        super().__init__(span, value=value)
 
 
 class RefRead(Expr):
     """What a reference refers to."""
 
-    __slots__ = ("ref",)
-    parts = ("ref",)
     ref: Expr
-
-    def __init__(self, ref: Expr, span: Span | None = None) -> None:
-        super().__init__(span, ref=ref)
 
 
 class RefWrite(Expr):
     """Makes a reference refer to another value; it is the empty tuple."""
 
-    __slots__ = ("ref", "value")
-    parts = ("ref", "value")
     ref: Expr
     value: Expr
-
-    def __init__(self, ref: Expr, value: Expr, span: Span | None = None) -> None:
-        super().__init__(span, ref=ref, value=value)
 
 
 class Function(Expr):
     """A function, which may use variables from around it."""
 
-    __slots__ = ("attrs", "body", "params", "ret_type", "type_params")
-    parts = ("params", "body", "ret_type", "type_params", "attrs")
     params: tuple[Var, ...]
     body: Expr
     ret_type: Type | None
@@ -366,7 +303,7 @@ class Function(Expr):
         span: Span | None = None,
     ) -> None:
         given = attrs if isinstance(attrs, Attrs) else Attrs(attrs)
-        super().__init__(span, params=items(params), body=body, ret_type=ret_type, type_params=items(type_params), attrs=given)
+        store(self, span=span, params=items(params), body=body, ret_type=ret_type, type_params=items(type_params), attrs=given)
 
     def with_attr(self, name: str | Mapping[str, Any], value: Any = None) -> "Function":
         """The same function with an attribute, or several."""
@@ -389,7 +326,6 @@ class Constructor(Expr):
       tag: its number among the constructors of the type; -1 until the type is made.
     """
 
-    __slots__ = ("belong_to", "inputs", "name_hint", "tag")
     parts = ("name_hint", "inputs", "belong_to")
     mutable = Expr.mutable | {"tag"}
     name_hint: str
@@ -398,20 +334,18 @@ class Constructor(Expr):
     tag: int
 
     def __init__(self, name_hint: str, inputs: Sequence[Type], belong_to: Type, span: Span | None = None) -> None:
-        super().__init__(span, name_hint=name_hint, inputs=items(inputs), belong_to=belong_to, tag=-1)
+        store(self, span=span, name_hint=name_hint, inputs=items(inputs), belong_to=belong_to, tag=-1)
 
 
 class TypeData(Type):
     """The definition of a data type: its parameters and constructors."""
 
-    __slots__ = ("constructors", "header", "type_vars")
-    parts = ("header", "type_vars", "constructors")
     header: Type
     type_vars: tuple[TypeVar, ...]
     constructors: tuple[Constructor, ...]
 
     def __init__(self, header: Type, type_vars: Sequence[TypeVar], constructors: Sequence[Constructor]) -> None:
-        store(self, header=header, type_vars=items(type_vars), constructors=items(constructors), span=None)
+        store(self, header=header, type_vars=items(type_vars), constructors=items(constructors))
         for tag, constructor in enumerate(self.constructors):
             constructor.tag = tag
 
@@ -424,72 +358,43 @@ def constructor_type(constructor: Constructor, data: TypeData) -> FuncType:
 class Pattern(Node):
     """What a clause matches a value with."""
 
-    __slots__ = ()
-
 
 class PatternWildcard(Pattern):
     """Matches anything."""
-
-    __slots__ = ()
 
 
 class PatternVar(Pattern):
     """Matches anything, and binds a variable to it."""
 
-    __slots__ = ("var",)
-    parts = ("var",)
     var: Var
-
-    def __init__(self, var: Var) -> None:
-        store(self, var=var)
 
 
 class PatternConstructor(Pattern):
     """Matches what a constructor has made of fields that match."""
 
-    __slots__ = ("constructor", "patterns")
-    parts = ("constructor", "patterns")
     constructor: Constructor
-    patterns: tuple[Pattern, ...]
-
-    def __init__(self, constructor: Constructor, patterns: Sequence[Pattern] | None = None) -> None:
-        store(self, constructor=constructor, patterns=items(patterns))
+    patterns: tuple[Pattern, ...] = ()
 
 
 class PatternTuple(Pattern):
     """Matches a tuple of fields that match."""
 
-    __slots__ = ("patterns",)
-    parts = ("patterns",)
-    patterns: tuple[Pattern, ...]
-
-    def __init__(self, patterns: Sequence[Pattern] | None = None) -> None:
-        store(self, patterns=items(patterns))
+    patterns: tuple[Pattern, ...] = ()
 
 
 class Clause(Node):
     """A pattern, and what a match gives where it is the first that matches."""
 
-    __slots__ = ("lhs", "rhs")
-    parts = ("lhs", "rhs")
     lhs: Pattern
     rhs: Expr
-
-    def __init__(self, lhs: Pattern, rhs: Expr) -> None:
-        store(self, lhs=lhs, rhs=rhs)
 
 
 class Match(Expr):
     """What the first clause gives whose pattern matches a value; `complete` says that one does for every value."""
 
-    __slots__ = ("clauses", "complete", "data")
-    parts = ("data", "clauses", "complete")
     data: Expr
     clauses: tuple[Clause, ...]
-    complete: bool
-
-    def __init__(self, data: Expr, clauses: Sequence[Clause], complete: bool = True, span: Span | None = None) -> None:
-        super().__init__(span, data=data, clauses=items(clauses), complete=bool(complete))
+    complete: bool = True
 
 
 def pattern_vars(pattern: Pattern) -> list[Var]:

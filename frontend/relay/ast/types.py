@@ -6,8 +6,9 @@ A dimension of a tensor is an integer, an expression over symbols (relayc.symbol
 import enum
 from collections.abc import Sequence
 from typing import Any as AnyValue
+from typing import ClassVar
 
-from relayc.frontend.relay.ast.base import Node, Span, items, store
+from relayc.frontend.relay.ast.base import Node, Span, store
 from relayc.symbolic import Dim, symbol
 
 
@@ -36,8 +37,6 @@ class IntImm(int):
 
 class Any(Node):
     """A dimension of which nothing is known."""
-
-    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Any)
@@ -71,7 +70,8 @@ def size_of(value: AnyValue) -> Size:
 class Type(Node):
     """A type; two are equal where their structures are."""
 
-    __slots__ = ("span",)
+    parts: ClassVar[tuple[str, ...]] = ()
+    unset = ("span",)
     span: Span | None
 
     def __eq__(self, other: object) -> bool:
@@ -88,13 +88,11 @@ class Type(Node):
 class TensorType(Type):
     """A tensor of a shape and an element type."""
 
-    __slots__ = ("dtype", "shape")
-    parts = ("shape", "dtype")
     shape: tuple[Size, ...]
     dtype: str
 
     def __init__(self, shape: Sequence[AnyValue], dtype: str = "float32") -> None:
-        store(self, shape=tuple(map(size_of, shape)), dtype=_DTYPE_NAMES.get(str(dtype), str(dtype)), span=None)
+        store(self, shape=tuple(map(size_of, shape)), dtype=_DTYPE_NAMES.get(str(dtype), str(dtype)))
 
     @property
     def concrete_shape(self) -> tuple[int, ...]:
@@ -113,36 +111,27 @@ def scalar_type(dtype: str) -> TensorType:
 class TupleType(Type):
     """Several values that are one."""
 
-    __slots__ = ("fields",)
-    parts = ("fields",)
     fields: tuple[Type, ...]
-
-    def __init__(self, fields: Sequence[Type]) -> None:
-        store(self, fields=items(fields), span=None)
 
 
 class TypeVar(Type):
     """A type that a function or a data type is polymorphic in."""
 
-    __slots__ = ("kind", "name_hint")
-    parts = ("name_hint", "kind")
     name_hint: str
     kind: Kind
 
     def __init__(self, var: str, kind: Kind = Kind.Type) -> None:
-        store(self, name_hint=var, kind=kind, span=None)
+        store(self, name_hint=var, kind=kind)
 
 
 class GlobalTypeVar(Type):
     """The name of a data type of a module."""
 
-    __slots__ = ("kind", "name_hint")
-    parts = ("name_hint", "kind")
     name_hint: str
     kind: Kind
 
     def __init__(self, var: str, kind: Kind = Kind.AdtHandle) -> None:
-        store(self, name_hint=var, kind=kind, span=None)
+        store(self, name_hint=var, kind=kind)
 
     def __call__(self, *args: Type) -> "TypeCall":
         return TypeCall(self, args)
@@ -151,45 +140,23 @@ class GlobalTypeVar(Type):
 class FuncType(Type):
     """A function; it is polymorphic in its type parameters."""
 
-    __slots__ = ("arg_types", "ret_type", "type_constraints", "type_params")
-    parts = ("arg_types", "ret_type", "type_params", "type_constraints")
     arg_types: tuple[Type, ...]
     ret_type: Type
-    type_params: tuple[TypeVar, ...]
-    type_constraints: tuple[AnyValue, ...]
-
-    def __init__(
-        self,
-        arg_types: Sequence[Type],
-        ret_type: Type,
-        type_params: Sequence[TypeVar] | None = None,
-        type_constraints: Sequence[AnyValue] | None = None,
-    ) -> None:
-        constraints = items(type_constraints)
-        store(self, arg_types=items(arg_types), ret_type=ret_type, type_params=items(type_params), type_constraints=constraints, span=None)
+    type_params: tuple[TypeVar, ...] = ()
+    type_constraints: tuple[AnyValue, ...] = ()
 
 
 class RefType(Type):
     """A reference to a value that may change."""
 
-    __slots__ = ("value",)
-    parts = ("value",)
     value: Type
-
-    def __init__(self, value: Type) -> None:
-        store(self, value=value, span=None)
 
 
 class TypeCall(Type):
     """A data type with what its parameters stand for."""
 
-    __slots__ = ("args", "func")
-    parts = ("func", "args")
     func: Type
     args: tuple[Type, ...]
-
-    def __init__(self, func: Type, args: Sequence[Type]) -> None:
-        store(self, func=func, args=items(args), span=None)
 
 
 class TypeRelation(Type):
@@ -200,23 +167,13 @@ class TypeRelation(Type):
       num_inputs: how many determine the others.
     """
 
-    __slots__ = ("args", "attrs", "func", "num_inputs")
-    parts = ("func", "args", "num_inputs", "attrs")
     func: AnyValue
     args: tuple[Type, ...]
     num_inputs: int
-    attrs: AnyValue
-
-    def __init__(self, func: AnyValue, args: Sequence[Type], num_inputs: int, attrs: AnyValue = None) -> None:
-        store(self, func=func, args=items(args), num_inputs=num_inputs, attrs=attrs, span=None)
+    attrs: AnyValue = None
 
 
 class IncompleteType(Type):
     """A type that inference is to find."""
 
-    __slots__ = ("kind",)
-    parts = ("kind",)
-    kind: Kind
-
-    def __init__(self, kind: Kind = Kind.Type) -> None:
-        store(self, kind=kind, span=None)
+    kind: Kind = Kind.Type

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from relayc.frontend.relay.ast.attrs import Attrs
-from relayc.frontend.relay.ast.base import Node, items, store
+from relayc.frontend.relay.ast.base import Node, store
 from relayc.frontend.relay.ast.expr import Expr, Op
 from relayc.frontend.relay.ast.types import Type
 from relayc.frontend.relay.operators import Operators
@@ -16,7 +16,6 @@ class DFPattern(Operators["DFPattern"], Node):
     Arithmetic on patterns makes patterns of calls of operators; a pattern that is called makes one of a call of what it matches.
     """
 
-    __slots__ = ()
     parts: ClassVar[tuple[str, ...]] = ()
 
     def inner(self) -> list["DFPattern"]:
@@ -32,7 +31,7 @@ class DFPattern(Operators["DFPattern"], Node):
 
     def __call__(self, *args: "DFPattern | None") -> "CallPattern":
         """A call of what this matches, with arguments that match patterns; with None, any arguments."""
-        return CallPattern(self, None if args == (None,) else args)  # type: ignore[arg-type] # patterns
+        return CallPattern(self, None if args == (None,) else args)
 
     def __or__(self, other: "DFPattern") -> "AltPattern":
         return AltPattern(self, other)
@@ -82,9 +81,9 @@ class DFPattern(Operators["DFPattern"], Node):
 class WildcardPattern(DFPattern):
     """Matches any expression, or what the pattern matches that it is redirected to."""
 
-    __slots__ = ("pattern",)
     mutable = frozenset({"pattern"})
     pattern: DFPattern | None
+    parts = ()
 
     def __init__(self) -> None:
         self.pattern = None
@@ -97,19 +96,12 @@ class WildcardPattern(DFPattern):
 class ExprPattern(DFPattern):
     """Matches expressions of the same structure."""
 
-    __slots__ = ("expr",)
-    parts = ("expr",)
     expr: Expr
-
-    def __init__(self, expr: Expr) -> None:
-        store(self, expr=expr)
 
 
 class VarPattern(DFPattern):
     """Matches a variable of a name, of any where that is empty."""
 
-    __slots__ = ("name",)
-    parts = ("name",)
     name: str
 
     def __init__(self, name_hint: str = "") -> None:
@@ -119,19 +111,12 @@ class VarPattern(DFPattern):
 class ConstantPattern(DFPattern):
     """Matches a constant."""
 
-    __slots__ = ()
-
 
 class CallPattern(DFPattern):
     """Matches a call; `args` None are any arguments. Operands of add and multiply match in both orders."""
 
-    __slots__ = ("args", "op")
-    parts = ("op", "args")
     op: DFPattern
     args: tuple[DFPattern, ...] | None
-
-    def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None) -> None:
-        store(self, op=op, args=None if args is None else tuple(args))
 
     def is_of(self, name: str) -> bool:
         """Whether it is a call of an operator."""
@@ -139,50 +124,36 @@ class CallPattern(DFPattern):
 
     def __call__(self, *args: DFPattern | None) -> "CallPattern":
         """A call of what this matches, or this with arguments where it has none."""
-        return CallPattern(self.op, args) if self.args is None and args != (None,) else super().__call__(*args)  # type: ignore[arg-type]
+        return CallPattern(self.op, args) if self.args is None and args != (None,) else super().__call__(*args)
 
 
 class FunctionPattern(DFPattern):
     """Matches a function; `params` None are any parameters."""
 
-    __slots__ = ("body", "params")
-    parts = ("params", "body")
     params: tuple[DFPattern, ...] | None
     body: DFPattern
-
-    def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern) -> None:
-        store(self, params=None if params is None else tuple(params), body=body)
 
 
 class IfPattern(DFPattern):
     """Matches a branch."""
 
-    __slots__ = ("cond", "false_branch", "true_branch")
-    parts = ("cond", "true_branch", "false_branch")
-
-    def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> None:
-        store(self, cond=cond, true_branch=true_branch, false_branch=false_branch)
+    cond: DFPattern
+    true_branch: DFPattern
+    false_branch: DFPattern
 
 
 class LetPattern(DFPattern):
     """Matches a let."""
 
-    __slots__ = ("body", "value", "var")
-    parts = ("var", "value", "body")
-
-    def __init__(self, var: DFPattern, value: DFPattern, body: DFPattern) -> None:
-        store(self, var=var, value=value, body=body)
+    var: DFPattern
+    value: DFPattern
+    body: DFPattern
 
 
 class TuplePattern(DFPattern):
     """Matches a tuple; `fields` None are any fields."""
 
-    __slots__ = ("fields",)
-    parts = ("fields",)
     fields: tuple[DFPattern, ...] | None
-
-    def __init__(self, fields: Sequence[DFPattern] | None) -> None:
-        store(self, fields=None if fields is None else items(fields))
 
     def __getitem__(self, index: int) -> DFPattern:
         assert self.fields is not None
@@ -195,8 +166,7 @@ class TuplePattern(DFPattern):
 class TupleGetItemPattern(DFPattern):
     """Matches a field of a tuple; `index` None is any field."""
 
-    __slots__ = ("index", "tuple")
-    parts = ("tuple", "index")
+    tuple: DFPattern
     index: int | None
 
     def __init__(self, tuple_value: DFPattern, index: int | None = None) -> None:
@@ -206,20 +176,15 @@ class TupleGetItemPattern(DFPattern):
 class AltPattern(DFPattern):
     """Matches what one of two patterns matches."""
 
-    __slots__ = ("left", "right")
-    parts = ("left", "right")
     left: DFPattern
     right: DFPattern
-
-    def __init__(self, left: DFPattern, right: DFPattern) -> None:
-        store(self, left=left, right=right)
 
 
 class TypePattern(DFPattern):
     """Matches expressions of a type."""
 
-    __slots__ = ("pattern", "type")
-    parts = ("pattern", "type")
+    pattern: DFPattern
+    type: Type
 
     def __init__(self, pattern: DFPattern, ttype: Type) -> None:
         store(self, pattern=pattern, type=ttype)
@@ -228,45 +193,30 @@ class TypePattern(DFPattern):
 class DataTypePattern(DFPattern):
     """Matches tensors of an element type."""
 
-    __slots__ = ("dtype", "pattern")
-    parts = ("pattern", "dtype")
-
-    def __init__(self, pattern: DFPattern, dtype: str) -> None:
-        store(self, pattern=pattern, dtype=str(dtype))
+    pattern: DFPattern
+    dtype: str
 
 
 class ShapePattern(DFPattern):
     """Matches tensors of a shape."""
 
-    __slots__ = ("pattern", "shape")
-    parts = ("pattern", "shape")
-
-    def __init__(self, pattern: DFPattern, shape: Sequence[Any]) -> None:
-        store(self, pattern=pattern, shape=tuple(shape))
+    pattern: DFPattern
+    shape: tuple[Any, ...]
 
 
 class AttrPattern(DFPattern):
     """Matches operators, calls and functions with attributes."""
 
-    __slots__ = ("attrs", "pattern")
-    parts = ("pattern", "attrs")
+    pattern: DFPattern
     attrs: Attrs
-
-    def __init__(self, pattern: DFPattern, attrs: Attrs) -> None:
-        store(self, pattern=pattern, attrs=attrs)
 
 
 class DominatorPattern(DFPattern):
     """Matches a child to which all paths from a parent lead, through expressions that match a path."""
 
-    __slots__ = ("child", "parent", "path")
-    parts = ("parent", "path", "child")
-    child: DFPattern
     parent: DFPattern
     path: DFPattern
-
-    def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern) -> None:
-        store(self, parent=parent, path=path, child=child)
+    child: DFPattern
 
 
 # ---- the functions that make them ----------------------------------------------------------------------------------------------------

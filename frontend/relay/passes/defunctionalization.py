@@ -176,7 +176,7 @@ class _Body:
 
     def _pattern(self, pattern: e.Pattern) -> e.Pattern:
         if isinstance(pattern, e.PatternVar):
-            return e.PatternVar(self.var(pattern.var))  # type: ignore[arg-type] # a variable
+            return e.PatternVar(self.var(pattern.var))
         parts = [self._pattern(part) for part in getattr(pattern, "patterns", ())]
         if isinstance(pattern, e.PatternConstructor):
             return e.PatternConstructor(_plain(pattern.constructor), parts)

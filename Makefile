@@ -13,6 +13,8 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# With tables that come from the code.
+PAGES := $(addprefix docs/,operators.md fusion.md targets.md how-it-works.md schedules.md) pipelines/tir/strategy/README.md
 
 .PHONY: demo test lint types rules lit pytest torch zoo docs docs-serve clean
 
@@ -32,13 +34,7 @@ rules: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m relayc.tools.operators --check docs/operators.md
-	$(BIN)/python -m relayc.tools.strategies --check pipelines/tir/strategy/README.md
-	$(BIN)/python -m relayc.tools.fusion_rules --check docs/fusion.md
-	$(BIN)/python -m relayc.tools.levels --check docs/targets.md
-	$(BIN)/python -m relayc.tools.how_it_works --check docs/how-it-works.md
-	$(BIN)/python -m relayc.tools.primitives --check docs/schedules.md
-	$(BIN)/python -m relayc.bench.schedule_page --check docs/schedules.md
+	$(BIN)/python -m relayc.tools.generated --check $(PAGES)
 
 lit: $(INSTALLED)
 	$(BIN)/lit -sv -j $(JOBS) test/lit

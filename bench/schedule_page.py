@@ -1,11 +1,10 @@
-"""The steps in docs/schedules.md: `python -m relayc.bench.schedule_page [--check] FILE` writes them, or checks them.
+"""The steps in docs/schedules.md (see relayc.tools.generated).
 
 Words and code are those of relayc.bench.schedule_steps, blocks and loops what Schedule.script gives after each step.
 """
 
 import inspect
 import re
-import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -14,7 +13,6 @@ import numpy as np
 from relayc.bench.schedule_steps import STEPS, WIDE, Step, decisions, product, schedule_after
 from relayc.pipelines.driver.compile_kernel import compile_kernel
 from relayc.tir import Schedule
-from relayc.tools import generated
 
 SIZE = 512
 """Rows, columns and depth of the product of the page."""
@@ -75,12 +73,3 @@ def changed(found: Sequence[Sequence[str]], before: Sequence[Sequence[str]]) -> 
         elif lines[-1:] != ["    ..."]:
             lines.append("    ...")
     return lines
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code (see tools.generated)."""
-    return generated.main(argv, "relayc.bench.schedule_page", "steps", page)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,12 +1,10 @@
-"""The table of fusion rules in docs/fusion.md: `python -m relayc.tools.fusion_rules [--check] FILE` writes it, or checks it."""
+"""The table of fusion rules in docs/fusion.md (see relayc.tools.generated)."""
 
 import inspect
-import sys
 from collections.abc import Iterable
 
 from relayc.dialects.relay import Pattern
 from relayc.pipelines.graph.fusion.rules import CONSTRAINTS, RULES
-from relayc.tools import generated
 
 
 def _patterns(patterns: Iterable[Pattern]) -> str:
@@ -28,12 +26,3 @@ def rule_table() -> str:
     for constraint in CONSTRAINTS:
         lines.append(f"| `{constraint.name}` | {'no' if constraint.required else 'yes'} | {_text(constraint.allows)} |")
     return "\n".join(lines) + "\n"
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code (see tools.generated)."""
-    return generated.main(argv, "relayc.tools.fusion_rules", "fusion-rules", rule_table)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

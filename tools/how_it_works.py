@@ -1,4 +1,4 @@
-"""The page docs/how-it-works.md: `python -m relayc.tools.how_it_works [--check] FILE` writes the steps of a small model, or checks them.
+"""The page docs/how-it-works.md (see relayc.tools.generated).
 
 The model is compiled for a fixed target, so that the page is the same on every machine. What is shown is found by an instrument: every pass
 that changed the program, with the program that it left. Only the words are written by hand, in PARAGRAPHS.
@@ -6,7 +6,6 @@ that changed the program, with the program that it left. Only the words are writ
 
 import itertools
 import re
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from relayc.pipelines.context.instruments import PassInfo, PassInstrument, ir_te
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile as compile_
-from relayc.tools import generated
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>
 small (float[1, 8, 4, 4] image) => (float[1, 10] scores) {
@@ -254,12 +252,3 @@ def _parts(text: str) -> list[list[str]]:
             parts[-1].append(line)
         inside = (inside or (starts and line.endswith("{"))) and line != "  }"
     return parts
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code (see tools.generated)."""
-    return generated.main(argv, "relayc.tools.how_it_works", "how-it-works", page)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,5 @@
-"""The table of supported operators in docs/operators.md: `python -m relayc.tools.operators [--check] FILE` writes it, or checks it."""
+"""The table of supported operators in docs/operators.md (see relayc.tools.generated)."""
 
-import sys
 from collections import Counter, defaultdict
 
 import onnx
@@ -8,7 +7,6 @@ import onnx
 from relayc.dialects.relay import OPS
 from relayc.frontend.onnx import FAMILIES, supported_operators
 from relayc.frontend.onnx.converters import CONVERTERS
-from relayc.tools import generated
 from relayc.tools.conformance import models, newer_cases, operators_of, refused_cases
 
 
@@ -71,12 +69,3 @@ def operator_table() -> str:
     for family in families:
         lines.append(f"| {family} | {', '.join(onnx[family])} | {', '.join(relay[family])} |")
     return "\n".join(lines) + "\n"
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code (see tools.generated)."""
-    return generated.main(argv, "relayc.tools.operators", "operators", operator_table)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

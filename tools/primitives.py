@@ -1,15 +1,13 @@
-"""The table of primitives in docs/schedules.md: `python -m relayc.tools.primitives [--check] FILE` writes it, or checks it."""
+"""The table of primitives in docs/schedules.md (see relayc.tools.generated)."""
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from relayc.pipelines.tir.schedule.schedule_blocks import BlockMethods
 from relayc.pipelines.tir.schedule.schedule_loops import LoopMethods
 from relayc.tir import Schedule
-from relayc.tools import generated
 
 SAMPLING = (Schedule.sample_perfect_tile, Schedule.sample_categorical)
 
@@ -46,12 +44,3 @@ def _later(sections: list[str]) -> Iterator[str]:
 def _flat(text: str) -> str:
     flat = " ".join(text.split()).replace("|", "\\|")
     return flat if flat.endswith("...") else flat.removesuffix(".")
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code (see tools.generated)."""
-    return generated.main(argv, "relayc.tools.primitives", "primitives", primitive_table)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from relayc.bench import schedule_page
 from relayc.pipelines.targets.cpu.target import LEVEL_THREADS, CpuTarget
-from relayc.tools import fusion_rules, levels, operators, primitives, strategies
+from relayc.tools import generated
 from relayc.tools.generated import marks
+from relayc.tools.operators import operator_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("*.md", "docs/*.md", "pipelines/README.md", "pipelines/tir/strategy/README.md", "bench/README.md", "test/*/README.md")
@@ -38,44 +38,33 @@ def headings(page: Path) -> set[str]:
 def test_the_table_of_operators_is_written_between_its_marks(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}old\n{END}after\n")
-    assert operators.main([str(page)]) == 0
-    assert page.read_text() == f"before\n{BEGIN}{operators.operator_table()}{END}after\n"
-    assert operators.main(["--check", str(page)]) == 0
+    assert generated.main([str(page)]) == 0
+    assert page.read_text() == f"before\n{BEGIN}{operator_table()}{END}after\n"
+    assert generated.main(["--check", str(page)]) == 0
 
 
 def test_a_stale_table_of_operators_is_an_error_that_says_how_to_write_it(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(BEGIN + END)
-    assert operators.main(["--check", str(page)]) == 1
-    assert f"python -m relayc.tools.operators {page}" in capsys.readouterr().err
+    assert generated.main(["--check", str(page)]) == 1
+    assert f"python -m relayc.tools.generated {page}" in capsys.readouterr().err
     assert page.read_text() == BEGIN + END
 
 
-def test_a_page_without_a_place_for_the_table_is_an_error(tmp_path, capsys):
+@pytest.mark.parametrize("text", ["nothing\n", BEGIN])
+def test_a_page_without_a_place_for_the_table_is_an_error(text, tmp_path, capsys):
     page = tmp_path / "page.md"
-    page.write_text("nothing\n")
-    assert operators.main([str(page)]) == 1
+    page.write_text(text)
+    assert generated.main([str(page)]) == 1
     assert "expected the lines" in capsys.readouterr().err
 
 
-def test_the_strategy_table_is_that_of_the_code():
-    assert strategies.main(["--check", str(ROOT / "pipelines" / "tir" / "strategy" / "README.md")]) == 0
-
-
-def test_the_table_of_fusion_rules_is_that_of_the_code():
-    assert fusion_rules.main(["--check", str(ROOT / "docs" / "fusion.md")]) == 0
-
-
-def test_the_table_of_levels_is_that_of_the_code():
-    assert levels.main(["--check", str(ROOT / "docs" / "targets.md")]) == 0
-
-
-def test_the_table_of_primitives_is_that_of_the_code():
-    assert primitives.main(["--check", str(ROOT / "docs" / "schedules.md")]) == 0
-
-
-def test_the_steps_of_a_schedule_are_those_of_the_code():
-    assert schedule_page.main(["--check", str(ROOT / "docs" / "schedules.md")]) == 0
+def test_the_tables_of_the_pages_are_those_of_the_code():
+    pages = re.search(r"^PAGES := \$\(addprefix docs/,(.*?)\) (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    docs, others = (found.split() for found in pages.groups())
+    files = [*(ROOT / "docs" / page for page in docs), *(ROOT / page for page in others)]
+    assert {name for file in files for name in generated.tables_of(file.read_text())} == set(generated.TABLES)
+    assert generated.main(["--check", *map(str, files)]) == 0
 
 
 def test_every_attribute_of_a_cpu_is_described():

@@ -1,6 +1,6 @@
 """The page that follows a small model through the passes."""
 
-from relayc.tools import how_it_works
+from relayc.tools import generated, how_it_works
 
 
 def test_every_pass_that_changes_the_model_is_shown_and_explained():
@@ -15,7 +15,7 @@ def test_a_pass_without_a_paragraph_is_an_error(monkeypatch, tmp_path, capsys):
     monkeypatch.delitem(how_it_works.PARAGRAPHS, "FuseOps")
     page = tmp_path / "page.md"
     page.write_text("<!-- how-it-works: begin -->\n<!-- how-it-works: end -->\n")
-    assert how_it_works.main(["--check", str(page)]) == 1
+    assert generated.main(["--check", str(page)]) == 1
     assert (
         "expected a paragraph in PARAGRAPHS of relayc.tools.how_it_works for each pass, found none for FuseOps" in capsys.readouterr().err
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
-from relayc.frontend.relay.ast.functor import children, post_order, type_parts
+from relayc.frontend.relay.ast.functor import children, post_order, pre_order, type_parts
 
 if TYPE_CHECKING:
     from relayc.frontend.relay.ast.module import RelayModule
@@ -20,14 +20,7 @@ def post_order_visit(expr: e.Expr, fvisit: Callable[[e.Expr], Any]) -> None:
 
 
 def _pre_order(expr: e.Expr) -> Iterator[e.Expr]:
-    seen: set[e.Expr] = set()
-    waiting = [expr]
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            yield node
-            waiting.extend(reversed(_with_patterns(node)))
+    return pre_order([expr], _with_patterns)
 
 
 def _with_patterns(node: e.Expr) -> list[e.Expr]:

@@ -4,14 +4,16 @@ Where a subclass of ExprVisitor or ExprMutator leaves the method of a kind of no
 calls: programs may be deeper than Python's stack. Methods of subclasses call `visit` as they like.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from relayc.frontend.relay.ast.base import Node
 from relayc.frontend.relay.ast.expr import Call, Clause, Expr
 from relayc.frontend.relay.ast.types import Type
 from relayc.trampoline import Call as TrampolineCall
 from relayc.trampoline import trampoline
+
+N = TypeVar("N")
 
 _EXPR_METHODS = {
     "Constant": "visit_constant",
@@ -68,6 +70,18 @@ def rebuilt(expr: Expr, parts: Iterator[Expr]) -> Expr:
 
     values = {name: getattr(expr, name) for name in expr.parts}
     return expr.replace(**{name: tuple(map(put, v)) if isinstance(v, tuple) else put(v) for name, v in values.items()})
+
+
+def pre_order(roots: Iterable[Any], parts: Callable[[Any], Iterable[N]]) -> Iterator[N]:
+    """Some nodes of a graph and all that `parts` of nodes lead to, each once, before what it leads to."""
+    seen: set[N] = set()
+    waiting = list(roots)[::-1]
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            waiting.extend(list(parts(node))[::-1])
 
 
 def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> Iterator[Expr]:

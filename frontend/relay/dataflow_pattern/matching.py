@@ -8,7 +8,7 @@ from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.equality import structural_equal
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Function, If, Let, Op, Tuple, TupleGetItem, Var
-from relayc.frontend.relay.ast.functor import children, post_order
+from relayc.frontend.relay.ast.functor import children, post_order, pre_order
 from relayc.frontend.relay.dataflow_pattern import patterns as p
 from relayc.frontend.relay.inference import infer_expr
 from relayc.frontend.relay.op.table import plain, signature
@@ -33,18 +33,8 @@ class Graph:
 
     def ends_in(self, node: Expr, last: Expr) -> bool:
         """Whether all that is computed of an expression is computed of another one, or is that."""
-        seen, waiting = {node}, [node]
-        while waiting:
-            current = waiting.pop()
-            if current is last:
-                continue
-            users = self._users[current]
-            if not users:
-                return False
-            new = [user for user in users if user not in seen]
-            seen.update(new)
-            waiting += new
-        return True
+        found = pre_order([node], lambda each: [] if each is last else self._users[each])
+        return all(each is last or self._users[each] for each in found)
 
 
 class Matcher:

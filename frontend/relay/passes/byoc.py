@@ -13,7 +13,7 @@ from relayc.frontend.relay.analysis import Scope
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.attrs import Attrs
-from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.dataflow_pattern import DFPattern, partition
 from relayc.frontend.relay.inference import infer_module
@@ -289,17 +289,8 @@ def _is_read_around(regions: AnnotatedRegionSet, region: Region, parent: Region)
     around = regions.reads_through_others(region)
     if parent in around:
         return True
-    waiting = [other for other in regions.reads(region) if other is not parent] + around
-    seen: set[Region] = set(waiting)
-    while waiting:
-        each = waiting.pop()
-        for other in (*regions.reads(each), *regions.reads_through_others(each)):
-            if other is parent:
-                return True
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
-    return False
+    between = [other for other in regions.reads(region) if other is not parent] + around
+    return parent in pre_order(between, lambda each: [*regions.reads(each), *regions.reads_through_others(each)])
 
 
 # ---- functions ---------------------------------------------------------------------------------------------------------------------------

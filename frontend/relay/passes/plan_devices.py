@@ -7,12 +7,12 @@ a let and the argument of a function may be on devices of their own. The plan is
 device only where `on_device` allowed it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.devices import CompilationConfig, VirtualDevice
-from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
+from relayc.frontend.relay.ast.functor import children, post_order, pre_order, rebuilt
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.op.functions import call as op_call
@@ -37,7 +37,7 @@ def plan_devices(mod: RelayModule, config: CompilationConfig) -> RelayModule:
             if found is not None and found.attrs is not None and not found.attrs["constrain_body"] and not found.attrs["constrain_result"]:
                 domains.unify_if_possible(domains.of(found), domains.of(found.args[0]))
     for function in typed.functions.values():
-        for node in _outer_first(function, _planned_parts):
+        for node in pre_order([function], _planned_parts):
             _default(node, domains)
     return infer_module(typed.map_functions(_Capture(domains).function))
 
@@ -53,18 +53,6 @@ def _is_primitive(node: e.Expr) -> bool:
 def _nodes(root: e.Expr) -> Iterator[e.Expr]:
     """The expressions in one, after those in them; not those in functions that stand for one kernel."""
     return post_order(root, _planned_parts)
-
-
-def _outer_first(root: e.Expr, parts: Callable[[e.Expr], list[e.Expr]]) -> Iterator[e.Expr]:
-    """The expressions in one, before those in them, each where it is reached first."""
-    seen: set[e.Expr] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            yield node
-            waiting.extend(reversed(parts(node)))
 
 
 def _on(expr: e.Expr, device: VirtualDevice, result: bool = True, body: bool = True) -> e.Call:
@@ -116,7 +104,7 @@ def _copied_where_used_twice(mod: RelayModule, config: CompilationConfig) -> Rel
     wanted: dict[e.Expr, VirtualDevice] = {}
     conflicts: set[e.Expr] = set()
     for function in mod.functions.values():
-        for node in _outer_first(function, lambda node: list(node.args) if isinstance(node, e.Call) else children(node)):
+        for node in pre_order([function], lambda node: list(node.args) if isinstance(node, e.Call) else children(node)):
             if not isinstance(node, e.Call):
                 continue
             own = devices.get(node, FREE)

@@ -1,13 +1,13 @@
 """What a program does not need: lets that nothing uses, functions that nothing calls, expressions that are there twice."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.build import bind
-from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order
+from relayc.frontend.relay.ast.functor import ExprMutator, children, post_order, pre_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.passes.normal_forms import is_primitive
@@ -59,16 +59,9 @@ class _DeadLets(ExprMutator):
 
     def _has_effects(self, expr: e.Expr, entered: frozenset[Any] = frozenset()) -> bool:
         """Whether evaluating an expression does more than give its value."""
-        waiting, seen = [expr], set[e.Expr]()
-        while waiting:
-            node = waiting.pop()
-            if node in seen or isinstance(node, e.Function):  # a function does nothing until it is called
-                continue
-            seen.add(node)
-            if isinstance(node, e.RefWrite) or (isinstance(node, e.Call) and self._calls_effects(node.op, entered)):
-                return True
-            waiting += children(node)
-        return False
+        # A function does nothing until it is called.
+        nodes = pre_order([expr], lambda node: [] if isinstance(node, e.Function) else children(node))
+        return any(isinstance(node, e.RefWrite) or (isinstance(node, e.Call) and self._calls_effects(node.op, entered)) for node in nodes)
 
     def _calls_effects(self, callee: e.Expr, entered: frozenset[Any]) -> bool:
         if isinstance(callee, e.Op):
@@ -120,13 +113,7 @@ def named_functions(expr: e.Expr) -> list[str]:
 
 def remove_unused_functions(mod: RelayModule, entry_functions: Sequence[str] = ("main",)) -> RelayModule:
     """Drops functions that neither an entry names nor a function that is kept."""
-    kept: set[str] = set()
-    waiting = [name for name in entry_functions if name in mod]
-    while waiting:
-        name = waiting.pop()
-        if name not in kept:
-            kept.add(name)
-            waiting += [other for other in named_functions(mod[name]) if other in mod]
+    kept = set(_named(mod, entry_functions))
     return RelayModule({v: f for v, f in mod.functions.items() if v.name_hint in kept}, mod.type_definitions, mod.attrs)
 
 
@@ -145,16 +132,12 @@ def inline(mod: RelayModule) -> RelayModule:
 
 def _reaches(mod: RelayModule, start: str, goal: str) -> bool:
     """Whether a function calls another, by others too."""
-    seen: set[str] = set()
-    waiting = named_functions(mod[start])
-    while waiting:
-        name = waiting.pop()
-        if name == goal:
-            return True
-        if name not in seen and name in mod:
-            seen.add(name)
-            waiting += named_functions(mod[name])
-    return False
+    return goal in _named(mod, named_functions(mod[start]))
+
+
+def _named(mod: RelayModule, roots: Iterable[str]) -> Iterator[str]:
+    """Functions of a module, and those that they name, by others too."""
+    return pre_order([name for name in roots if name in mod], lambda name: [n for n in named_functions(mod[name]) if n in mod])
 
 
 class _Inline(ExprMutator):

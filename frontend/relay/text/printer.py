@@ -16,7 +16,7 @@ from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast import types as t
 from relayc.frontend.relay.ast.attrs import DICT_ATTRS, Attrs
 from relayc.frontend.relay.ast.base import Node
-from relayc.frontend.relay.ast.functor import children
+from relayc.frontend.relay.ast.functor import children, pre_order
 from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.op.table import signature
 from relayc.frontend.relay.text.metadata import Metadata
@@ -105,13 +105,9 @@ class Printer:
     # ---- names, numbers and lines
 
     def _count_uses(self, root: e.Expr) -> None:
-        waiting, seen = [root], {root}
-        while waiting:
-            for part in children(waiting.pop()):
+        for node in pre_order([root], children):
+            for part in children(node):
                 self._uses[part] = self._uses.get(part, 0) + 1
-                if part not in seen:
-                    seen.add(part)
-                    waiting.append(part)
 
     def _line(self, text: str) -> None:
         self._lines.append(_INDENT * self._depth + text if text else "")

@@ -188,9 +188,9 @@ def ops(arguments: argparse.Namespace, console: Console) -> int:
     chosen = find_operations(arguments.sizes)
     with status() as progress:
         peak, machine = _peak(arguments, console, progress)
-        points = measure_operations(chosen, _settings(arguments), arguments.seed, progress)
+        points = measure_operations(chosen, peak, _settings(arguments), arguments.seed, progress)
     console.print(operations_table(points, peak, arguments.precision))
-    _save(arguments, machine, results=[record for point in points for record in point.as_data(peak)])
+    _save(arguments, machine, results=[record for point in points for record in point.as_data()])
     if arguments.plot is not None:
         plot_roofline(points, peak, arguments.precision, arguments.plot)
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)

@@ -19,8 +19,8 @@ from rich.table import Table
 
 import relayc
 from relayc.bench.engines import ENGINES
-from relayc.bench.latency import ratio_text, threads_text
-from relayc.bench.measure import Progress, Result, Settings, check, job_of, measure_case, take_turns
+from relayc.bench.latency import add_engines, difference_text, ratio_text, threads_text
+from relayc.bench.measure import Point, Progress, Result, Settings, check, job_of, measure_model, take_turns
 from relayc.bench.models import Case, Source, load_graph, make_case
 from relayc.bench.ops import Conv, Gemm, Operation
 from relayc.bench.worker import EngineError, EngineProcess
@@ -38,18 +38,6 @@ FLOAT = "float"
 
 
 # ---- products -----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ProductPoint:
-    """The results of the engines for a quantised operation."""
-
-    operation: Operation
-    results: list[Result]
-
-    def as_data(self) -> list[dict[str, Any]]:
-        """One record an engine, as plain data."""
-        return [{"operation": self.operation.name, "flops": self.operation.flops, **result.as_data()} for result in self.results]
 
 
 def quantised_operation(operation: Operation, seed: int) -> onnx.ModelProto:
@@ -80,41 +68,30 @@ def quantised_operation(operation: Operation, seed: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-def measure_products(operations: Sequence[Operation], settings: Settings, seed: int, progress: Progress) -> list[ProductPoint]:
+def measure_products(operations: Sequence[Operation], settings: Settings, seed: int, progress: Progress) -> list[Point[Operation]]:
     """Measures every operation on every engine. Raises ValueError for one that is no product."""
     points = []
-    with TemporaryDirectory(prefix="relayc-bench-") as folder:
-        path = Path(folder) / "product.onnx"
-        for operation in operations:
-            onnx.save(quantised_operation(operation, seed), path)
-            x = np.random.default_rng(seed).integers(0, 256, operation.shapes[0]).astype(np.uint8)
-            points.append(ProductPoint(operation, measure_case(Case(operation.name, path, {"xs": x}), settings, progress)))
+    for operation in operations:
+        x = np.random.default_rng(seed).integers(0, 256, operation.shapes[0]).astype(np.uint8)
+        results = measure_model(quantised_operation(operation, seed), operation.name, {"xs": x}, seed, settings, progress)
+        points.append(Point(operation, {"operation": operation.name, "flops": operation.flops}, results))
     return points
 
 
-def products_table(points: Sequence[ProductPoint], peak: float, threads: int) -> Table:
+def products_table(points: Sequence[Point[Operation]], peak: float, threads: int) -> Table:
     """One line per operation and engine; `of peak` is the share of the integer peak of vectors, in GOP/s."""
     title = f"u8 x s8 -> u8, {threads_text(threads)}; peak {peak:.0f} GOP/s"
     columns = {name: NUMBER for name in ("us", "ratio", "GOP/s", "of peak", "steps off")}
     table = make_table(title, operation={}, engine={}, **columns)
     for point in points:
         base = next((r.seconds for r in point.results if r.engine == "relayc"), None)
-        for i, result in enumerate(point.results):
-            head = [point.operation.name if i == 0 else "", ENGINES[result.engine].title]
-            last = i == len(point.results) - 1
-            if result.seconds is None:
-                table.add_row(*head, "failed", end_section=last)
-                continue
-            rate = point.operation.flops / result.seconds / 1e9
-            table.add_row(
-                *head,
-                f"{result.seconds * 1e6:.1f}",
-                ratio_text(None if base is None else result.seconds / base),
-                f"{rate:.0f}",
-                f"{rate / peak:.0%}",
-                "" if result.difference is None else f"{result.difference:.0f}",
-                end_section=last,
-            )
+
+        def cells(result: Result, seconds: float, flops: int = point.subject.flops, base: float | None = base) -> list[str]:
+            rate = flops / seconds / 1e9
+            off = "" if result.difference is None else f"{result.difference:.0f}"
+            return [f"{seconds * 1e6:.1f}", ratio_text(None if base is None else seconds / base), f"{rate:.0f}", f"{rate / peak:.0%}", off]
+
+        add_engines(table, [point.subject.name], point.results, cells)
     return table
 
 
@@ -227,7 +204,7 @@ def models_table(points: Sequence[ModelPoint], threads: int) -> Table:
                 *head,
                 f"{result.seconds * 1e3:.2f}",
                 ratio_text(None if base is None else result.seconds / base),
-                "" if result.difference is None else f"{result.difference:.1e}",
+                difference_text(result),
                 "" if form == FLOAT else f"{result.facts['share of error']:.1%}",
                 end_section=last,
             )

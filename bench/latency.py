@@ -1,7 +1,7 @@
 """`bench latency`: whole models, engine against engine."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,23 @@ def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
+def add_engines(table: Table, names: Sequence[str], results: Sequence[Result], cells: Callable[[Result, float], Sequence[str]]) -> None:
+    """Adds a row for each engine: the names of the case in the first one, the engine, and its cells by its result and seconds.
+
+    A table with a column `computes` gets the precision there.
+    """
+    computes = any(column.header == "computes" for column in table.columns)
+    for i, result in enumerate(results):
+        head = [*(names if i == 0 else [""] * len(names)), ENGINES[result.engine].title]
+        head += [result.facts.get("precision", "")] if computes else []
+        found = ["failed"] if result.seconds is None else cells(result, result.seconds)
+        table.add_row(*head, *found, end_section=i == len(results) - 1)
+
+
+def difference_text(result: Result) -> str:
+    return "" if result.difference is None else f"{result.difference:.1e}"
+
+
 def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str) -> Table:
     """One line per model and engine."""
     table = make_table(
@@ -70,26 +87,21 @@ def latency_table(models: Sequence[Sequence[Result]], peak: Peak, precision: str
     )
     for results in models:
         flops = flops_of(results)
-        for i, result in enumerate(results):
-            computed = result.facts.get("precision", "")
-            head = [result.case if i == 0 else "", ENGINES[result.engine].title, computed]
-            if result.seconds is None:
-                table.add_row(*head, "failed", end_section=i == len(results) - 1)
-                continue
-            rate = flops / result.seconds / 1e9 if flops else None
-            mark = "!" if result.agrees is False else ""
-            table.add_row(
-                *head,
-                f"{result.seconds * 1e3:.3f}",
+
+        def cells(result: Result, seconds: float, flops: int | None = flops, results: Sequence[Result] = results) -> list[str]:
+            rate = flops / seconds / 1e9 if flops else None
+            return [
+                f"{seconds * 1e3:.3f}",
                 ratio_text(ratio(results, result.engine)),
                 "" if rate is None else f"{rate:.1f}",
                 "" if rate is None else f"{rate / peak.gflops:.0%}",
                 done_text(result),
                 f"{result.memory['resident'] / MIB:.0f}",
                 f"{result.facts['load_seconds']:.2f}",
-                "" if result.difference is None else f"{result.difference:.1e}{mark}",
-                end_section=i == len(results) - 1,
-            )
+                difference_text(result) + ("!" if result.agrees is False and result.difference is not None else ""),
+            ]
+
+        add_engines(table, [results[0].case], results, cells)
     return table
 
 

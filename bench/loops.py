@@ -1,20 +1,15 @@
 """`bench loops`: what a round of an ONNX Loop costs whose kernels do next to nothing."""
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import onnx
 from onnx import parser
 from rich.table import Table
 
-from relayc.bench.engines import ENGINES
-from relayc.bench.latency import ratio, ratio_text, threads_text
-from relayc.bench.measure import Progress, Result, Settings, measure_case
-from relayc.bench.models import Case
+from relayc.bench.latency import add_engines, difference_text, ratio, ratio_text, threads_text
+from relayc.bench.measure import Point, Progress, Result, Settings, measure_model
 from relayc.tools.tables import NUMBER, make_table
 
 ROUNDS = (1000, 10_000)
@@ -86,19 +81,6 @@ _MODELS: dict[str, tuple[str, str, str]] = {
 """Size of the input, outputs and nodes of each model."""
 
 
-@dataclass(frozen=True)
-class LoopPoint:
-    """The results of the engines for a loop of so many rounds."""
-
-    name: str
-    rounds: int
-    results: list[Result]
-
-    def as_data(self) -> list[dict[str, Any]]:
-        """One record an engine, as plain data."""
-        return [{"loop": self.name, "rounds_of_loop": self.rounds, **result.as_data()} for result in self.results]
-
-
 def loop_names() -> tuple[str, ...]:
     """Names of the loops that can be measured."""
     return tuple(_MODELS)
@@ -110,37 +92,25 @@ def loop_model(name: str) -> onnx.ModelProto:
     return parser.parse_model(f"{_HEADER.format(size=size, output=output)} {nodes}")
 
 
-def measure_loops(names: Sequence[str], settings: Settings, progress: Progress) -> list[LoopPoint]:
+def measure_loops(names: Sequence[str], settings: Settings, progress: Progress) -> list[Point[tuple[str, int]]]:
     """Measures loops at each number of rounds on every engine."""
     points = []
-    with TemporaryDirectory(prefix="relayc-bench-") as folder:
-        path = Path(folder) / "loop.onnx"
-        for name in names:
-            onnx.save(loop_model(name), path)
-            for rounds in ROUNDS:
-                inputs: dict[str, np.ndarray] = {"steps": np.array(rounds), "x": np.arange(_ELEMENTS, dtype=np.float32)}
-                case = Case(f"{name}, {rounds} rounds", path, inputs)
-                points.append(LoopPoint(name, rounds, measure_case(case, settings, progress)))
+    for name, rounds in itertools.product(names, ROUNDS):
+        inputs: dict[str, np.ndarray] = {"steps": np.array(rounds), "x": np.arange(_ELEMENTS, dtype=np.float32)}
+        results = measure_model(loop_model(name), f"{name}, {rounds} rounds", inputs, 0, settings, progress)
+        points.append(Point((name, rounds), {"loop": name, "rounds_of_loop": rounds}, results))
     return points
 
 
-def loops_table(points: Sequence[LoopPoint], threads: int) -> Table:
+def loops_table(points: Sequence[Point[tuple[str, int]]], threads: int) -> Table:
     """One line per loop, number of rounds and engine."""
     title = f"loops over {_ELEMENTS} elements, {threads_text(threads)}; microseconds of a call over the rounds"
     table = make_table(title, loop={}, rounds=NUMBER, engine={}, **{"us a round": NUMBER, "ratio": NUMBER, "difference": NUMBER})
     for point in points:
-        for i, result in enumerate(point.results):
-            head = [point.name, str(point.rounds)] if i == 0 else ["", ""]
-            last = i == len(point.results) - 1
-            if result.seconds is None:
-                table.add_row(*head, ENGINES[result.engine].title, "failed", end_section=last)
-                continue
-            table.add_row(
-                *head,
-                ENGINES[result.engine].title,
-                f"{result.seconds / point.rounds * 1e6:.3f}",
-                ratio_text(ratio(point.results, result.engine)),
-                "" if result.difference is None else f"{result.difference:.1e}",
-                end_section=last,
-            )
+        name, rounds = point.subject
+
+        def cells(result: Result, seconds: float, rounds: int = rounds, results: Sequence[Result] = point.results) -> list[str]:
+            return [f"{seconds / rounds * 1e6:.3f}", ratio_text(ratio(results, result.engine)), difference_text(result)]
+
+        add_engines(table, [name, str(rounds)], point.results, cells)
     return table

@@ -4,16 +4,20 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import onnx
 
 from relayc.bench.engines import ENGINES, REFERENCE, Job
-from relayc.bench.models import Case
+from relayc.bench.models import Case, make_case
 from relayc.bench.worker import EngineError, EngineProcess
 from relayc.tools.reference import Agreement, compare
 
 Progress = Callable[[str], None]
+Subject = TypeVar("Subject")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,30 @@ class Result:
         """The result as plain data; of the rounds their number of calls, median and least."""
         data = asdict(self)
         return {**data, "rounds": calls_by_round(self.rounds), "median_seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class Point(Generic[Subject]):
+    """The results of the engines on a model that was written for `subject`; `facts` are what its records say of that."""
+
+    subject: Subject
+    facts: Mapping[str, Any]
+    results: list[Result]
+
+    def as_data(self) -> list[dict[str, Any]]:
+        """One record an engine, as plain data."""
+        return [{**self.facts, **result.as_data()} for result in self.results]
+
+
+def measure_model(
+    model: onnx.ModelProto, name: str, inputs: Mapping[str, np.ndarray] | None, seed: int, settings: Settings, progress: Progress
+) -> list[Result]:
+    """Measures the engines on a model in memory, on given inputs, or random ones."""
+    with TemporaryDirectory(prefix="relayc-bench-") as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(model, path)
+        case = make_case(name, path, {}, seed) if inputs is None else Case(name, path, inputs)
+        return measure_case(case, settings, progress)
 
 
 def job_of(case: Case, engine: str, threads: int, precision: str) -> Job:

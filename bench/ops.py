@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from rich.table import Table
 
 from relayc.bench.engines import ENGINES
-from relayc.bench.latency import ratio, ratio_text, threads_text
-from relayc.bench.measure import Progress, Result, Settings, measure_case
-from relayc.bench.models import make_case
+from relayc.bench.latency import add_engines, difference_text, ratio, ratio_text, threads_text
+from relayc.bench.measure import Point, Progress, Result, Settings, measure_model
 from relayc.runtime import Peak
 from relayc.tools.tables import NUMBER, make_table
 
@@ -259,34 +257,20 @@ def model_of(operation: Operation, seed: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-@dataclass(frozen=True)
-class Point:
-    """The results of the engines for an operation."""
-
-    group: str
-    operation: Operation
-    results: list[Result]
-
-    def as_data(self, peak: Peak) -> list[dict[str, Any]]:
-        """One record an engine, as plain data."""
-        flops, num_bytes = self.operation.flops, moved(self.operation)
-        facts = {"set": self.group, "flops": flops, "bytes": num_bytes, "limit_seconds": peak.limit(flops, num_bytes)}
-        return [{**facts, **result.as_data()} for result in self.results]
-
-
-def measure_operations(chosen: Sequence[tuple[str, Operation]], settings: Settings, seed: int, progress: Progress) -> list[Point]:
+def measure_operations(
+    chosen: Sequence[tuple[str, Operation]], peak: Peak, settings: Settings, seed: int, progress: Progress
+) -> list[Point[Operation]]:
     """Measures every operation on every engine."""
     points = []
-    with TemporaryDirectory(prefix="relayc-bench-") as folder:
-        path = Path(folder) / "operation.onnx"
-        for group, operation in chosen:
-            onnx.save(model_of(operation, seed), path)
-            case = make_case(operation.name, path, {}, seed)
-            points.append(Point(group, operation, measure_case(case, settings, progress)))
+    for group, operation in chosen:
+        results = measure_model(model_of(operation, seed), operation.name, None, seed, settings, progress)
+        flops, num_bytes = operation.flops, moved(operation)
+        facts = {"set": group, "flops": flops, "bytes": num_bytes, "limit_seconds": peak.limit(flops, num_bytes)}
+        points.append(Point(operation, facts, results))
     return points
 
 
-def operations_table(points: Sequence[Point], peak: Peak, precision: str) -> Table:
+def operations_table(points: Sequence[Point[Operation]], peak: Peak, precision: str) -> Table:
     """One line per operation and engine; `of limit` is the share of what the roofline allows."""
     table = make_table(
         f"operations, {threads_text(peak.threads)}, {precision} asked for",
@@ -297,25 +281,20 @@ def operations_table(points: Sequence[Point], peak: Peak, precision: str) -> Tab
         **{name: NUMBER for name in ("us", "ratio", "GFLOP/s", "of peak", "GB/s", "of limit", "difference")},
     )
     for point in points:
-        flops, num_bytes = point.operation.flops, moved(point.operation)
-        for i, result in enumerate(point.results):
-            names = [point.group, point.operation.name] if i == 0 else ["", ""]
-            head = [*names, ENGINES[result.engine].title, result.facts.get("precision", "")]
-            last = i == len(point.results) - 1
-            if result.seconds is None:
-                table.add_row(*head, "failed", end_section=last)
-                continue
-            table.add_row(
-                *head,
-                f"{result.seconds * 1e6:.1f}",
+
+        def cells(result: Result, seconds: float, point: Point[Operation] = point) -> list[str]:
+            flops, num_bytes = point.facts["flops"], point.facts["bytes"]
+            return [
+                f"{seconds * 1e6:.1f}",
                 ratio_text(ratio(point.results, result.engine)),
-                f"{flops / result.seconds / 1e9:.1f}",
-                f"{flops / result.seconds / 1e9 / peak.gflops:.0%}",
-                f"{num_bytes / result.seconds / 1e9:.1f}",
-                f"{peak.limit(flops, num_bytes) / result.seconds:.0%}",
-                "" if result.difference is None else f"{result.difference:.1e}",
-                end_section=last,
-            )
+                f"{flops / seconds / 1e9:.1f}",
+                f"{flops / seconds / 1e9 / peak.gflops:.0%}",
+                f"{num_bytes / seconds / 1e9:.1f}",
+                f"{point.facts['limit_seconds'] / seconds:.0%}",
+                difference_text(result),
+            ]
+
+        add_engines(table, [point.facts["set"], point.subject.name], point.results, cells)
     return table
 
 
@@ -323,12 +302,12 @@ _MOST_NAMES = 24
 """Operations up to which a figure has their names: more would cover each other."""
 
 
-def plot_roofline(points: Sequence[Point], peak: Peak, precision: str, path: Path) -> None:
+def plot_roofline(points: Sequence[Point[Operation]], peak: Peak, precision: str, path: Path) -> None:
     """Operations per second over operations per byte, under the roof of the machine; a line joins the engines on an operation."""
     from relayc.bench.plots import figure
 
-    intensities = [point.operation.flops / moved(point.operation) for point in points]
-    rates = [{r.engine: p.operation.flops / r.seconds / 1e9 for r in p.results if r.seconds is not None} for p in points]
+    intensities = [point.subject.flops / moved(point.subject) for point in points]
+    rates = [{r.engine: p.subject.flops / r.seconds / 1e9 for r in p.results if r.seconds is not None} for p in points]
     ends = np.geomspace(min(*intensities, 0.25), max(*intensities, 4 * peak.gflops / peak.gbytes), 200)
     with figure(path, (9, 5.5)) as axes:
         roof = f"roof: {peak.gflops:.0f} GFLOP/s, {peak.gbytes:.1f} GB/s"
@@ -343,7 +322,7 @@ def plot_roofline(points: Sequence[Point], peak: Peak, precision: str, path: Pat
             axes.plot([x, x], [min(found.values()), max(found.values())], color="0.8", linewidth=1, zorder=1)
             if len(points) <= _MOST_NAMES:
                 place = {"textcoords": "offset points", "xytext": (0, -6), "rotation": 60, "ha": "right", "va": "top"}
-                axes.annotate(point.operation.name, (x, min(found.values())), fontsize=7, color="0.35", **place)
+                axes.annotate(point.subject.name, (x, min(found.values())), fontsize=7, color="0.35", **place)
         axes.set_xscale("log")
         axes.set_yscale("log")
         for axis in (axes.xaxis, axes.yaxis):

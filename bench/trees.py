@@ -3,19 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 from rich.table import Table
 
-from relayc.bench.engines import ENGINES
-from relayc.bench.latency import ratio, ratio_text, threads_text
-from relayc.bench.measure import Progress, Result, Settings, measure_case
-from relayc.bench.models import Case
+from relayc.bench.latency import add_engines, difference_text, ratio, ratio_text, threads_text
+from relayc.bench.measure import Point, Progress, Result, Settings, measure_model
 from relayc.tools.tables import NUMBER, make_table
 
 FEATURES = 30
@@ -94,49 +89,26 @@ def find_ensembles(text: str) -> tuple[Ensemble, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class TreePoint:
-    """The results of the engines for an ensemble."""
-
-    ensemble: Ensemble
-    results: list[Result]
-
-    def as_data(self) -> list[dict[str, Any]]:
-        """One record an engine, as plain data."""
-        return [{"ensemble": self.ensemble.name, **result.as_data()} for result in self.results]
-
-
-def measure_ensembles(ensembles: Sequence[Ensemble], settings: Settings, seed: int, progress: Progress) -> list[TreePoint]:
+def measure_ensembles(ensembles: Sequence[Ensemble], settings: Settings, seed: int, progress: Progress) -> list[Point[Ensemble]]:
     """Measures every ensemble on every engine."""
     points = []
-    with TemporaryDirectory(prefix="relayc-bench-") as folder:
-        path = Path(folder) / "trees.onnx"
-        for ensemble in ensembles:
-            onnx.save(ensemble.model(seed), path)
-            x = np.random.default_rng(seed).standard_normal((ensemble.rows, FEATURES), np.float32)
-            points.append(TreePoint(ensemble, measure_case(Case(ensemble.name, path, {"x": x}), settings, progress)))
+    for e in ensembles:
+        x = np.random.default_rng(seed).standard_normal((e.rows, FEATURES), np.float32)
+        points.append(Point(e, {"ensemble": e.name}, measure_model(e.model(seed), e.name, {"x": x}, seed, settings, progress)))
     return points
 
 
-def trees_table(points: Sequence[TreePoint], threads: int) -> Table:
+def trees_table(points: Sequence[Point[Ensemble]], threads: int) -> Table:
     """One line per ensemble and engine."""
     title = f"tree ensembles on {FEATURES} features, {threads_text(threads)}"
     columns = {"us": NUMBER, "ratio": NUMBER, "ns a walk": NUMBER, "difference": NUMBER}
     table = make_table(title, **{"trees x depth - targets @ rows": {}, "engine": {}}, **columns)
     for point in points:
-        for i, result in enumerate(point.results):
-            head = [point.ensemble.name if i == 0 else "", ENGINES[result.engine].title]
-            last = i == len(point.results) - 1
-            if result.seconds is None:
-                table.add_row(*head, "failed", end_section=last)
-                continue
-            walks = point.ensemble.trees * point.ensemble.rows
-            table.add_row(
-                *head,
-                f"{result.seconds * 1e6:.1f}",
-                ratio_text(ratio(point.results, result.engine)),
-                f"{result.seconds / walks * 1e9:.2f}",
-                "" if result.difference is None else f"{result.difference:.1e}",
-                end_section=last,
-            )
+        walks = point.subject.trees * point.subject.rows
+
+        def cells(result: Result, seconds: float, walks: int = walks, results: Sequence[Result] = point.results) -> list[str]:
+            among = ratio_text(ratio(results, result.engine))
+            return [f"{seconds * 1e6:.1f}", among, f"{seconds / walks * 1e9:.2f}", difference_text(result)]
+
+        add_engines(table, [point.subject.name], point.results, cells)
     return table

@@ -1,5 +1,6 @@
 """Activations that Relay has operators for: rectifiers and softmax; dropout in inference."""
 
+from collections.abc import Callable
 from math import prod
 
 from relayc.frontend.converter import Tensor, axis_of, emit
@@ -18,33 +19,17 @@ def LeakyRelu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
     return emit("nn.leaky_relu", x, alpha=alpha)
 
 
-def _of_rows(x: Tensor, axis: int) -> tuple[Tensor, int]:
-    """x as a matrix of what is before and after `axis`: what Softmax worked on before operator set 13."""
+def along_axis(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int, opset: int) -> Tensor:
+    """A function along an axis; before operator set 13 of the rows of a matrix, of what is before and after the axis."""
+    if opset >= 13:
+        return function(x, axis_of(axis, x.rank))
     if axis != x.rank:
         axis = axis_of(axis, x.rank)
-    return reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:]))), 1
+    return reshape(function(reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:]))), 1), x.shape)
 
 
-@converter()
-def Softmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    rows, last = _of_rows(x, axis)
-    return reshape(emit("nn.softmax", rows, axis=last), x.shape)
-
-
-@converter("Softmax", since=13)
-def Softmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
-    return emit("nn.softmax", x, axis=axis_of(axis, x.rank))
-
-
-@converter()
-def LogSoftmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    rows, last = _of_rows(x, axis)
-    return reshape(emit("nn.log_softmax", rows, axis=last), x.shape)
-
-
-@converter("LogSoftmax", since=13)
-def LogSoftmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
-    return emit("nn.log_softmax", x, axis=axis_of(axis, x.rank))
+def softmax(x: Tensor, axis: int) -> Tensor:
+    return emit("nn.softmax", x, axis=axis)
 
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
@@ -54,15 +39,19 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
     return cast(emit("equal", first, along), x.dtype)
 
 
-@converter()
-def Hardmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    rows, last = _of_rows(x, axis)
-    return reshape(_hardmax(rows, last), x.shape)
+def _register(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
+    @converter(name)
+    def before_13(x: Tensor, *, axis: int = 1) -> Tensor:
+        return along_axis(function, x, axis, 1)
+
+    @converter(name, since=13)
+    def since_13(x: Tensor, *, axis: int = -1) -> Tensor:
+        return along_axis(function, x, axis, 13)
 
 
-@converter("Hardmax", since=13)
-def Hardmax_13(x: Tensor, *, axis: int = -1) -> Tensor:
-    return _hardmax(x, axis_of(axis, x.rank))
+_register("Softmax", softmax)
+_register("LogSoftmax", lambda x, axis: emit("nn.log_softmax", x, axis=axis))
+_register("Hardmax", _hardmax)
 
 
 @converter(since=7, foldable=False)

@@ -6,21 +6,9 @@ from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.steps import cast, divide, like, reshape, variadic
 
 _SAME_AS_RELAY = {
-    "Add": "add",
-    "And": "logical_and",
-    "BitwiseAnd": "bitwise_and",
-    "BitwiseOr": "bitwise_or",
-    "BitwiseXor": "bitwise_xor",
-    "Div": "divide",
-    "Equal": "equal",
-    "Greater": "greater",
-    "GreaterOrEqual": "greater_equal",
-    "Less": "less",
-    "LessOrEqual": "less_equal",
-    "Mul": "multiply",
-    "Or": "logical_or",
-    "Sub": "subtract",
-    "Xor": "logical_xor",
+    **{"Add": "add", "Div": "divide", "Mul": "multiply", "Sub": "subtract", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor"},
+    **{f"Bitwise{name.capitalize()}": f"bitwise_{name}" for name in ("and", "or", "xor")},
+    **{"Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal"},
 }
 
 _BROADCAST_BY_ATTRIBUTE = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Sub", "Xor")

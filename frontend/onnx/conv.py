@@ -1,7 +1,7 @@
 """Convolutions and transposed convolutions over one to three spatial axes."""
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from typing_extensions import Unpack
 
@@ -55,23 +55,25 @@ def convolution(
     strides: Sequence[int] | None = None,
 ) -> Tensor:
     """The convolution of x and w, by the attributes of Conv."""
+    kernel, stride, dilation = _window(x, w, kernel_shape, strides, dilations)
+    x, padding = padded(x, window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation))
+    return _emitted("", "OI", x, w, strides=stride, padding=padding, dilation=dilation, groups=group, kernel_size=kernel)
+
+
+def _window(
+    x: Tensor, w: Tensor, kernel_shape: Sequence[int] | None, strides: Sequence[int] | None, dilations: Sequence[int] | None
+) -> tuple[tuple[int, ...], ...]:
+    """The window of weights, its steps and the distances in it. Raises OnnxError."""
     n = spatial_rank(x)
     if w.rank != x.rank:
         raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
-    kernel, stride, dilation = window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
-    x, padding = padded(x, window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation))
-    return emit(
-        f"nn.conv{n}d",
-        x,
-        w,
-        strides=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=group,
-        kernel_size=kernel,
-        data_layout=SPATIAL_LAYOUTS[n],
-        kernel_layout="OI" + SPATIAL_LAYOUTS[n][2:],
-    )
+    return window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+
+
+def _emitted(suffix: str, kernel: str, x: Tensor, w: Tensor, **attributes: Any) -> Tensor:
+    """The operator of Relay, nn.conv1d to nn.conv3d with a suffix; `kernel` are the first letters of the weight's layout."""
+    layout = SPATIAL_LAYOUTS[n := spatial_rank(x)]
+    return emit(f"nn.conv{n}d{suffix}", x, w, **attributes, data_layout=layout, kernel_layout=kernel + layout[2:])
 
 
 @converter()
@@ -90,9 +92,7 @@ def ConvTranspose(
     strides: Sequence[int] | None = None,
 ) -> Tensor:
     n = spatial_rank(x)
-    if w.rank != x.rank:
-        raise OnnxError(f"input W: expected rank {x.rank} as X has, found {list(w.shape)}")
-    kernel, stride, dilation = window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
+    kernel, stride, dilation = _window(x, w, kernel_shape, strides, dilations)
     extra = per_axis(output_padding, n, "output_padding", 0)
     # What comes out without padding; pads are what is cut off from it.
     full = [(d - 1) * s + (k - 1) * r + 1 + o for d, s, k, r, o in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)]
@@ -112,17 +112,6 @@ def ConvTranspose(
         padding = split_padding(auto_pad, [maximum(f - d * s, 0) for f, d, s in zip(full, x.shape[2:], stride, strict=True)])
     else:
         padding = window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation)
-    found = emit(
-        f"nn.conv{n}d_transpose",
-        x,
-        w,
-        strides=stride,
-        padding=padding,
-        output_padding=extra,
-        dilation=dilation,
-        groups=group,
-        kernel_size=kernel,
-        data_layout=SPATIAL_LAYOUTS[n],
-        kernel_layout="IO" + SPATIAL_LAYOUTS[n][2:],
-    )
+    shared = {"dilation": dilation, "groups": group, "kernel_size": kernel}
+    found = _emitted("_transpose", "IO", x, w, strides=stride, padding=padding, output_padding=extra, **shared)
     return with_bias(found, b)

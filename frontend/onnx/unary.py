@@ -11,31 +11,12 @@ from relayc.frontend.onnx.text import converted
 from relayc.frontend.steps import binary, cast, cast_as, divide, like, multiply
 
 _SAME_AS_RELAY = {
-    "Abs": "abs",
-    "Acos": "acos",
-    "Acosh": "acosh",
-    "Asin": "asin",
-    "Asinh": "asinh",
-    "Atan": "atan",
-    "Atanh": "atanh",
-    "BitwiseNot": "bitwise_not",
-    "Ceil": "ceil",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Erf": "erf",
-    "Exp": "exp",
-    "Floor": "floor",
-    "Log": "log",
-    "Neg": "negative",
-    "Not": "logical_not",
-    "Round": "round",
-    "Sigmoid": "sigmoid",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Sqrt": "sqrt",
-    "Tan": "tan",
-    "Tanh": "tanh",
+    **{
+        name.capitalize(): name
+        for name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "log", "round")
+    },
+    **{name.capitalize(): name for name in ("sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh")},
+    **{"BitwiseNot": "bitwise_not", "Neg": "negative", "Not": "logical_not"},
 }
 
 

@@ -78,8 +78,8 @@ def QLinearSoftmax(
     x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor, *, axis: int = -1, opset: int
 ) -> Tensor:
     """As Softmax of the operator set `opset`."""
-    soft = activation.Softmax if opset < 13 else activation.Softmax_13
-    return _quantised(soft(_real(x, x_scale, x_zero), axis=axis), y_scale, y_zero, x.dtype)
+    found = activation.along_axis(activation.softmax, _real(x, x_scale, x_zero), axis, opset)
+    return _quantised(found, y_scale, y_zero, x.dtype)
 
 
 @microsoft()

@@ -221,50 +221,18 @@ class DominatorPattern(DFPattern):
 
 # ---- the functions that make them ----------------------------------------------------------------------------------------------------
 
+is_constant, is_expr, is_tuple, is_tuple_get_item = ConstantPattern, ExprPattern, TuplePattern, TupleGetItemPattern
+is_if, is_let, wildcard, dominates = IfPattern, LetPattern, WildcardPattern, DominatorPattern
+
 
 def is_var(name: str = "") -> VarPattern:
     """A variable, of a name or of any."""
     return VarPattern(name)
 
 
-def is_constant() -> ConstantPattern:
-    """A constant."""
-    return ConstantPattern()
-
-
-def is_expr(expr: Expr) -> ExprPattern:
-    """An expression of the same structure."""
-    return ExprPattern(expr)
-
-
 def is_op(op_name: str) -> ExprPattern:
     """An operator. Raises UnsupportedOperator."""
     return ExprPattern(Op.get(op_name))
-
-
-def is_tuple(fields: Sequence[DFPattern] | None) -> TuplePattern:
-    """A tuple, of any fields with None."""
-    return TuplePattern(fields)
-
-
-def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
-    """A field of a tuple, any without an index."""
-    return TupleGetItemPattern(tuple_value, index)
-
-
-def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
-    """A branch."""
-    return IfPattern(cond, true_branch, false_branch)
-
-
-def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
-    """A let."""
-    return LetPattern(var, value, body)
-
-
-def wildcard() -> WildcardPattern:
-    """Any expression."""
-    return WildcardPattern()
 
 
 def has_type(ttype: Type, pattern: DFPattern | None = None) -> TypePattern:
@@ -285,8 +253,3 @@ def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePa
 def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
     """Anything, or what a pattern matches, with attributes."""
     return AttrPattern(wildcard() if pattern is None else pattern, Attrs(attrs))
-
-
-def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
-    """A child to which all paths from a parent lead."""
-    return DominatorPattern(parent, path, child)

@@ -12,8 +12,8 @@ from relayc.pipelines.targets.cuda.strategies.product.choice import (
     DELAY,
     LATENCY,
     MEMORY_BYTES,
-    RESERVED_BYTES,
     SHARED_BYTES,
+    blocks_at_once,
 )
 from relayc.pipelines.targets.cuda.strategies.product.instructions import ROWS
 from relayc.pipelines.targets.cuda.strategies.product.strategy import FMA_CYCLE, MMA_CYCLE
@@ -122,12 +122,7 @@ class TensorTiles:
         """
         a, architecture = self.attention, self.target.architecture
         threads, block_rows, head = p.warps * WARP, p.warps * p.rows, a.depth + a.width
-        shared = self.blocks(p).shared_bytes
-        resident = min(
-            architecture.multiprocessor_shared_bytes // (shared + RESERVED_BYTES),
-            architecture.multiprocessor_threads // threads,
-            REGISTERS // (self._needed(p) * threads),
-        )
+        resident = blocks_at_once(self.target, self.blocks(p).shared_bytes, threads, self._needed(p))
         rows, keys = (_typical(size) for size in (a.rows_of_key, a.shape[KEY]))
         each = ceil_div(ceil_div(rows, block_rows) * guess(a.heads_of_key), self.target.num_multiprocessors)
         active = max(1, min(each, resident))

@@ -125,6 +125,13 @@ class Sizes:
         return Sizes(rows, columns, depth, batches, problem.contraction.root.element.width / 8)
 
 
+def blocks_at_once(target: CudaTarget, shared_bytes: int, threads: int, registers: int) -> int:
+    """Blocks that a multiprocessor has room for, of so many threads with so many registers each."""
+    most = target.architecture
+    by_shared = most.multiprocessor_shared_bytes // (shared_bytes + RESERVED_BYTES)
+    return min(by_shared, most.multiprocessor_threads // threads, REGISTERS // (registers * threads))
+
+
 def cycles(tile: BlockTile, sizes: Sizes, model: Model, target: CudaTarget) -> float:
     """About how long the kernel takes."""
     rows, columns, depth, batches = sizes.rows, sizes.columns, sizes.depth, sizes.batches
@@ -138,14 +145,7 @@ def cycles(tile: BlockTile, sizes: Sizes, model: Model, target: CudaTarget) -> f
     busy = max(parts) + BESIDE * (sum(parts) - max(parts))
     results = tile.rows * tile.columns * (4 if tile.splits > 1 else 2 * sizes.result_bytes) / MEMORY_BYTES
     threads = tile.units * model.unit_threads
-    resident = max(
-        1,
-        min(
-            target.architecture.multiprocessor_shared_bytes // (shared * tile.stages + RESERVED_BYTES),
-            target.architecture.multiprocessor_threads // threads,
-            REGISTERS // (model.registers(tile) * threads),
-        ),
-    )
+    resident = max(1, blocks_at_once(target, shared * tile.stages, threads, model.registers(tile)))
     each = ceil_div(blocks, target.num_multiprocessors)
     active = min(each, resident)
     # What one block waits for, others do meanwhile: copies, each other's threads, and sums, of which a warp has some on their way.

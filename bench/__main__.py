@@ -25,13 +25,14 @@ Exit codes: 0; 1 where an engine or a revision failed, or for an error in the ar
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from relayc.bench.compilation import compilation_table, measure_compilation
 from relayc.bench.dynamic import (
@@ -64,24 +65,24 @@ from relayc.bench.int8 import PRODUCTS, measure_products, measure_quantised, mod
 from relayc.bench.latency import latency_table, measure_models, plot_latency, summarize, summary_table, threads_text
 from relayc.bench.loops import loop_names, loops_table, measure_loops
 from relayc.bench.machine import describe, measure_integer_peak, measure_peak, warn_if_busy
-from relayc.bench.measure import Progress, Settings
+from relayc.bench.measure import Point, Progress, Settings
 from relayc.bench.models import find_models
 from relayc.bench.ops import find_operations, measure_operations, operations_table, plot_roofline
 from relayc.bench.options import (
     add_common,
+    add_json,
     add_models,
     add_results,
     add_rounds,
     add_settings,
     add_turns,
-    parse_count,
 )
 from relayc.bench.passes import measure_passes, passes_table
 from relayc.bench.peer_process import Interpreter
 from relayc.bench.pytorch import add_parser as add_torch_parser
 from relayc.bench.random_sizes import measure_random, random_table
 from relayc.bench.relay_text import add_parser as add_text_parser
-from relayc.bench.report import write_json
+from relayc.bench.report import save
 from relayc.bench.revisions import change_table, comparison_table, identify, measure_revisions, summarize_changes
 from relayc.bench.schedules import find_sizes, measure_steps, steps_table
 from relayc.bench.serving import add_parser as add_serve_parser
@@ -93,7 +94,7 @@ from relayc.bench.written import measure_written, written_table
 from relayc.bench.written_kernels import kernels as written_kernels
 from relayc.pipelines.context.target import Target
 from relayc.runtime import DeviceError, Peak
-from relayc.tools.commands import make_console
+from relayc.tools.commands import make_console, parse_count
 from relayc.tools.inputs import parse_shape, parse_size
 from relayc.tune.command import parse_minutes
 from relayc.tune.model import open_database
@@ -125,13 +126,6 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(arguments.engines, arguments.threads, arguments.precision, arguments.rounds, arguments.runs)
 
 
-def _save(arguments: argparse.Namespace, machine: dict[str, Any], **results: Any) -> None:
-    if arguments.json is None:
-        return
-    given = {name: value for name, value in vars(arguments).items() if name not in ("action", "default_engines", "json", "plot")}
-    write_json(arguments.json, {"command": given.pop("command"), "arguments": given, "machine": machine, **results})
-
-
 def _report_errors(errors: Iterable[tuple[str, str, str | None]]) -> int:
     """Prints the errors out of (case, title of the engine, error) in a line each; gives the exit code."""
     failed = [(case, title, error) for case, title, error in errors if error is not None]
@@ -151,7 +145,7 @@ def latency(arguments: argparse.Namespace, console: Console) -> int:
     if summary:
         console.print("", summary_table(summary), sep="\n")
     results = [result for model in models for result in model]
-    _save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
+    save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
     if arguments.plot is not None:
         plot_latency(models, peak, arguments.precision, arguments.plot)
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for result in results)
@@ -169,14 +163,14 @@ def dynamic(arguments: argparse.Namespace, console: Console) -> int:
         if arguments.random is not None:
             found = [r for model, grids in chosen for r in measure_random(model, grids, settings, arguments.random, seed, progress)]
             console.print(random_table(found, arguments.threads))
-            _save(arguments, machine, results=[result.as_data() for result in found])
+            save(arguments, machine, results=[result.as_data() for result in found])
             return _report_errors((result.model, VARIANTS[result.engine].title, result.error) for result in found)
         sweeps = [measure_sweep(model, grids, settings, rounds, seed, progress) for model, grids in chosen]
     summary, costs = summarize_sweeps(sweeps, arguments.engines), summarize_costs(sweeps)
     for sweep in sweeps:
         console.print(sweep_table(sweep, arguments.engines, peak, arguments.precision), "", sep="\n")
     console.print(sweeps_table(summary), "", costs_table(costs, arguments.engines), sep="\n")
-    _save(arguments, machine, results=[sweep.as_data() for sweep in sweeps], summary=summary, costs=costs)
+    save(arguments, machine, results=[sweep.as_data() for sweep in sweeps], summary=summary, costs=costs)
     if arguments.plot is not None:
         plot_sweeps(sweeps, arguments.engines, arguments.plot)
     failed = {(r.case, VARIANTS[r.engine].title, r.error): None for sweep in sweeps for point in sweep.points for r in point}
@@ -189,11 +183,9 @@ def ops(arguments: argparse.Namespace, console: Console) -> int:
     with status() as progress:
         peak, machine = _peak(arguments, console, progress)
         points = measure_operations(chosen, peak, _settings(arguments), arguments.seed, progress)
-    console.print(operations_table(points, peak, arguments.precision))
-    _save(arguments, machine, results=[record for point in points for record in point.as_data()])
     if arguments.plot is not None:
         plot_roofline(points, peak, arguments.precision, arguments.plot)
-    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+    return _show(points, operations_table(points, peak, arguments.precision), machine, arguments, console)
 
 
 def int8(arguments: argparse.Namespace, console: Console) -> int:
@@ -211,7 +203,7 @@ def int8(arguments: argparse.Namespace, console: Console) -> int:
     if models:
         console.print(models_table(models, arguments.threads))
     records = [r for point in products for r in point.as_data()] + [r for point in models for r in point.as_data()]
-    _save(arguments, {**describe(), "integer_peak_gops": peak}, results=records)
+    save(arguments, {**describe(), "integer_peak_gops": peak}, results=records)
     results = [r for point in products for r in point.results] + [r for point in models for r in point.results.values()]
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for result in results)
 
@@ -221,9 +213,7 @@ def loops(arguments: argparse.Namespace, console: Console) -> int:
     with status() as progress:
         warn_if_busy()
         points = measure_loops(arguments.loops, _settings(arguments), progress)
-    console.print(loops_table(points, arguments.threads))
-    _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
-    return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
+    return _show(points, loops_table(points, arguments.threads), describe(), arguments, console)
 
 
 def trees(arguments: argparse.Namespace, console: Console) -> int:
@@ -231,8 +221,13 @@ def trees(arguments: argparse.Namespace, console: Console) -> int:
     with status() as progress:
         warn_if_busy()
         points = measure_ensembles(arguments.ensembles, _settings(arguments), arguments.seed, progress)
-    console.print(trees_table(points, arguments.threads))
-    _save(arguments, describe(), results=[record for point in points for record in point.as_data()])
+    return _show(points, trees_table(points, arguments.threads), describe(), arguments, console)
+
+
+def _show(points: Sequence[Point[Any]], table: Table, machine: dict[str, Any], arguments: argparse.Namespace, console: Console) -> int:
+    """Prints the table of points, and saves them; gives the exit code."""
+    console.print(table)
+    save(arguments, machine, results=[record for point in points for record in point.as_data()])
     return _report_errors((result.case, ENGINES[result.engine].title, result.error) for point in points for result in point.results)
 
 
@@ -243,7 +238,7 @@ def schedules(arguments: argparse.Namespace, console: Console) -> int:
         _, machine = _peak(arguments, console, progress)
         found = [measure_steps(size, arguments.threads, arguments.rounds, arguments.seed, progress) for size in sizes]
     console.print(steps_table(found, arguments.threads))
-    _save(arguments, machine, results=[record for measured in found for record in measured.as_data()])
+    save(arguments, machine, results=[record for measured in found for record in measured.as_data()])
     return 0
 
 
@@ -257,7 +252,7 @@ def written(arguments: argparse.Namespace, console: Console) -> int:
             raise ValueError(f"--kernels: expected a part of a name of {', '.join(k.name for k in known)}, found {arguments.kernels}")
         found = measure_written(kernels, arguments.threads, arguments.rounds, arguments.seed, progress)
     console.print(written_table(found, arguments.threads))
-    _save(arguments, describe(), results=[one.as_data() for one in found])
+    save(arguments, describe(), results=[one.as_data() for one in found])
     return 0
 
 
@@ -280,7 +275,7 @@ def gate(arguments: argparse.Namespace, console: Console) -> int:
         found = measure_gate([*sources, *operations], settings, progress)
     console.print(gate_table(found, arguments.threads))
     console.print(summary_of(found), markup=False)
-    _save(arguments, describe(), results=[one.as_data() for one in found.measured], declined=found.declined)
+    save(arguments, describe(), results=[one.as_data() for one in found.measured], declined=found.declined)
     return 0
 
 
@@ -292,7 +287,7 @@ def compilation(arguments: argparse.Namespace, console: Console) -> int:
         shapes = dict(arguments.shape)
         records = measure_compilation(sources, arguments.engines, arguments.threads, arguments.precision, shapes, progress)
     console.print(compilation_table(records))
-    _save(arguments, machine, results=records)
+    save(arguments, machine, results=records)
     return _report_errors((record["case"], ENGINES[record["engine"]].title, record["error"]) for record in records)
 
 
@@ -315,7 +310,7 @@ def revisions(arguments: argparse.Namespace, console: Console) -> int:
     summary = summarize_changes(found)
     if summary:
         console.print("", change_table(summary), sep="\n")
-    _save(arguments, machine, revisions=known, results=[comparison.as_data() for comparison in found], summary=summary)
+    save(arguments, machine, revisions=known, results=[comparison.as_data() for comparison in found], summary=summary)
     return _report_errors((comparison.case, name, side.error) for comparison in found for name, side in comparison.sides.items())
 
 
@@ -349,7 +344,7 @@ def gpu(arguments: argparse.Namespace, console: Console) -> int:
         console.print(line, markup=False)
     arguments.target = str(target)
     machine = {**describe(), "gpu": {**asdict(facts), "copy_bytes_per_second": bandwidth, "target": str(target)}}
-    _save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
+    save(arguments, machine, results=[result.as_data() for result in results], summary=summary)
     return _report_errors((result.case, engine, error) for result in results for engine, error in result.errors.items())
 
 
@@ -362,7 +357,7 @@ def tuned(arguments: argparse.Namespace, console: Console) -> int:
         models = measure_tuned(sources, _settings(arguments), database, arguments.minutes, shapes, arguments.seed, progress)
     console.print(tuned_table(models, arguments.threads))
     summary, arguments.database = ratios_of(models), str(database)
-    _save(arguments, describe(), results=[result.as_data() for model in models for result in model.values()], summary=summary)
+    save(arguments, describe(), results=[result.as_data() for model in models for result in model.values()], summary=summary)
     titles = {**SIDES, **{name: engine.title for name, engine in ENGINES.items()}}
     return _report_errors((one.case, titles[name], one.error) for model in models for name, one in model.items())
 
@@ -373,7 +368,7 @@ def passes(arguments: argparse.Namespace, console: Console) -> int:
     with status() as progress:
         records = measure_passes(sources, arguments.precision, arguments.rounds, dict(arguments.shape), progress)
     console.print(passes_table(records))
-    _save(arguments, describe(), results=records)
+    save(arguments, describe(), results=records)
     return 0
 
 
@@ -510,7 +505,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--copy-bytes", type=parse_count, metavar="N", help="bytes of the copies that tell the bandwidth (default 1 GiB)")
     command.add_argument("--precision", choices=("f32", "bf16"), default="bf16", help="of models (default bf16)")
     add_rounds(command)
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    add_json(command)
     command.set_defaults(action=gpu)
     command = commands.add_parser("passes", help="milliseconds of each pass on the graph, and fusion groups")
     add_models(command)

@@ -5,7 +5,6 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,7 +14,8 @@ from rich.table import Table
 import relayc
 from relayc import relay
 from relayc.bench.machine import describe, warn_if_busy
-from relayc.bench.report import write_json
+from relayc.bench.options import add_json
+from relayc.bench.report import save
 from relayc.tools.tables import NUMBER, make_table
 
 CELLS = (1000, 1_000_000, 10_000_000)
@@ -98,7 +98,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Adds the command to those of the command line."""
     command = commands.add_parser("heap", help="cells of the native heap: lists of the Relay language")
     command.add_argument("--cells", type=int, nargs="+", default=CELLS, metavar="N", help="lengths of lists (default: %(default)s)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    add_json(command)
     command.set_defaults(action=run)
 
 
@@ -107,6 +107,5 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     warn_if_busy()
     points = measure_heap(arguments.cells)
     console.print(heap_table(points))
-    if arguments.json is not None:
-        write_json(arguments.json, {"machine": describe(), "results": list(map(asdict, points))})
+    save(arguments, describe(), results=list(map(asdict, points)))
     return 0

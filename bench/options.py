@@ -7,14 +7,8 @@ from pathlib import Path
 from relayc.bench.dynamic import Variant
 from relayc.bench.engines import ENGINES, Engine
 from relayc.runtime.threads import usable_cpus
+from relayc.tools.commands import parse_count
 from relayc.tools.inputs import parse_seed, parse_shape
-
-
-def parse_count(text: str) -> int:
-    """A number of 1 or more, as argparse wants it."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
-    return int(text)
 
 
 def engine_list(known: Mapping[str, Engine | Variant]) -> Callable[[str], tuple[str, ...]]:
@@ -49,7 +43,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def add_results(parser: argparse.ArgumentParser) -> None:
     """Precision and the file of results."""
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32", help="what engines that can choose compute in (default f32)")
-    parser.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    add_json(parser)
 
 
 def add_models(parser: argparse.ArgumentParser, default: str = "light") -> None:
@@ -62,9 +56,14 @@ def add_models(parser: argparse.ArgumentParser, default: str = "light") -> None:
 
 def add_turns(command: argparse.ArgumentParser) -> None:
     """The arguments of a command whose kernels are of this process."""
-    command.add_argument("--threads", type=parse_count, default=1, metavar="N", help="threads (default 1)")
-    command.add_argument("--rounds", type=parse_count, default=10, metavar="N", help="turns of each kernel (default 10)")
+    command.add_argument("--threads", type=parse_count, default=1, metavar="N", help="threads (default %(default)s)")
+    command.add_argument("--rounds", type=parse_count, default=10, metavar="N", help="turns of each kernel (default %(default)s)")
     command.add_argument("--seed", type=parse_seed, default=0, metavar="N", help="of the inputs (default 0)")
+    add_json(command)
+
+
+def add_json(command: argparse.ArgumentParser) -> None:
+    """The file of results."""
     command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
 
 

@@ -25,7 +25,8 @@ import relayc
 from relayc import relay
 from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.models import make_case
-from relayc.bench.report import write_json
+from relayc.bench.options import add_turns
+from relayc.bench.report import save
 from relayc.frontend import import_model
 from relayc.frontend.relay.raising import raised
 from relayc.runtime import Module, set_num_threads
@@ -269,10 +270,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Adds the command to those of the command line."""
     command = commands.add_parser("relay-text", help="models in Relay text, beside the same models from ONNX")
     command.add_argument("--programs", nargs="+", choices=NAMES, default=NAMES, metavar="NAME", help=f"of {', '.join(NAMES)} (default all)")
-    command.add_argument("--rounds", type=int, default=300, metavar="N", help="calls of each form (default 300)")
-    command.add_argument("--threads", type=int, default=usable_cpus(), metavar="N", help="threads of a call (default: all CPUs)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
-    command.set_defaults(action=relay_text)
+    add_turns(command)
+    command.set_defaults(action=relay_text, rounds=300, threads=usable_cpus())
 
 
 def relay_text(arguments: argparse.Namespace, console: Console) -> int:
@@ -280,9 +279,7 @@ def relay_text(arguments: argparse.Namespace, console: Console) -> int:
     warn_if_busy()
     set_num_threads(arguments.threads)
     with console.status("") as status:
-        points = measure_texts(arguments.programs, arguments.rounds, progress=status.update)
+        points = measure_texts(arguments.programs, arguments.rounds, arguments.seed, progress=status.update)
     console.print(texts_table(points))
-    if arguments.json is not None:
-        results = [{**asdict(point), "ratio": point.ratio} for point in points]
-        write_json(arguments.json, {"command": "relay-text", "machine": describe(), "results": results})
+    save(arguments, describe(), results=[{**asdict(point), "ratio": point.ratio} for point in points])
     return 0

@@ -23,7 +23,8 @@ from rich.table import Table
 import relayc
 from relayc.bench.machine import describe, load_average
 from relayc.bench.models import Case, find_models, make_case
-from relayc.bench.report import write_json
+from relayc.bench.options import add_json
+from relayc.bench.report import save
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.tables import NUMBER, make_table
 
@@ -194,7 +195,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument("--workers", type=int, default=0, metavar="N", help="worker processes of each model (default 0)")
     command.add_argument("--max-batch-size", type=int, default=16, metavar="N", help="rows of a batch (default 16)")
     command.add_argument("--max-batch-time", type=float, default=0.002, metavar="S", help="that a request waits for others (default 0.002)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write the results")
+    add_json(command)
     command.set_defaults(action=run)
 
 
@@ -209,6 +210,5 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         loads = measure_serving(cases, callers, arguments.requests, arguments.rounds, **settings)
     console.print(serving_table(loads))
     console.print(f"{arguments.requests} requests a round, {arguments.rounds} rounds; load average before: {before}", markup=False)
-    if arguments.json is not None:
-        write_json(arguments.json, {"machine": describe(), "results": [load.as_data() for load in loads]})
+    save(arguments, describe(), results=[load.as_data() for load in loads])
     return 0

@@ -17,22 +17,27 @@ def _check_vectors(op: View, axis: int, *names: str) -> None:
         require_type(expected, found, f"{name} for axis {axis} of data {op.data}")
 
 
-class BatchNorm(Op, name="nn_batch_norm", relay_name="nn.batch_norm"):
-    """(data - mean) / sqrt(var + epsilon) * gamma + beta with the statistics given, in inference (Relay nn.batch_norm).
-
-    The vectors have a value for each position along `axis`. Results: the data normalised, the mean and the variance as they were.
-    """
+class _Affine(Op):
+    """A normalisation with factors and summands along an axis."""
 
     data: Operand
     gamma: Operand
     beta: Operand
-    moving_mean: Operand
-    moving_var: Operand
     axis: int = 1
     epsilon: float = 1e-5
     center: bool = True
     scale: bool = True
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
+
+
+class BatchNorm(_Affine, name="nn_batch_norm", relay_name="nn.batch_norm"):
+    """(data - mean) / sqrt(var + epsilon) * gamma + beta with the statistics given, in inference (Relay nn.batch_norm).
+
+    The vectors have a value for each position along `axis`. Results: the data normalised, the mean and the variance as they were.
+    """
+
+    moving_mean: Operand
+    moving_var: Operand
     result_names = ("output", "mean", "variance")
     required_results = 3
 
@@ -42,20 +47,13 @@ class BatchNorm(Op, name="nn_batch_norm", relay_name="nn.batch_norm"):
         return [op.data, op.moving_mean, op.moving_var]
 
 
-class LayerNorm(Op, name="nn_layer_norm", relay_name="nn.layer_norm"):
+class LayerNorm(_Affine, name="nn_layer_norm", relay_name="nn.layer_norm"):
     """(data - mean) / sqrt(variance + epsilon) * gamma + beta with the statistics of data along `axis` (Relay nn.layer_norm).
 
     gamma and beta have a value for each position along `axis`.
     """
 
-    data: Operand
-    gamma: Operand
-    beta: Operand
     axis: int = -1
-    epsilon: float = 1e-5
-    center: bool = True
-    scale: bool = True
-    pattern = Pattern.OUT_ELEMWISE_FUSABLE
     fuse_prologue = True
     by_rows = True
 
@@ -82,20 +80,12 @@ class RmsNorm(Op, name="nn_rms_norm", relay_name="nn.rms_norm"):
         return op.data
 
 
-class InstanceNorm(Op, name="nn_instance_norm", relay_name="nn.instance_norm"):
+class InstanceNorm(_Affine, name="nn_instance_norm", relay_name="nn.instance_norm"):
     """Normalises each channel (a position along `axis`) of each entry of the batch (dimension 0) by its own statistics.
 
     (data - mean) / sqrt(variance + epsilon) * gamma + beta (Relay nn.instance_norm; ONNX InstanceNormalization).
     """
 
-    data: Operand
-    gamma: Operand
-    beta: Operand
-    axis: int = 1
-    epsilon: float = 1e-5
-    center: bool = True
-    scale: bool = True
-    pattern = Pattern.OUT_ELEMWISE_FUSABLE
     fuse_prologue = True
 
     @staticmethod

@@ -188,21 +188,13 @@ class Reinterpret(Op, name="reinterpret"):
         return op.data.with_dtype(op.dtype)
 
 
-class Clip(Op, name="clip"):
+class Clip(_Unary, name="clip"):
     """x limited to [a_min, a_max]: min(max(x, a_min), a_max), NaN passed on (ONNX Clip).
 
     Bounds outside an integer type's range stand for its limits; None (Relay has no such value) leaves that side open.
     """
 
-    data: Operand
     a_min: float | None
     a_max: float | None
-    pattern = Pattern.ELEMWISE
-    layout_role = LayoutRole.FOLLOWS
+    kind = NUMBER
     precision = Precision.FOLLOW
-    keeps_shape = True
-
-    @staticmethod
-    def infer(op: View) -> TensorType:
-        NUMBER.require("data", op.data)
-        return op.data

@@ -11,7 +11,7 @@ import numpy as np
 
 from relayc.frontend.converter import may_equal
 from relayc.frontend.sizes import Inexact, Ratio, objects
-from relayc.symbolic import Size, maximum, proves
+from relayc.symbolic import Size, maximum, minimum, proves
 
 Elements = np.ndarray
 """Of objects."""
@@ -88,6 +88,25 @@ def same(a: Any, b: Any) -> bool:
 def compared(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A comparison of two elements, as a bool."""
     return lambda a, b: bool(compare(*crossed(a, b)))
+
+
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "abs": magnitude,
+    "add": lambda a, b: a + b,
+    "divide": quotient,
+    "maximum": pick(maximum),
+    "minimum": pick(minimum),
+    "multiply": lambda a, b: a * b,
+    "negative": lambda a: -a,
+    "subtract": lambda a, b: a - b,
+    "equal": same,
+    "not_equal": lambda a, b: not same(a, b),
+    "less": compared(lambda a, b: a < b),
+    "less_equal": compared(lambda a, b: a <= b),
+    "greater": compared(lambda a, b: a > b),
+    "greater_equal": compared(lambda a, b: a >= b),
+}
+"""Of elements, by Relay's names of the operators."""
 
 
 def converted(elements: Elements, own: str, target: str) -> tuple[Elements, str]:

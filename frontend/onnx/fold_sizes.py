@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from relayc.frontend.common.size_arithmetic import (
-    Elements,
-    compared,
-    converted,
-    each,
-    inexact,
-    magnitude,
-    pick,
-    quotient,
-    remainder,
-    same,
-)
+from relayc.frontend.common.size_arithmetic import ARITHMETIC, Elements, converted, each, inexact, pick, remainder
 from relayc.frontend.converter import Tensor
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.fold_nodes import begins_before, is_as_in_opset_7
@@ -196,32 +185,22 @@ def _clipped(arrays: list[Any], own: str, attributes: dict[str, Any]) -> tuple[E
     return data, own
 
 
+_SAME = {"Abs": "abs", "Add": "add", "Div": "divide", "Mul": "multiply", "Neg": "negative", "Sub": "subtract"}
+_COMPARED = {"Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal"}
+_VARIADIC = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+_REDUCED = {"ReduceMax": "maximum", "ReduceMin": "minimum", "ReduceProd": "multiply", "ReduceSum": "add"}
 _COMPUTED: dict[str, _Compute] = {
-    "Abs": _elementwise(magnitude),
-    "Add": _elementwise(lambda a, b: a + b),
+    **{name: _elementwise(ARITHMETIC[relay]) for name, relay in _SAME.items()},
+    **{name: _elementwise(ARITHMETIC[relay], "bool") for name, relay in _COMPARED.items()},
+    **{name: _variadic(ARITHMETIC[relay]) for name, relay in _VARIADIC.items()},
+    **{name: _reduced(ARITHMETIC[relay]) for name, relay in _REDUCED.items()},
     "Cast": _cast,
     "Ceil": _elementwise(_rounded(Ratio.ceil)),
     "Clip": _clipped,
     "CumSum": _sum_so_far,
-    "Div": _elementwise(quotient),
-    "Equal": _elementwise(same, "bool"),
     "Floor": _elementwise(_rounded(Ratio.floor)),
-    "Greater": _elementwise(compared(lambda a, b: a > b), "bool"),
-    "GreaterOrEqual": _elementwise(compared(lambda a, b: a >= b), "bool"),
     "Identity": lambda arrays, own, _: (arrays[0], own),
-    "Less": _elementwise(compared(lambda a, b: a < b), "bool"),
-    "LessOrEqual": _elementwise(compared(lambda a, b: a <= b), "bool"),
-    "Max": _variadic(pick(maximum)),
-    "Min": _variadic(pick(minimum)),
     "Mod": lambda arrays, own, attributes: (each(remainder(bool(attributes.get("fmod", 0))), *arrays), own),
-    "Mul": _elementwise(lambda a, b: a * b),
-    "Neg": _elementwise(lambda a: -a),
     "Pow": _elementwise(_power),
     "Range": _range,
-    "ReduceMax": _reduced(pick(maximum)),
-    "ReduceMin": _reduced(pick(minimum)),
-    "ReduceProd": _reduced(lambda a, b: a * b),
-    "ReduceSum": _reduced(lambda a, b: a + b),
-    "Sub": _elementwise(lambda a, b: a - b),
-    "Sum": _variadic(lambda a, b: a + b),
 }

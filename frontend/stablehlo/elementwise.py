@@ -25,7 +25,7 @@ _BINARY = {
     "remainder": "mod",
 }
 _OF_BOOLS = {"add": "logical_or", "maximum": "logical_or", "minimum": "logical_and", "multiply": "logical_and"}
-_COMPARISONS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
+COMPARISONS = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
 
 
 def _register_unary(name: str, relay_name: str) -> None:
@@ -91,7 +91,7 @@ def _is_number(x: Tensor, number: Size) -> bool:
 def compare(node: Node, a: Tensor, b: Tensor) -> Tensor:
     if a.dtype == "bool":
         a, b = cast(a, "uint8"), cast(b, "uint8")
-    return emit(_COMPARISONS[node.attribute("comparison_direction")], a, b)
+    return emit(COMPARISONS[node.attribute("comparison_direction")], a, b)
 
 
 @op("select", elementwise=True)

@@ -7,9 +7,10 @@ import numpy as np
 
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES
-from relayc.frontend.common.size_arithmetic import compared, converted, each, inexact, magnitude, pick, quotient, remainder, same
+from relayc.frontend.common.size_arithmetic import ARITHMETIC, converted, each, inexact, pick, remainder
 from relayc.frontend.converter import ModelBuilder, Tensor
 from relayc.frontend.sizes import LONGEST, Inexact, Ratio, elements_of, objects, pending_in, tensor_of
+from relayc.frontend.stablehlo.elementwise import COMPARISONS
 from relayc.frontend.stablehlo.registry import Node, Pair, Spread, custom_call, op, plain
 from relayc.symbolic import Dim, Size, Undecided, is_long, maximum, minimum, proves
 
@@ -75,30 +76,16 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
     return (a if condition else b) if isinstance(condition, (bool, np.bool_)) else inexact()
 
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "EQ": same,
-    "NE": lambda a, b: not same(a, b),
-    "LT": compared(lambda a, b: a < b),
-    "LE": compared(lambda a, b: a <= b),
-    "GT": compared(lambda a, b: a > b),
-    "GE": compared(lambda a, b: a >= b),
-}
 _COMPUTED: dict[str, Callable[..., Any]] = {
-    "abs": magnitude,
-    "add": lambda a, b: a + b,
+    **{name: ARITHMETIC[name] for name in ("abs", "add", "divide", "maximum", "minimum", "multiply", "subtract")},
     "and": _bools(lambda a, b: bool(a and b)),
     "clamp": lambda low, x, high: pick(minimum)(pick(maximum)(x, low), high),
-    "divide": quotient,
-    "maximum": pick(maximum),
-    "minimum": pick(minimum),
-    "multiply": lambda a, b: a * b,
-    "negate": lambda a: -a,
+    "negate": ARITHMETIC["negative"],
     "not": _bools(lambda a: not a),
     "or": _bools(lambda a, b: bool(a or b)),
     "remainder": remainder(fmod=True),
     "select": _select,
     "sign": _sign,
-    "subtract": lambda a, b: a - b,
 }
 
 
@@ -145,7 +132,7 @@ def _fits(e: Any, dtype: str) -> bool:
 
 
 def _compare(node: Node, arrays: list[Any], dtype: str) -> tuple[np.ndarray, str]:
-    return each(_COMPARISONS[node.attribute("comparison_direction")], *arrays), "bool"
+    return each(ARITHMETIC[COMPARISONS[node.attribute("comparison_direction")]], *arrays), "bool"
 
 
 def _concatenate(node: Node, arrays: list[Any], dtype: str) -> tuple[np.ndarray, str]:

@@ -37,26 +37,12 @@ def _of_floats(name: str, doc: str, arity: int = 1) -> Callable[..., Expr]:
     return called(function, name, doc)
 
 
-exp = _of_floats("exp", FLOAT_FUNCTIONS["exp"])
-log = _of_floats("log", FLOAT_FUNCTIONS["log"])
-log2 = _of_floats("log2", FLOAT_FUNCTIONS["log2"])
-log10 = _of_floats("log10", FLOAT_FUNCTIONS["log10"])
-sqrt = _of_floats("sqrt", FLOAT_FUNCTIONS["sqrt"])
-rsqrt = _of_floats("rsqrt", FLOAT_FUNCTIONS["rsqrt"])
-sigmoid = _of_floats("sigmoid", FLOAT_FUNCTIONS["sigmoid"])
-erf = _of_floats("erf", FLOAT_FUNCTIONS["erf"])
-sin = _of_floats("sin", FLOAT_FUNCTIONS["sin"])
-cos = _of_floats("cos", FLOAT_FUNCTIONS["cos"])
-tan = _of_floats("tan", FLOAT_FUNCTIONS["tan"])
-asin = _of_floats("asin", FLOAT_FUNCTIONS["asin"])
-acos = _of_floats("acos", FLOAT_FUNCTIONS["acos"])
-atan = _of_floats("atan", FLOAT_FUNCTIONS["atan"])
-sinh = _of_floats("sinh", FLOAT_FUNCTIONS["sinh"])
-cosh = _of_floats("cosh", FLOAT_FUNCTIONS["cosh"])
-tanh = _of_floats("tanh", FLOAT_FUNCTIONS["tanh"])
-asinh = _of_floats("asinh", FLOAT_FUNCTIONS["asinh"])
-acosh = _of_floats("acosh", FLOAT_FUNCTIONS["acosh"])
-atanh = _of_floats("atanh", FLOAT_FUNCTIONS["atanh"])
+# fmt: off
+(
+    exp, log, log2, log10, sqrt, rsqrt, sigmoid, erf, sin, cos,
+    tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh,
+) = (_of_floats(name, doc) for name, doc in FLOAT_FUNCTIONS.items())
+# fmt: on
 fmod = _of_floats("fmod", "The remainder of x / y with the sign of x, of floats.", 2)
 
 
@@ -109,6 +95,22 @@ popcount = _bits("popcount", "How many bits are set.")
 clz = _bits("clz", "How many of the highest bits are not set.")
 
 
+def _of_two(name: str, make: Callable[[str, ExprLike, ExprLike], Expr], operation: str, doc: str) -> Callable[[ExprLike, ExprLike], Expr]:
+    return called(lambda a, b: make(operation, a, b), name, doc)
+
+
+floordiv = _of_two("floordiv", binary, "floor_divide", "a / b rounded down, as `//`.")
+floormod = _of_two("floormod", binary, "floor_mod", "What remains of `floordiv`, with the sign of b, as `%`.")
+add = _of_two("add", binary, "add", "a + b.")
+subtract = _of_two("subtract", binary, "subtract", "a - b.")
+multiply = _of_two("multiply", binary, "multiply", "a * b.")
+bitwise_and = _of_two("bitwise_and", bitwise, "bitwise_and", "a & b.")
+bitwise_or = _of_two("bitwise_or", bitwise, "bitwise_or", "a | b.")
+bitwise_xor = _of_two("bitwise_xor", bitwise, "bitwise_xor", "a ^ b.")
+shift_left = _of_two("shift_left", bitwise, "left_shift", "a << b.")
+shift_right = _of_two("shift_right", bitwise, "right_shift", "a >> b; of signed integers the sign stays.")
+
+
 def power(x: ExprLike, y: ExprLike) -> Expr:
     """x to the power of y, of floats or of integers."""
     return binary("power", x, y)
@@ -129,16 +131,6 @@ def _of_integers(name: str, operation: str, doc: str) -> Callable[[ExprLike, Exp
     return called(function, name, doc)
 
 
-def floordiv(a: ExprLike, b: ExprLike) -> Expr:
-    """a / b rounded down, as `//`."""
-    return binary("floor_divide", a, b)
-
-
-def floormod(a: ExprLike, b: ExprLike) -> Expr:
-    """What remains of `floordiv`, with the sign of b, as `%`."""
-    return binary("floor_mod", a, b)
-
-
 truncdiv = _of_integers("truncdiv", "truncdiv", "a / b rounded towards 0, of integers.")
 truncmod = _of_integers("truncmod", "truncmod", "What remains of `truncdiv`, with the sign of a.")
 indexdiv = _of_integers("indexdiv", "floor_divide", "The quotient of two indices that are not negative.")
@@ -150,21 +142,6 @@ def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
     return indexdiv(expr(a) + expr(b) - 1, b)
 
 
-def add(a: ExprLike, b: ExprLike) -> Expr:
-    """a + b."""
-    return binary("add", a, b)
-
-
-def subtract(a: ExprLike, b: ExprLike) -> Expr:
-    """a - b."""
-    return binary("subtract", a, b)
-
-
-def multiply(a: ExprLike, b: ExprLike) -> Expr:
-    """a * b."""
-    return binary("multiply", a, b)
-
-
 def logaddexp(a: ExprLike, b: ExprLike) -> Expr:
     """log(exp(a) + exp(b)), of floats."""
     left, right = matched(a, b, "te.logaddexp")
@@ -172,34 +149,9 @@ def logaddexp(a: ExprLike, b: ExprLike) -> Expr:
     return select(left == right, left + log(const(2.0, left.dtype)), binary("maximum", left, right) + log(1.0 + exp(-abs(left - right))))
 
 
-def bitwise_and(a: ExprLike, b: ExprLike) -> Expr:
-    """a & b."""
-    return bitwise("bitwise_and", a, b)
-
-
-def bitwise_or(a: ExprLike, b: ExprLike) -> Expr:
-    """a | b."""
-    return bitwise("bitwise_or", a, b)
-
-
-def bitwise_xor(a: ExprLike, b: ExprLike) -> Expr:
-    """a ^ b."""
-    return bitwise("bitwise_xor", a, b)
-
-
 def bitwise_not(x: ExprLike) -> Expr:
     """~x."""
     return ~expr(x, "te.bitwise_not")
-
-
-def shift_left(a: ExprLike, b: ExprLike) -> Expr:
-    """a << b."""
-    return bitwise("left_shift", a, b)
-
-
-def shift_right(a: ExprLike, b: ExprLike) -> Expr:
-    """a >> b; of signed integers the sign stays."""
-    return bitwise("right_shift", a, b)
 
 
 def all(*args: ExprLike) -> Expr:

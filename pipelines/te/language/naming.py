@@ -27,7 +27,7 @@ FLOAT_FUNCTIONS = {
     "acosh": "The inverse hyperbolic cosine.",
     "atanh": "The inverse hyperbolic tangent.",
 }
-"""Functions of one float."""
+"""Functions of one float, in the order in which languages name them."""
 
 
 def called(function: Made, name: str, doc: str) -> Made:

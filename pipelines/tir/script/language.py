@@ -317,26 +317,12 @@ def _of_floats(name: str, doc: str) -> Callable[[ExprLike], Expr]:
     return _called(function, name, doc)
 
 
-exp = _of_floats("exp", _FLOAT_FUNCTIONS["exp"])
-log = _of_floats("log", _FLOAT_FUNCTIONS["log"])
-log2 = _of_floats("log2", _FLOAT_FUNCTIONS["log2"])
-log10 = _of_floats("log10", _FLOAT_FUNCTIONS["log10"])
-sqrt = _of_floats("sqrt", _FLOAT_FUNCTIONS["sqrt"])
-rsqrt = _of_floats("rsqrt", _FLOAT_FUNCTIONS["rsqrt"])
-sigmoid = _of_floats("sigmoid", _FLOAT_FUNCTIONS["sigmoid"])
-erf = _of_floats("erf", _FLOAT_FUNCTIONS["erf"])
-sin = _of_floats("sin", _FLOAT_FUNCTIONS["sin"])
-cos = _of_floats("cos", _FLOAT_FUNCTIONS["cos"])
-tan = _of_floats("tan", _FLOAT_FUNCTIONS["tan"])
-asin = _of_floats("asin", _FLOAT_FUNCTIONS["asin"])
-acos = _of_floats("acos", _FLOAT_FUNCTIONS["acos"])
-atan = _of_floats("atan", _FLOAT_FUNCTIONS["atan"])
-sinh = _of_floats("sinh", _FLOAT_FUNCTIONS["sinh"])
-cosh = _of_floats("cosh", _FLOAT_FUNCTIONS["cosh"])
-tanh = _of_floats("tanh", _FLOAT_FUNCTIONS["tanh"])
-asinh = _of_floats("asinh", _FLOAT_FUNCTIONS["asinh"])
-acosh = _of_floats("acosh", _FLOAT_FUNCTIONS["acosh"])
-atanh = _of_floats("atanh", _FLOAT_FUNCTIONS["atanh"])
+# fmt: off
+(
+    exp, log, log2, log10, sqrt, rsqrt, sigmoid, erf, sin, cos,
+    tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh,
+) = (_of_floats(name, doc) for name, doc in _FLOAT_FUNCTIONS.items())
+# fmt: on
 ceil = _of_floats("ceil", "Rounded up.")
 floor = _of_floats("floor", "Rounded down.")
 trunc = _of_floats("trunc", "Rounded towards 0.")

@@ -13,6 +13,7 @@ from relayc.dialects.relay.names import ir_name, relay_names
 from relayc.dialects.relay.structure import Constant, TupleGetItem
 from relayc.dialects.relay.types import TensorType
 from relayc.nearest import nearest
+from relayc.operators import forward
 from relayc.pipelines.graph.pattern.match import Match, Users, users_of
 from relayc.pipelines.graph.pattern.search import Search, Subgoals
 
@@ -107,17 +108,13 @@ class DFPattern:
     def __or__(self, other: "DFPattern") -> "DFPattern":
         return AltPattern(self, other)
 
-    def __add__(self, other: "DFPattern") -> "DFPattern":
-        return is_op("add")(self, other)
+    def _apply(self, name: str, *operands: "DFPattern") -> "DFPattern":
+        return is_op(name)(*operands)
 
-    def __sub__(self, other: "DFPattern") -> "DFPattern":
-        return is_op("subtract")(self, other)
-
-    def __mul__(self, other: "DFPattern") -> "DFPattern":
-        return is_op("multiply")(self, other)
-
-    def __truediv__(self, other: "DFPattern") -> "DFPattern":
-        return is_op("divide")(self, other)
+    __add__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("add")
+    __sub__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("subtract")
+    __mul__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("multiply")
+    __truediv__: Callable[["DFPattern", "DFPattern"], "DFPattern"] = forward("divide")
 
 
 def _has_attributes(expected: Mapping[str, Any], value: ir.Value) -> bool:

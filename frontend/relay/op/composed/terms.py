@@ -1,10 +1,12 @@
 """Arithmetic on tensors as Python writes it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.relay.operators import Operators
 from relayc.frontend.steps import cast, strided_slice
+from relayc.operators import forward
 
 
 class Term(Operators["Term"]):
@@ -48,14 +50,9 @@ class Term(Operators["Term"]):
         """In another element type."""
         return Term(cast(self.tensor, dtype))
 
-    def __and__(self, other: "Term") -> "Term":
-        return self._apply("logical_and", self, other)
-
-    def __or__(self, other: "Term") -> "Term":
-        return self._apply("logical_or", self, other)
-
-    def __invert__(self) -> "Term":
-        return self._apply("logical_not", self)
+    __and__: Callable[["Term", "Term"], "Term"] = forward("logical_and")
+    __or__: Callable[["Term", "Term"], "Term"] = forward("logical_or")
+    __invert__: Callable[["Term"], "Term"] = forward("logical_not")
 
     def part(self, axis: int, begin: int, end: int | None = None) -> "Term":
         """A part along an axis: one element, with its axis, by default."""

@@ -20,10 +20,9 @@ from rich.table import Table
 import relayc
 from relayc.bench.engines import ENGINES
 from relayc.bench.latency import add_engines, difference_text, ratio_text, threads_text
-from relayc.bench.measure import Point, Progress, Result, Settings, check, job_of, measure_model, take_turns
+from relayc.bench.measure import Point, Progress, Result, Settings, check, job_of, load_jobs, measure_model, take_turns
 from relayc.bench.models import Case, Source, load_graph, make_case
 from relayc.bench.ops import Conv, Gemm, Operation
-from relayc.bench.worker import EngineError, EngineProcess
 from relayc.tools.quantize.twin import Deviation
 from relayc.tools.tables import NUMBER, make_table
 
@@ -165,26 +164,17 @@ def measure_quantised(
 
 def _in_turns(cases: Mapping[tuple[str, str], Case], settings: Settings, progress: Progress) -> dict[tuple[str, str], Result]:
     """Cases by engine and form, measured in turns. Outputs are compared with ONNX Runtime's of the same form, and relayc's in floats."""
-    results = {key: Result(case.name, key[0]) for key, case in cases.items()}
+    jobs = {" ".join(key): job_of(case, key[0], settings.threads, settings.precision) for key, case in cases.items()}
+    results = {" ".join(key): Result(case.name, key[0]) for key, case in cases.items()}
     with ExitStack() as stack:
-        running: dict[str, EngineProcess] = {}
-        outputs: dict[tuple[str, str], list[np.ndarray]] = {}
-        for key, case in cases.items():
-            progress(f"{case.name}: {ENGINES[key[0]].title} loads, {key[1]}")
-            process = stack.enter_context(EngineProcess(job_of(case, key[0], settings.threads, settings.precision)))
-            try:
-                results[key].facts = process.load()
-                outputs[key] = process.outputs()
-                running[" ".join(key)] = process
-            except EngineError as error:
-                results[key].error = str(error)
-        for key, found in outputs.items():
-            check(results[key], found, outputs.get(("ort", key[1])))
+        running, outputs = load_jobs(jobs, results, stack, progress)
+        for name, found in outputs.items():
+            check(results[name], found, outputs.get(f"ort {name.partition(' ')[2]}"))
             deviation = Deviation()
-            deviation.add(*(dict(enumerate(values)) for values in (outputs.get(("relayc", FLOAT), found), found)))
-            results[key].facts["share of error"] = deviation.share
-        take_turns({" ".join(key): result for key, result in results.items()}, running, settings, progress)
-    return results
+            deviation.add(*(dict(enumerate(values)) for values in (outputs.get(f"relayc {FLOAT}", found), found)))
+            results[name].facts["share of error"] = deviation.share
+        take_turns(results, running, settings, progress)
+    return dict(zip(cases, results.values(), strict=True))
 
 
 def models_table(points: Sequence[ModelPoint], threads: int) -> Table:

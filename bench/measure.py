@@ -104,17 +104,7 @@ def measure_jobs(case: Case, jobs: Mapping[str, Job], settings: Settings, progre
     """Measures jobs for a case in turns; gives a result for each, under its name. A job that fails has its error there."""
     results = {name: Result(case.name, name) for name in jobs}
     with ExitStack() as stack:
-        running: dict[str, EngineProcess] = {}
-        outputs: dict[str, list[np.ndarray]] = {}
-        for name, result in results.items():
-            progress(f"{case.name}: {ENGINES[name].title if name in ENGINES else name} loads")
-            process = stack.enter_context(EngineProcess(jobs[name]))
-            try:
-                result.facts = process.load()
-                outputs[name] = process.outputs()
-                running[name] = process
-            except EngineError as error:
-                result.error = str(error)
+        running, outputs = load_jobs(jobs, results, stack, progress)
         reference = outputs[REFERENCE] if REFERENCE in outputs else _reference(case, settings.threads)
         for name, found in outputs.items():
             check(results[name], found, reference)
@@ -124,6 +114,23 @@ def measure_jobs(case: Case, jobs: Mapping[str, Job], settings: Settings, progre
             if results[name].error is None:
                 results[name].memory = process.memory()
     return results
+
+
+def load_jobs(
+    jobs: Mapping[str, Job], results: Mapping[str, Result], stack: ExitStack, progress: Progress
+) -> tuple[dict[str, EngineProcess], dict[str, list[np.ndarray]]]:
+    """The processes of jobs, until the stack ends, and their outputs, by name; those that fail have their error in their result."""
+    running, outputs = dict[str, EngineProcess](), dict[str, list[np.ndarray]]()
+    for name, result in results.items():
+        progress(f"{result.case}: {ENGINES[name].title if name in ENGINES else name} loads")
+        process = stack.enter_context(EngineProcess(jobs[name]))
+        try:
+            result.facts = process.load()
+            outputs[name] = process.outputs()
+            running[name] = process
+        except EngineError as error:
+            result.error = str(error)
+    return running, outputs
 
 
 def take_turns(results: Mapping[str, Result], running: Mapping[str, EngineProcess], settings: Settings, progress: Progress) -> None:

@@ -47,10 +47,10 @@ def tokens(root: Any, map_free_vars: bool) -> Iterator[tuple[Token, Any]]:
         item = waiting.pop()
         if isinstance(item, _Binding):
             numbers[_identity(item.var)] = len(numbers)
-            yield "bind", item.var
+            yield ("bind", getattr(item.var, "kind", None)), item.var
             if isinstance(item.var, e.Var):
                 waiting += [item.var.type_annotation, *([] if item.var.virtual_device_ is None else [item.var.virtual_device_])]
-        elif isinstance(item, (e.Var, t.TypeVar, t.IncompleteType)):
+        elif isinstance(item, (e.Var, e.Id, t.TypeVar, t.IncompleteType)):
             key = _identity(item)
             if key in numbers or not map_free_vars:
                 yield ("var", numbers[key]) if key in numbers else ("free", key), item
@@ -126,7 +126,12 @@ _PLAIN: dict[type, Callable[[Any], tuple[Token, list[Any]]]] = {
     t.RefType: lambda item: ("RefType", [item.value]),
     t.GlobalTypeVar: lambda item: (("GlobalTypeVar", item.name_hint), []),
     t.TypeCall: lambda item: ("TypeCall", [item.func, *_sequence(item.args)]),
-    t.FuncType: lambda item: ("FuncType", [*_bindings(item.type_params), *_sequence(item.arg_types), item.ret_type]),
+    t.FuncType: lambda item: (
+        "FuncType",
+        [*_bindings(item.type_params), *_sequence(item.arg_types), item.ret_type, *_sequence(item.type_constraints)],
+    ),
+    # Relations are equal where they have the same function.
+    t.TypeRelation: lambda item: (("TypeRelation", item.func, item.num_inputs), [*_sequence(item.args), item.attrs]),
     e.TypeData: lambda item: ("TypeData", [item.header, *_bindings(item.type_vars), *map(_definition, item.constructors)]),
 }
 

@@ -425,6 +425,14 @@ class Parser(TypeParser):
         self.expect("=")
         return key, self._value()
 
+    def _entry(self) -> tuple[Any, Any]:
+        """A key and a value of a map: the key is a string or a variable that is bound here."""
+        token = self.next()
+        if token.kind not in ("local", "string"):
+            raise self.error(token, f"expected a string or a variable as the key of a map, found {token.text!r}")
+        self.expect(":")
+        return self._lookup(token) if token.kind == "local" else token.text, self._value()
+
     def _value(self) -> Any:
         """The value of an attribute."""
         token = self.peek()
@@ -434,6 +442,8 @@ class Parser(TypeParser):
             return tuple(self.listed("]", self._value))
         if self.accept("("):
             return tuple(self.listed(")", self._value))
+        if self.accept("{"):
+            return dict(self.listed("}", self._entry))
         sign = -1 if self.accept("-") else 1
         token = self.next()
         if token.kind == "number":

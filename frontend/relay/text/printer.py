@@ -300,9 +300,14 @@ class Printer:
         if isinstance(value, Attrs):
             return str(value)
         if isinstance(value, dict):
-            entries = [f"{getattr(key, 'name_hint', key)}: {self._attribute(v)}" for key, v in value.items()]
-            return f"{{{', '.join(entries)}}}"
+            return f"{{{', '.join(f'{self._key(key)}: {self._attribute(v)}' for key, v in value.items())}}}"
         return self.metadata.refer(value)
+
+    def _key(self, key: Any) -> str:
+        """A key of a map: a variable that is bound here, or a string."""
+        if isinstance(key, e.Var) and key in self._texts:
+            return self._texts[key]
+        return json.dumps(getattr(key, "name_hint", key))
 
     # ---- types
 

@@ -22,7 +22,7 @@ from relayc.frontend.relay import ast, dataflow_pattern, inference
 from relayc.frontend.relay.op import registered
 from relayc.frontend.relay.passes import byoc, layout_rules, layouts
 from relayc.pipelines.context.instruments import PassInfo, PassInstrument, PassTimingInstrument
-from relayc.relay import analysis
+from relayc.relay import analysis, names
 from relayc.relay import transform as relay_transform
 from relayc.runtime import LibraryError, save_param_dict, values
 from relayc.runtime.graph_executor import GraphModule, create
@@ -136,7 +136,7 @@ def register_func(name, function=None, override=False):
 
 
 rpc = module("tvm.rpc")
-module("tvm._ffi.base", TVMError=TVMError)
+module("tvm._ffi.base", TVMError=TVMError, py_str=str)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
 runtime = module("tvm.runtime", convert=convert, save_param_dict=save_param_dict, NDArray=ast.NDArray, Object=ast.Node)
@@ -298,6 +298,9 @@ module("tvm.relay.scope_builder", ScopeBuilder=_relay.ScopeBuilder)
 module("tvm.relay.backend", vm=_relay.vm, Executor=None)
 module("tvm.relay.backend.interpreter", RefValue=values.RefValue, ConstructorValue=values.ConstructorValue, Executor=_relay.Executor)
 sys.modules["tvm.relay.backend.vm"] = _relay.vm
+_names = {name: getattr(names, name) for name in names.__all__}
+for _name in ("relay.backend.name_transforms", "relay.backend.utils", "runtime.name_transforms", "ir.supply"):
+    module(f"tvm.{_name}", **_names)
 module("tvm.relay.backend.te_compiler", get=lambda: SimpleNamespace(clear=lambda: None))
 module("tvm.relay.analysis", **{name: getattr(analysis, name) for name in analysis.__all__})
 # What TVM has in them and relayc has not is imported by name all the same: the tests that use it fail.
@@ -324,7 +327,7 @@ module("tvm.relay.quantize")
 module("tvm.relay.quantize._annotate", attach_simulated_quantize=None, QAnnotateKind=None)
 op = module("tvm.relay.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 op.__getattr__ = lambda name: getattr(_relay.op, name)
-op.debug = _relay.debug
+op.debug, op.const = _relay.debug, ast.const
 # Of relay.qnn, the references of unary operators are those of the checkout.
 relay.qnn = module("tvm.relay.qnn", transform=_relay.qnn.transform)
 relay.qnn.__getattr__ = _relay.qnn.__getattr__
@@ -359,6 +362,8 @@ def run_opt_pass(expr, opt_pass, import_prelude=False):
 
 testing_of_relay = module("tvm.relay.testing", run_opt_pass=run_opt_pass, Prelude=_relay.Prelude)
 testing_of_relay.run_infer_type = lambda expr: run_opt_pass(expr, relay_transform.InferType())
+module("tvm.relay.frontend", from_onnx=_relay.frontend.from_onnx)
+module("tvm.relay.frontend.common", infer_type=testing_of_relay.run_infer_type)
 testing_of_relay.__path__ = [os.path.join(path, "testing") for path in relay.__path__]
 
 

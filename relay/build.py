@@ -11,6 +11,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.frontend.relay.ast import Expr, Function, RelayModule, bind_params_by_name
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile
+from relayc.relay import backend
 from relayc.runtime.graph_executor import GraphExecutor
 from relayc.runtime.imports import Library
 from relayc.runtime.module import Module
@@ -107,12 +108,14 @@ def build(
     Args:
       target: "cpu" (or Relay's "llvm"), "cuda", or a Target; or a list of one, or a dict by device.
       params: arrays that take the place of parameters of main, by name.
-      target_host, executor, runtime: Relay's choices of them, which are not looked at: a module has one of each.
+      target_host: ignored: the host is the CPU.
+      executor, runtime: as `relay.backend.Executor` and `Runtime`; one module serves all executors.
 
     Raises:
       RelayError: the program is not a right one.
-      ValueError, TypeError: as `relayc.compile`; several targets.
+      ValueError, TypeError: as `relayc.compile`; several targets; an executor or a runtime whose interface modules do not have.
     """
+    backend.check(executor, runtime)
     targets = list(target.values() if isinstance(target, Mapping) else target) if isinstance(target, (Mapping, list, tuple)) else [target]
     if len(targets) != 1:
         raise ValueError(f"relay.build: expected one target, found {len(targets)}")

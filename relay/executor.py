@@ -7,6 +7,7 @@ from typing import Any
 from relayc.dialects.relay.errors import NeedsControl, RelayError
 from relayc.frontend.relay.ast import Any as AnySize
 from relayc.frontend.relay.ast import Expr, Function, GlobalVar, RelayModule, TensorType, TupleType, Type, as_expr, bind, const, ndarray
+from relayc.frontend.relay.ast.functor import rewritten
 from relayc.frontend.relay.inference import infer_module
 from relayc.frontend.relay.lowering import lower
 from relayc.frontend.relay.op.lowered_calls import direct_calls
@@ -16,6 +17,7 @@ from relayc.pipelines.control.program import is_native
 from relayc.pipelines.control.steps import ControlProgram, reachable
 from relayc.relay.build import Params, as_module, compiled, target_of
 from relayc.relay.kernel import argument, kernel_compiler, on_structures, taken, tensor
+from relayc.relay.names import GlobalVarSupply
 from relayc.runtime.control import Machine, NoClause
 from relayc.runtime.device import Device
 
@@ -56,9 +58,22 @@ class Executor:
         if binds:
             found = bind(found, {var: value if isinstance(value, Expr) else const(value) for var, value in binds.items()})
         module = reachable(self.mod, [found])
+        if "main" in module and module["main"] is not found:
+            module, found = _without_main(module, found)
         module["main"] = found
         function = python_function(as_module(module, self._params), self._target, self._interprets)
         return function if isinstance(found, Function) else function()
+
+
+def _without_main(module: RelayModule, expr: Expr) -> tuple[RelayModule, Expr]:
+    """A module and an expression in which the function main has another name."""
+    name = GlobalVarSupply(module).fresh_global("main", add_prefix=False)
+
+    def renamed(of: Expr) -> Any:
+        return rewritten(of, lambda _, new: name if isinstance(new, GlobalVar) and new.name_hint == "main" else new)
+
+    functions = {name if var.name_hint == "main" else var: renamed(function) for var, function in module.functions.items()}
+    return RelayModule(functions, module.type_definitions, module.attrs), renamed(expr)
 
 
 def create_executor(

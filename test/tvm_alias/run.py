@@ -1,21 +1,41 @@
 """Runs TVM's tests of Relay on relayc, a process for each file, and prints how many test functions passed.
 
-RELAYC_TVM_TESTS=tvm/tests/python/relay python test/tvm_alias/run.py [FILE ...] [--failures] [--update]
+RELAYC_TVM_TESTS=tvm/tests/python/relay python test/tvm_alias/run.py [FILE ...] [--all] [--failures] [--update]
 
-A test function passes where it passes for all its parameters. `passing.txt` names those that do: the run fails where one of them no longer
-does, or is not there. Without FILE, the files that it names are run. `--update` writes the functions of these files that pass now,
-`--failures` prints what failed. The references of operators in TVM's tests need scipy; folders of PYTHONPATH are read.
+A test function passes where it passes for all its parameters; one that TVM itself marks as skipped here (a GPU, an Arm processor, expected
+to fail) is left out. A file that cannot be imported counts as one function that fails. `passing.txt` names the functions that pass: the run
+fails where one of them no longer does, or is not there. Without FILE, the files that it names are run; with `--all`, all files. `--update`
+writes the functions of these files that pass now, `--failures` prints what failed. The references of operators in TVM's tests need scipy;
+folders of PYTHONPATH are read.
 """
 
 import os
 import subprocess
 import sys
 import tempfile
+from fnmatch import fnmatch
 from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
 PASSING = HERE / "passing.txt"
+CLASSES = {
+    "other devices and libraries": "opencl_texture/* *json_runtime *collage* *target_hooks *roofline *benchmark* *link_params",
+    "TVM's own lowering and tuning": "*auto_scheduler* *autotvm* *te_compiler backend/* strategy/* *memory_passes *used_memory*"
+    " *custom_datatypes *pipeline_executor *build_module *legalize_tensorcore",
+    "qnn": "qnn/* *_qnn_* *fake_quantization_to_integer *auto_quantize",
+    "dataflow_pattern": "*dataflow_pattern",
+    "BYOC": "*merge_composite *annotate_target *merge_compiler_regions *partition_graph *external_codegen transform/*compiler_function*",
+    "types": "test_type* *check_kind",
+    "ADTs": "*adt *tensor_array",
+    "parser, printer": "*ir_parser *ir_text_printer",
+    "analysis": "test_analysis* *annotated_regions *call_graph *layer_count *mac_count *unmatched_cases *pass_vars",
+    "nodes": "test_ir_* *expr_functor *json_compact *name_* *const",
+    "VM, executors": "test_vm* *backend_* *py_converter *executor *runtime *set_input* *param_dict *debug",
+    "operators": "op/* dyn/* test_op_level* test_op_f* *any *prng *sparse_*",
+    "passes": "*",
+}
+"""Classes of files: a file is of the first whose patterns match its name."""
 SECONDS = 2400
 """How long a file may take."""
 
@@ -54,16 +74,24 @@ def main() -> int:
     """The exit code: 1 where a function of passing.txt does not pass."""
     tests = Path(os.environ["RELAYC_TVM_TESTS"]).resolve()
     known = set(PASSING.read_text().split())
-    wanted = [arg.removesuffix(".py") for arg in sys.argv[1:] if not arg.startswith("--")] or {f.partition("::")[0] for f in known}
+    wanted = [arg.removesuffix(".py") for arg in sys.argv[1:] if not arg.startswith("--")] or (
+        ["**/test_*"] if "--all" in sys.argv else {f.partition("::")[0] for f in known}
+    )
     names = sorted({path.relative_to(tests).with_suffix("").as_posix() for name in wanted for path in tests.glob(f"{name}.py")})
     passing = {function for function in known if function.partition("::")[0] not in names}
     total = 0
+    table: dict[str, list[int]] = {title: [0, 0] for title in CLASSES}
     for name in names:
         found = run(tests, name, "--failures" in sys.argv)
         passed = {function for function, is_right in found.items() if is_right}
         print(f"{name:44} {len(passed):4} of {len(found):4} functions", flush=True)
         passing |= passed
         total += len(found)
+        row = table[next(title for title, patterns in CLASSES.items() if any(fnmatch(name, p) for p in patterns.split()))]
+        row[0] += len(passed)
+        row[1] += len(found)
+    for title, (right, all_) in table.items():
+        print(f"{title:44} {right:4} of {all_:4} functions" + (f" ({right / all_:.1%})" if all_ else ""))
     print(f"{'sum':44} {sum(f.partition('::')[0] in names for f in passing):4} of {total:4} functions")
     if "--update" in sys.argv:
         PASSING.write_text("".join(f"{function}\n" for function in sorted(passing)))

@@ -155,6 +155,10 @@ class NDArray(np.ndarray):
 
     asnumpy = numpy
 
+    def same_as(self, other: Any) -> bool:
+        """Whether two names are of one array."""
+        return self is other
+
 
 def ndarray(value: Any, dtype: str | None = None) -> NDArray:
     """An array of numbers, or of anything that numpy takes."""

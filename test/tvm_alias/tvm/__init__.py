@@ -139,7 +139,9 @@ rpc = module("tvm.rpc")
 module("tvm._ffi.base", TVMError=TVMError, py_str=str)
 nd = module("tvm.nd", array=lambda value, device=None: ast.ndarray(value), NDArray=ast.NDArray)
 nd.empty = lambda shape, dtype="float32", device=None: ast.ndarray(np.empty(shape, dtype))
-runtime = module("tvm.runtime", convert=convert, save_param_dict=save_param_dict, NDArray=ast.NDArray, Object=ast.Node)
+runtime = module(
+    "tvm.runtime", convert=convert, save_param_dict=lambda params: bytearray(save_param_dict(params)), NDArray=ast.NDArray, Object=ast.Node
+)
 runtime.enabled = lambda name: name == "llvm"
 container = module("tvm.runtime.container", ADT=(list, values.ConstructorValue), tuple_object=list)
 container.Map, container.ShapeTuple, container.String = dict, tuple, str
@@ -295,7 +297,7 @@ relay.__path__ = [os.path.join(os.environ["RELAYC_TVM_PYTHON"], "tvm", "relay")]
 for _name in ("expr", "adt", "ty", "function", "base", "expr_functor", "type_functor", "scope_builder"):
     module(f"tvm.relay.{_name}", **_types, scalar_type=ast.scalar_type, const=ast.const, var=ast.var, bind=ast.bind)
 module("tvm.relay.scope_builder", ScopeBuilder=_relay.ScopeBuilder)
-module("tvm.relay.backend", vm=_relay.vm, Executor=None)
+module("tvm.relay.backend", vm=_relay.vm, Executor=_relay.backend.Executor, Runtime=_relay.backend.Runtime)
 module("tvm.relay.backend.interpreter", RefValue=values.RefValue, ConstructorValue=values.ConstructorValue, Executor=_relay.Executor)
 sys.modules["tvm.relay.backend.vm"] = _relay.vm
 _names = {name: getattr(names, name) for name in names.__all__}
@@ -346,8 +348,8 @@ module("tvm.relay.op.annotation").__getattr__ = _relay.op.annotation.__getattr__
 _tables = {"register_pattern_table": byoc.register_pattern_table, "get_pattern_table": byoc.get_pattern_table}
 op.contrib = from_checkout("tvm.relay.op.contrib", **_tables)
 module("tvm.relay.op.contrib.register", **_tables)
-module("tvm.relay.backend.runtime", Runtime=lambda name="cpp", options=None: name)
-relay.backend.Runtime = relay.backend.Executor = lambda name="cpp", options=None: name
+module("tvm.relay.backend.runtime", Runtime=_relay.backend.Runtime)
+module("tvm.relay.backend.executor", Executor=_relay.backend.Executor)
 for _name in ("_make", "tensor", "transform", "reduce", "algorithm"):
     module(f"tvm.relay.op.{_name}").__getattr__ = _relay.op.__getattr__
 
@@ -362,6 +364,7 @@ def run_opt_pass(expr, opt_pass, import_prelude=False):
 
 testing_of_relay = module("tvm.relay.testing", run_opt_pass=run_opt_pass, Prelude=_relay.Prelude)
 testing_of_relay.run_infer_type = lambda expr: run_opt_pass(expr, relay_transform.InferType())
+testing_of_relay.run_as_python = lambda expr, mod=None: _relay.create_executor("debug", mod).evaluate(expr)
 module("tvm.relay.frontend", from_onnx=_relay.frontend.from_onnx)
 module("tvm.relay.frontend.common", infer_type=testing_of_relay.run_infer_type)
 testing_of_relay.__path__ = [os.path.join(path, "testing") for path in relay.__path__]

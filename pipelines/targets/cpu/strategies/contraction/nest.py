@@ -19,7 +19,7 @@ from relayc.pipelines.tir.strategy.scheduled import KernelFunction, Scheduled, k
 from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.buffers import LINE, flat, view
 from relayc.pipelines.tir.values.evaluator import Evaluator
-from relayc.symbolic import Size, maximum
+from relayc.symbolic import Size, guess, maximum
 
 
 def emit_first(nests: Sequence["ContractionNest"]) -> Scheduled:
@@ -189,9 +189,11 @@ class ContractionNest(ABC):
                 self.evaluator.store(value, buffer, at + lane + start)
 
     def _each_step(self, point: Point, code: Callable[[Point], None], steps: Steps | None = None) -> None:
-        """Loops over the steps of the reduction; `steps` bounds those of some loops."""
+        """Loops over the steps of the reduction as they lie in B, so that the steps of a cache line follow each other; `steps` bounds those
+        of some loops."""
+        offset = self.c.b.offset
         with ExitStack() as loops:
-            for loop in self.c.reduction:
+            for loop in sorted(self.c.reduction, key=lambda v: -abs(guess(offset.coefficient(v)))):
                 var = Var(0, loop.high, name=loop.name)
                 low, high = (steps or {}).get(loop, (0, loop.extent))
                 loops.enter_context(emit.for_loop(low, high, 1, var))

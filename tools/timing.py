@@ -11,8 +11,9 @@ FASTER, SLOWER, SAME, UNCLEAR = "faster", "slower", "same", "unclear"
 WORTH = 0.02
 """The least gain that is worth a change: 2 %."""
 _ERROR = 0.01
-"""Probability that an interval misses the median. Intervals are looked at after 8, 16, 32, ... rounds, so that few looks add theirs."""
-_FEWEST_ROUNDS = 8
+"""Probability that an interval misses the median. Intervals are looked at after 4, 8, 16, 32, ... rounds, so that few looks add theirs;
+those of 4 rounds have no ends."""
+_FEWEST_ROUNDS = 4
 _MOST_ROUNDS = 128
 _TURN_SECONDS = 0.005
 _FEWEST_CALLS = 3

@@ -34,6 +34,11 @@ __all__ = [
     "tune",
 ]
 
+MINUTES = 10.0
+"""How long to search where nothing is said."""
+SAMPLERS = ("tpe", "random", "grid", "model")
+"""What proposes candidates; see `relayc.tune.tune`."""
+
 # Public names are looked up on first use: what searches is imported then.
 _HOMES = {
     "kernel": ("single", "tune_kernel"),

@@ -21,6 +21,7 @@ from relayc.runtime import Module, num_threads
 from relayc.tools.build import Build
 from relayc.tools.inputs import inputs_of
 from relayc.tools.timing import FASTER, SLOWER, Comparison, compare_rounds, compare_times
+from relayc.tune import MINUTES
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.search import AskSpace
 from relayc.tune.session import Session, State, Status
@@ -29,8 +30,6 @@ from relayc.tune.tasks import KernelTexts, Task, model_tasks
 if TYPE_CHECKING:
     from relayc.tune.cluster import Cluster
 
-MINUTES = 10.0
-"""How long to search where nothing is said."""
 _CHECK_ROUNDS = 8
 _CHECK_SECONDS = 10.0
 

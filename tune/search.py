@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relayc.pipelines.driver.tuning_space import TuningSpace
+from relayc.tune import SAMPLERS
 from relayc.tune.cost_model import CostModel, Features
 from relayc.tune.worker import Candidate
 
-SAMPLERS = ("tpe", "random", "grid", "model")
 _FAILED = 3.0
 """What a sampler hears of a candidate that does not work: log2 of its time in that of the default."""
 _MOST_REPEATS = 8
 """How often a sampler may propose what is known, before the grid is asked."""
 _MOST_KNOWN = 400
 """How many combinations of the grid may be known, one after the other, before there are no more: to ask for each takes 20 ms."""
+
+_STEPS = (1, -1, 2, -2, 4, -4)
+"""How far the values are from those of the fastest which the sampler "tpe" tries, in every second candidate."""
 
 _POPULATION, _BATCH, _RANDOM, _KEPT, _PARENTS = 32, 6, 2, 0.7, 4
 """Of the sampler "model": candidates that are ranked, how many of the best are measured before others are drawn, how many random ones
@@ -37,8 +40,9 @@ class Search:
     Args:
       spaces: of the kernel, by strategy: the default's first.
       ask: see AskSpace.
-      sampler: "tpe" (Optuna's Tree-structured Parzen Estimator), "random", or "grid": first combinations where one number differs from the
-        default, then two, and so on; or "model": of many random candidates and variants of the fastest, those that `model` ranks best.
+      sampler: "tpe" (Optuna's Tree-structured Parzen Estimator, in turns with values near to those of the fastest), "random", or "grid":
+        first combinations where one number differs from the default, then two, and so on; or "model": of many random candidates and
+        variants of the fastest, those that `model` ranks best.
       seed: of the sampler.
       model: the cost model, for "model".
       sample: see SampleKnobs.
@@ -63,10 +67,12 @@ class Search:
         self.seen: dict[str, float | None] = {}
         """Times of candidates in that of the default, by name; None of those that do not work."""
         self._by_loops: dict[str, Candidate] = {}
+        self._proposed: dict[str, Candidate] = {}
         default = spaces[0] if spaces else None
         if default is not None and default.chosen:
             found = Candidate(default.strategy, default.chosen)
             self.seen[found.name], self._by_loops[default.loops or found.name] = 1.0, found
+            self._proposed[found.name] = found
         self._grid = self._unseen()
         self._random = random.Random(seed)
         self._sampler = sampler
@@ -74,7 +80,7 @@ class Search:
         self._open: dict[str, Any] = {}
         self._model, self._sample = model, sample
         self._features: dict[str, Features] = {}
-        self._proposed: dict[str, Candidate] = {}
+        self._is_near = True
         self._batch: list[Candidate] = []
 
     @property
@@ -85,6 +91,10 @@ class Search:
     def next(self) -> Candidate | None:
         """A candidate that has not been measured; None where there are no more."""
         for _ in range(_MOST_REPEATS if self._sampler != "grid" and len(self.seen) < self.size else 0):
+            near = self._near() if self._study is not None and self._is_near else None
+            self._is_near = near is None
+            if near is not None:
+                return near
             trial = self._study.ask() if self._study is not None else None
             found = self._fitted(self._drawn(trial)) if self._sampler != "model" else self._promising()
             if found is not None and found.name not in self.seen:
@@ -111,6 +121,21 @@ class Search:
     def features(self, candidate: Candidate) -> Features:
         """The features of a candidate that was proposed."""
         return self._features.get(candidate.name, ())
+
+    def _near(self) -> Candidate | None:
+        """A variant of the fastest in one number, which is a value near to that; None where all are known."""
+        times = {name: relative for name, relative in self.seen.items() if relative is not None and name in self._proposed}
+        best = next((self._proposed[name] for name in sorted(times, key=times.__getitem__)), None)
+        space = self._ask(best.strategy, best.numbers) if best is not None and best.strategy in self.spaces else None
+        if space is None:
+            return None
+        for step in _STEPS:
+            for name, values in space.values.items():
+                at = values.index(space.chosen[name]) + step
+                found = self._fitted(Candidate(space.strategy, {**space.chosen, name: values[at]})) if 0 <= at < len(values) else None
+                if found is not None and found.name not in self.seen:
+                    return found
+        return None
 
     def _promising(self) -> Candidate | None:
         """The next of a batch: of those that were drawn, the ones that the model ranks best, and some others."""

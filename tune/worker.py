@@ -38,8 +38,10 @@ from relayc.tune.tasks import Task
 
 _MOST_COPIES, _MOST_COPY_BYTES = 64, 256 << 20
 """Of parameters that calls take in turns."""
-_FAR, _FAR_SECONDS = 1.5, 10.0
-"""A candidate that is so much faster is worth more time, where a call of the base takes so long that there were too few."""
+_ROUNDS, _MOST_SECONDS = 20, 10.0
+"""A candidate that seems faster gets so many rounds, where calls take so long that there were too few to know; not for longer than that."""
+_HOPELESS = 0.8
+"""Ratio of the base's time to a candidate's below which a few rounds are enough."""
 _KEPT = 3
 """Compiled kernels: the default, the best, and the one that is measured."""
 
@@ -108,9 +110,12 @@ class Bench:
                 _, first = self._compiled(task, base)
                 _, second = self._compiled(task, candidate)
                 with Team(task.threads):
-                    found = compare_times(first, second, seconds, _is_enough)
-                    if found.high == math.inf and found.ratio > _FAR:
-                        found = compare_times(first, second, _FAR_SECONDS, _is_enough)
+                    # What others take of the processor does not count where the time of a thread can tell.
+                    clock = time.thread_time if task.threads == 1 else time.perf_counter
+                    found = compare_times(first, second, seconds, _is_enough, clock)
+                    if found.high == math.inf and found.ratio > 1:
+                        more = min(_MOST_SECONDS, seconds * _ROUNDS / found.rounds)
+                        found = compare_times(first, second, more, _is_enough, clock)
                 return Measured("measured", found)
             except WrongResult as error:
                 return Measured("wrong", message=str(error))
@@ -212,7 +217,7 @@ def check_results(specs: tuple[TensorSpec, ...], found: list[np.ndarray], expect
 
 def _is_enough(found: Comparison) -> bool:
     """Whether a candidate is known to be faster, or known not to be worth a change."""
-    return is_decided(found) or found.high < 1 + WORTH
+    return is_decided(found) or found.high < 1 + WORTH or found.ratio < _HOPELESS
 
 
 def _end_with_the_parent(parent: int) -> None:

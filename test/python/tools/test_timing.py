@@ -58,7 +58,7 @@ def test_time_runs_out():
 def test_it_ends_where_what_is_found_is_enough():
     rng = np.random.default_rng(1)
     noise = lambda: 0.01 * rng.uniform(0.5, 2)  # noqa: E731
-    assert compared(noise, noise, enough=lambda found: True)[0].rounds == 8
+    assert compared(noise, noise, enough=lambda found: True)[0].rounds == 4
 
 
 def test_a_spike_in_one_round_changes_nothing():

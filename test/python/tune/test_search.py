@@ -70,6 +70,22 @@ def test_tpe_finds_more_than_others_in_as_many_trials():
     assert means["tpe"] < means["random"] < means["grid"]
 
 
+def test_tpe_tries_values_near_to_those_of_the_fastest():
+    pytest.importorskip("optuna")
+    search = Search([SPACE], asker(SPACE), "tpe")
+    best, near = {"rows": 4, "vectors": 1, "grain": 64}, []
+    for number, candidate in enumerate(itertools.islice(iter(search.next, None), 12)):
+        seconds = best_at(16, 4)(None, candidate)
+        if number % 2 == 0:
+            changed = {name: value for name, value in candidate.numbers.items() if value != best[name]}
+            near.append((len(changed), sum(abs(SPACE.values[n].index(v) - SPACE.values[n].index(best[n])) for n, v in changed.items())))
+        if seconds < min(time for time in search.seen.values() if time is not None):
+            best = candidate.numbers
+        search.tell(candidate, seconds)
+    assert all(count == 1 for count, _ in near) and near[0] == (1, 1)
+    assert min(time for time in search.seen.values() if time is not None) < 0.6
+
+
 def test_a_grid_changes_one_number_first():
     search = Search([SPACE], asker(SPACE), "grid")
     first = list(itertools.islice(iter(search.next, None), 1))

@@ -1,9 +1,11 @@
 """Measurements in a process of their own: what they say, and what becomes of candidates that crash, hang, or give wrong results."""
 
+import math
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,7 +112,7 @@ def test_calls_take_parameters_in_turns_where_the_model_finds_them_cold(task, mo
     assert copies_of(0, cold) == 1 and copies_of(1 << 40, cold) == 1
     taken = []
 
-    def compare_times(base, other, seconds, enough):
+    def compare_times(base, other, seconds, enough, clock):
         for call in (base, base, other, base):
             call()
         return Comparison(1.0, 1.0, 1.0, 0.0, 2.0, 1)
@@ -135,6 +137,21 @@ def test_calls_take_parameters_in_turns_where_the_model_finds_them_cold(task, mo
     monkeypatch.setattr(worker, "compare_times", compare_times)
     assert Bench().measure(cold, DEFAULT, rows(3), 0.1).outcome == "measured"
     assert len(set(taken)) == 3 and taken[0] == taken[2]  # the same three for base and candidate
+
+
+@pytest.mark.parametrize("rounds, ratio, asked", [(3, 1.2, [1.0, 20 / 3]), (1, 1.2, [1.0, 10.0]), (3, 0.9, [1.0]), (8, 1.2, [1.0])])
+def test_calls_that_take_long_get_more_rounds_where_they_seem_faster(task, monkeypatch, rounds, ratio, asked):
+    seconds = []
+
+    def compare_times(base, other, limit, enough, clock):
+        seconds.append(limit)
+        assert clock is time.thread_time  # the task has one thread
+        assert enough(Comparison(1.0, 2.0, 0.5, 0.0, math.inf, 4)) and not enough(Comparison(1.0, 1.1, 0.9, 0.0, math.inf, 4))
+        return Comparison(1.0, 1.0, ratio, *((0.0, math.inf) if rounds < 8 else (1.1, 1.3)), rounds)
+
+    monkeypatch.setattr(worker, "compare_times", compare_times)
+    assert Bench().measure(replace(task, threads=1), DEFAULT, DEFAULT, 1.0).outcome == "measured"
+    assert seconds == asked
 
 
 def test_tolerances_are_those_of_the_format(task):

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relayc.dialects.relay.module import IRModule
 from relayc.interrupts import deferred
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
@@ -22,6 +21,7 @@ from relayc.tools.build import Build
 from relayc.tools.inputs import inputs_of
 from relayc.tools.timing import FASTER, SLOWER, Comparison, compare_rounds, compare_times
 from relayc.tune import MINUTES
+from relayc.tune.generated import sample_sketch, with_sketches, written_text
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.search import AskSpace
 from relayc.tune.session import Session, State, Status
@@ -75,17 +75,17 @@ class Options:
 
     def session(self, tasks: Sequence[Task], database: Database, measurer: Measurer, **more: Any) -> Session:
         """A session over some kernels."""
-        usual = "tpe" if find_spec("optuna") is not None else "random"
-        learns = any(task.sketches for task in tasks) and find_spec("lightgbm") is not None
-        sampler = self.sampler or ("model" if learns else usual)
+        usual = self.sampler or ("tpe" if find_spec("optuna") is not None else "random")
         return Session(
             tasks,
             database,
             measurer,
             partial(task_spaces, everything=self.all_strategies),
-            sampler,
+            usual,
             self.seed,
+            of_sketches=self.sampler or ("model" if find_spec("lightgbm") is not None else usual),
             report=self.report,
+            schedule_text=written_text,
             sample=sample_sketch,
             **more,
         )
@@ -233,6 +233,7 @@ def search(
     if tasks and not matching:
         names = ", ".join(task.name for task in tasks)
         raise ValueError(f"tune: expected a pattern of kernels out of {names}, found {options.kernels!r}")
+    matching = [with_sketches(task, target, only_general=True) for task in matching]
     session = options.session(matching, found, measurer, total=profile.latency)
     name = Path(build.model).name if isinstance(build.model, (str, os.PathLike)) else type(build.model).__name__
     tuning = Tuning(name, found.path, session.states, session.gains, profile.latency)
@@ -282,21 +283,6 @@ def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSp
     for sketch in task.sketches.values():
         found += spaces({}, sketch)
     return found, ask
-
-
-def sample_sketch(task: Task, strategy: str, seed: int, numbers: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Random numbers of a generated schedule of a kernel, beside those that are given; None for other strategies, and where these are not
-    possible."""
-    sketch = task.sketches.get(strategy)
-    if sketch is None:
-        return None
-    mod = IRModule.parse(task.text)
-    try:
-        with mod.context, mod.ranges:
-            found: dict[str, Any] = sketch.sample(mod, seed, numbers)[0]
-            return found
-    except ValueError:
-        return None
 
 
 def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> Check:

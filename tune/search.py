@@ -80,7 +80,7 @@ class Search:
         self._open: dict[str, Any] = {}
         self._model, self._sample = model, sample
         self._features: dict[str, Features] = {}
-        self._is_near = True
+        self._is_near = False
         self._batch: list[Candidate] = []
 
     @property
@@ -90,11 +90,11 @@ class Search:
 
     def next(self) -> Candidate | None:
         """A candidate that has not been measured; None where there are no more."""
+        self._is_near = self._study is not None and not self._is_near
+        near = self._near() if self._is_near else None
+        if near is not None:
+            return near
         for _ in range(_MOST_REPEATS if self._sampler != "grid" and len(self.seen) < self.size else 0):
-            near = self._near() if self._study is not None and self._is_near else None
-            self._is_near = near is None
-            if near is not None:
-                return near
             trial = self._study.ask() if self._study is not None else None
             found = self._fitted(self._drawn(trial)) if self._sampler != "model" else self._promising()
             if found is not None and found.name not in self.seen:

@@ -99,6 +99,7 @@ class Session:
 
     Args:
       spaces_of: gives the spaces of a kernel, and what answers questions about them.
+      sampler, of_sketches: what proposes candidates (see Search), and of kernels with generated schedules; by default the same.
       total: seconds of a call of the model.
       schedule_text: gives the text of a written schedule with some decisions.
       clock: gives seconds.
@@ -114,6 +115,7 @@ class Session:
         sampler: str,
         seed: int = 0,
         total: float = 0.0,
+        of_sketches: str | None = None,
         schedule_text: Callable[[Task, Candidate], str] | None = None,
         report: Callable[[Status], None] = lambda status: None,
         clock: Callable[[], float] = time.perf_counter,
@@ -127,8 +129,9 @@ class Session:
         self._total = max(total, sum(task.seconds for task in tasks)) or 1.0
         self._schedule_text, self._report, self._clock = schedule_text, report, clock
         self._machine = this_machine()
-        self._sample = sample
-        self._model = CostModel(database.examples(), seed) if sampler == "model" else None
+        self._sample, self._of_sketches = sample, of_sketches or sampler
+        learns = "model" in (self._of_sketches if task.sketches else sampler for task in tasks)
+        self._model = CostModel(database.examples(), seed) if learns else None
 
     @property
     def gain(self) -> float:
@@ -199,7 +202,8 @@ class Session:
     def _open(self, state: State) -> Steps:
         """Asks for the space of a kernel, and for what was measured before."""
         spaces, ask = self._spaces_of(state.task)
-        search = Search(spaces, ask, self._sampler, self._seed, self._model, partial(self._sample, state.task))
+        sampler = self._of_sketches if state.task.sketches else self._sampler
+        search = Search(spaces, ask, sampler, self._seed, self._model, partial(self._sample, state.task))
         if search.size < 2:
             state.skipped = "nothing can be chosen"
             return

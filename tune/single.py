@@ -9,31 +9,23 @@ from typing import TYPE_CHECKING, Any
 from relayc.dialects.discardable import PARAM
 from relayc.dialects.functions import value_attributes
 from relayc.dialects.mlir import ir
-from relayc.interrupts import deferred
-from relayc.pipelines.context.instruments import KernelSchedule, PassInstrument
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
-from relayc.pipelines.driver.tuning_space import kernels_of, tuning_space
+from relayc.pipelines.driver.tuning_space import kernels_of
 from relayc.pipelines.history.keys import kernel_key
-from relayc.pipelines.history.records import DATABASE
 from relayc.pipelines.program.functions import specs_of
 from relayc.pipelines.program.single import parsed
 from relayc.pipelines.tir.strategy.choice import operators_of
-from relayc.pipelines.tir.strategy.table import FALLBACK
 from relayc.runtime import num_threads as current_threads
 from relayc.tools.inputs import symbol_sizes
+from relayc.tune.generated import with_sketches
 from relayc.tune.model import Options, Tuning
 from relayc.tune.process import Measurer, WorkerProcess
 from relayc.tune.session import Status
-from relayc.tune.sketch import sketches as make_sketches
 from relayc.tune.tasks import Task, module_text, params_of
-from relayc.tune.worker import Candidate
 
 if TYPE_CHECKING:
     from relayc.pipelines.program.single import Source
-
-GENERAL = ("loops", FALLBACK)
-"""Schedules for kernels that no strategy is made for."""
 
 
 def tune_kernel(
@@ -81,7 +73,7 @@ def tune_kernel(
 
     start = time.perf_counter()
     own = WorkerProcess()
-    session = options.session([replace(task, seconds=1.0)], found, measurer or own, schedule_text=written_text)
+    session = options.session([replace(task, seconds=1.0)], found, measurer or own)
     tuning = Tuning(f"@{task.name}", found.path, session.states, session.gains, 0.0)
     try:
         session.run(options.trials, options.seconds)
@@ -128,38 +120,3 @@ def kernel_task(
         key = kernel_key(function, target, label)
         text, ops = module_text(mod, function), tuple(operators_of(function))
     return Task(key, found, text, ops, marked, shapes, str(target), threads, config, schedule)
-
-
-def with_sketches(task: Task, target: Target, only_general: bool) -> Task:
-    """A task with the schedules that rules generate for its kernel.
-
-    Args:
-      only_general: only where the kernel gets one of the schedules that are made for no kind of kernel.
-    """
-    with PassContext(config={**task.config, DATABASE: ""}):
-        if only_general and tuning_space(task.text, target, task.name)[0].strategy not in GENERAL:
-            return task
-    with deferred():
-        return replace(task, sketches={sketch.__name__: sketch for sketch in make_sketches(task.text, target, task.name)})
-
-
-class _Seen(PassInstrument):
-    """The schedule by primitives that was applied last."""
-
-    observes_schedules = True
-    found: KernelSchedule | None = None
-
-    def run_on_schedule(self, found: KernelSchedule) -> None:
-        self.found = found
-
-
-def written_text(task: Task, candidate: Candidate) -> str:
-    """The trace of a written schedule with the decisions of a candidate, or the module that it gives in place of the kernel: texts, which a
-    worker process can read where it cannot have the function."""
-    settings = {f"{candidate.strategy}.{name}": value for name, value in candidate.numbers.items()}
-    seen, schedule = _Seen(), task.sketches.get(candidate.strategy, task.schedule)
-    config = {**task.config, DATABASE: "", "schedule.kernels": {task.name: settings}}
-    with deferred(), PassContext(config=config, instruments=[seen]):
-        tuning_space(task.text, task.target, task.name, {task.name: schedule})
-    assert seen.found is not None
-    return seen.found.trace or seen.found.after

@@ -36,7 +36,7 @@ __all__ = [
 
 MINUTES = 10.0
 """How long to search where nothing is said."""
-SAMPLERS = ("tpe", "random", "grid", "model")
+SAMPLERS = ("tpe", "random", "grid", "model", "near")
 """What proposes candidates; see `relayc.tune.tune`."""
 
 # Public names are looked up on first use: what searches is imported then.

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relayc.interrupts import deferred
+from relayc.pipelines.context.instruments import PassInstrument
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.tuning_space import TuningSpace, tuning_space
 from relayc.pipelines.history.database import Database
-from relayc.pipelines.history.records import DATABASE, RECORDS, default_database, records_of
+from relayc.pipelines.history.programs import GRAPH
+from relayc.pipelines.history.records import DATABASE, default_database
 from relayc.runtime import Module, num_threads
 from relayc.tools.build import Build
 from relayc.tools.inputs import inputs_of
@@ -23,13 +25,17 @@ from relayc.tools.timing import FASTER, SLOWER, Comparison, compare_rounds, comp
 from relayc.tune import MINUTES
 from relayc.tune.generated import sample_sketch, with_sketches, written_text
 from relayc.tune.process import Measurer, WorkerProcess
+from relayc.tune.program import ProgramKey, ProgramMeasurer, graph_spaces, with_records
 from relayc.tune.search import AskSpace
 from relayc.tune.session import Session, State, Status
 from relayc.tune.tasks import KernelTexts, Task, model_tasks
+from relayc.tune.worker import clock_of
 
 if TYPE_CHECKING:
     from relayc.tune.cluster import Cluster
 
+GRAPH_SHARE = 0.3
+"""Of the time, or of the trials, for choices of the graph at most."""
 _CHECK_ROUNDS = 8
 _CHECK_SECONDS = 10.0
 
@@ -100,6 +106,7 @@ class Tuning:
       gains: of the model, as measured kernel by kernel, after each trial.
       check: what the whole model says; None where nothing gained or the search was interrupted.
       seconds: how long it took; total: of a call of the model before.
+      graph: of the choices of the graph, in calls of the whole model; None where they were not searched.
     """
 
     name: str
@@ -110,6 +117,7 @@ class Tuning:
     seconds: float = 0.0
     check: Check | None = None
     interrupted: bool = False
+    graph: State | None = None
 
     @property
     def trials(self) -> int:
@@ -119,14 +127,15 @@ class Tuning:
     @property
     def gain(self) -> float:
         """Time of a call before in that after: of the whole model where it was measured, else as the kernels say."""
+        of_graph = 1.0 if self.graph is None else 1 / self.graph.relative
         if self.check is not None:
-            return 1.0 if self.check.comparison is None else self.check.comparison.ratio
-        return self.gains[-1] if self.gains else 1.0
+            return of_graph * (1.0 if self.check.comparison is None else self.check.comparison.ratio)
+        return self.gains[-1] if self.gains else of_graph
 
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """What the records of its kernels set, by name of the kernel: for `schedule.kernels` of a PassContext."""
-        return {state.task.name: state.record.settings for state in self.states if state.record is not None}
+        return {state.task.name: state.record.settings for state in self.states if state.record is not None and state is not self.graph}
 
     def __str__(self) -> str:
         from relayc.tune.texts import tuning_text
@@ -220,25 +229,41 @@ def search(
     build = replace(build, context={**build.context, "config": config})
     target, threads = build.target, build.threads or num_threads()
     found = options.open_database()
-    texts = KernelTexts(target)
-    outer = PassContext.current()
-    with PassContext(**outer.settings, instruments=[*outer.instruments, texts]):
-        module = build.compile()
+    texts, key = KernelTexts(target), ProgramKey(target)
+    module = _observed(build, texts, key)
     if module.lacking or target.is_gpu or getattr(target, "emulate", False):
         raise ValueError(f"tune: expected a target whose instructions this machine has, found {target}: its times say nothing")
     inputs = make_inputs(module)
     profile = module.profile(inputs)
+    has_graph = bool(key.key) and fnmatchcase(GRAPH, options.kernels)
     tasks = model_tasks(texts, module, profile, target, threads, config)
-    matching = [task for task in tasks if fnmatchcase(task.name, options.kernels)]
-    if tasks and not matching:
-        names = ", ".join(task.name for task in tasks)
+    if tasks and not has_graph and not any(fnmatchcase(task.name, options.kernels) for task in tasks):
+        names = ", ".join([GRAPH, *(task.name for task in tasks)])
         raise ValueError(f"tune: expected a pattern of kernels out of {names}, found {options.kernels!r}")
-    matching = [with_sketches(task, target, only_general=True) for task in matching]
-    session = options.session(matching, found, measurer, total=profile.latency)
     name = Path(build.model).name if isinstance(build.model, (str, os.PathLike)) else type(build.model).__name__
-    tuning = Tuning(name, found.path, session.states, session.gains, profile.latency)
+    tuning = Tuning(name, found.path, [], [], profile.latency)
+    trials, limit, graph = options.trials, options.seconds, None
     try:
-        session.run(options.trials, options.seconds)
+        if has_graph:
+            task = Task(key.key, GRAPH, "", target=str(target), threads=threads, seconds=profile.latency)
+            measurer_of_graph, spaces = ProgramMeasurer(build, inputs), partial(graph_spaces, build)
+            graph = Session([task], found, measurer_of_graph, spaces, "near", options.seed, profile.latency, report=options.report)
+            tuning.graph, tuning.states, tuning.gains = graph.states[0], graph.states, graph.gains
+            graph.run(None if trials is None else int(trials * GRAPH_SHARE), None if limit is None else limit * GRAPH_SHARE)
+            record = graph.states[0].record
+            if record is not None:
+                graph.settle((), (record.key,))
+                build = with_records(build, {record.key: record.settings})
+                texts = KernelTexts(target)
+                module = _observed(build, texts)
+                profile = module.profile(inputs)
+                tasks = model_tasks(texts, module, profile, target, threads, config)
+            trials = None if trials is None else trials - tuning.trials
+            limit = None if limit is None else limit - (time.perf_counter() - start)
+        tasks = [with_sketches(task, target, only_general=True) for task in tasks if fnmatchcase(task.name, options.kernels)]
+        session = options.session(tasks, found, measurer, total=profile.latency, before=graph)
+        tuning.states, tuning.gains = [*tuning.states, *session.states], session.gains
+        session.run(trials, limit)
         records = {state.record.key: state.record.settings for state in session.states if state.record is not None}
         if records:
             seconds = time.perf_counter() - start
@@ -249,6 +274,13 @@ def search(
         tuning.interrupted = True
     tuning.seconds = time.perf_counter() - start
     return tuning
+
+
+def _observed(build: Build, *instruments: PassInstrument) -> Module:
+    outer = PassContext.current()
+    with PassContext(**outer.settings, instruments=[*outer.instruments, *instruments]):
+        found: Module = build.compile()
+    return found
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Database:
@@ -288,7 +320,7 @@ def task_spaces(task: Task, everything: bool = False) -> tuple[Sequence[TuningSp
 def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records: Mapping[str, Mapping[str, Any]]) -> Check:
     """Compiles the model with records and times it in turns with the model without them: kernel by kernel, then in whole calls."""
     texts = KernelTexts(build.target)
-    other = _with_records(build, records, texts)
+    other = _observed(with_records(build, records), texts)
     names = {key: [name for name, facts in texts.found.items() if facts[0] == key] for key in records}
     rounds: tuple[dict[str, list[float]], ...] = ({}, {})
     for turn in range(_CHECK_ROUNDS):
@@ -302,22 +334,19 @@ def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records
         gains = bool(before) and compare_rounds(before, after).ratio > 1
         (kept if gains else refused).append(key)
     if refused and kept:
-        other = _with_records(build, {key: records[key] for key in kept}, texts)
+        other = _observed(with_records(build, {key: records[key] for key in kept}), texts)
     if not kept:
         return Check(None, (), tuple(refused))
     comparison = compare_times(
-        lambda: module.run(inputs), lambda: other.run(inputs), _CHECK_SECONDS, lambda c: c.verdict in (FASTER, SLOWER)
+        lambda: module.run(inputs),
+        lambda: other.run(inputs),
+        _CHECK_SECONDS,
+        lambda c: c.verdict in (FASTER, SLOWER),
+        clock_of(build.called_on),
     )
     if comparison.verdict == SLOWER:
         return Check(None, (), tuple(records))
     return Check(comparison, tuple(kept), tuple(refused))
-
-
-def _with_records(build: Build, records: Mapping[str, Mapping[str, Any]], texts: KernelTexts) -> Module:
-    config = {**build.context["config"], RECORDS: records_of(records)}
-    outer = PassContext.current()
-    with PassContext(**outer.settings, instruments=[*outer.instruments, texts]):
-        return replace(build, context={**build.context, "config": config}).compile()
 
 
 def _seconds_by_kernel(module: Module, inputs: Mapping[str, Any]) -> dict[str, float]:

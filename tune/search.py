@@ -42,7 +42,7 @@ class Search:
       ask: see AskSpace.
       sampler: "tpe" (Optuna's Tree-structured Parzen Estimator, in turns with values near to those of the fastest), "random", or "grid":
         first combinations where one number differs from the default, then two, and so on; or "model": of many random candidates and
-        variants of the fastest, those that `model` ranks best.
+        variants of the fastest, those that `model` ranks best; or "near": only values near to those of the fastest, one number at a time.
       seed: of the sampler.
       model: the cost model, for "model".
       sample: see SampleKnobs.
@@ -90,9 +90,9 @@ class Search:
 
     def next(self) -> Candidate | None:
         """A candidate that has not been measured; None where there are no more."""
-        self._is_near = self._study is not None and not self._is_near
+        self._is_near = self._sampler == "near" or (self._sampler == "tpe" and not self._is_near)
         near = self._near() if self._is_near else None
-        if near is not None:
+        if near is not None or self._sampler == "near":
             return near
         for _ in range(_MOST_REPEATS if self._sampler != "grid" and len(self.seen) < self.size else 0):
             trial = self._study.ask() if self._study is not None else None
@@ -127,8 +127,9 @@ class Search:
         times = {name: relative for name, relative in self.seen.items() if relative is not None and name in self._proposed}
         best = next((self._proposed[name] for name in sorted(times, key=times.__getitem__)), None)
         space = self._ask(best.strategy, best.numbers) if best is not None and best.strategy in self.spaces else None
-        if space is None:
+        if space is None or best is None:
             return None
+        self._by_loops.setdefault(space.loops or best.name, best)
         for step in _STEPS:
             for name, values in space.values.items():
                 at = values.index(space.chosen[name]) + step

@@ -101,6 +101,7 @@ class Session:
       spaces_of: gives the spaces of a kernel, and what answers questions about them.
       sampler, of_sketches: what proposes candidates (see Search), and of kernels with generated schedules; by default the same.
       total: seconds of a call of the model.
+      before: an earlier session, whose gains these come on top of.
       schedule_text: gives the text of a written schedule with some decisions.
       clock: gives seconds.
       sample: random numbers of a strategy of a kernel (see SampleKnobs).
@@ -116,14 +117,16 @@ class Session:
         seed: int = 0,
         total: float = 0.0,
         of_sketches: str | None = None,
+        before: "Session | None" = None,
         schedule_text: Callable[[Task, Candidate], str] | None = None,
         report: Callable[[Status], None] = lambda status: None,
         clock: Callable[[], float] = time.perf_counter,
         sample: Callable[[Task, str, int, Mapping[str, Any]], Mapping[str, Any] | None] = lambda task, strategy, seed, numbers: None,
     ) -> None:
         self.states = [State(task) for task in tasks]
-        self.gains: list[float] = []
+        self.gains: list[float] = [] if before is None else list(before.gains)
         """Of the model, after each measurement."""
+        self._before = 1.0 if before is None else before.gain
         self._begun = 0
         self._database, self._measurer, self._spaces_of, self._sampler, self._seed = database, measurer, spaces_of, sampler, seed
         self._total = max(total, sum(task.seconds for task in tasks)) or 1.0
@@ -136,7 +139,7 @@ class Session:
     @property
     def gain(self) -> float:
         """Time of the model before in that after, as measured kernel by kernel."""
-        return self._total / max(self._total - sum(state.saved for state in self.states), 1e-12)
+        return self._before * self._total / max(self._total - sum(state.saved for state in self.states), 1e-12)
 
     def run(self, trials: int | None, seconds: float | None) -> None:
         """Measures until there were as many trials, until the time is over, or until nothing is left to be measured.

@@ -47,7 +47,9 @@ def tuning_table(tuning: Tuning) -> Table:
 
 def summary(tuning: Tuning) -> str:
     """What came of the search, in one line."""
-    found = f"{tuning.trials} trials of {sum(1 for s in tuning.states if s.trials)} kernels in {tuning.seconds:.0f} s"
+    found = (
+        f"{tuning.trials} trials of {sum(1 for s in tuning.states if s.trials and s is not tuning.graph)} kernels in {tuning.seconds:.0f} s"
+    )
     if tuning.interrupted:
         return f"{found}, interrupted: what was found is in {tuning.database}, and the same search goes on from there"
     if not tuning.total or tuning.check is None:
@@ -57,7 +59,8 @@ def summary(tuning: Tuning) -> str:
         return f"{found}: the model gains by none of {len(tuning.check.refused)} records, which are not kept"
     refused = f", {len(tuning.check.refused)} records are not kept" if tuning.check.refused else ""
     times = f"{comparison.base_seconds * 1e3:.3f} ms a call before, {comparison.seconds * 1e3:.3f} ms after"
-    return f"{found}: the model is {comparison.ratio:.2f} times as fast ({times}; {comparison.verdict}){refused}"
+    of_graph = f", after {1 / tuning.graph.relative:.2f} by its graph" if tuning.graph is not None and tuning.graph.relative < 1 else ""
+    return f"{found}: the model is {tuning.gain:.2f} times as fast ({times}; {comparison.verdict}{of_graph}){refused}"
 
 
 def tuning_text(tuning: Tuning) -> str:

@@ -13,7 +13,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
@@ -43,7 +43,7 @@ _ROUNDS, _MOST_SECONDS = 20, 10.0
 _HOPELESS = 0.8
 """Ratio of the base's time to a candidate's below which a few rounds are enough."""
 _KEPT = 3
-"""Compiled kernels: the default, the best, and the one that is measured."""
+"""Compiled candidates: the default, the best, and the one that is measured."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Bench:
 
     def __init__(self) -> None:
         self._task: Task | None = None
-        self._kernels: dict[str, tuple[Kernel, Callable[[], Any]]] = {}
+        self._calls: dict[str, Callable[[], Any]] = {}
         self._memory: dict[Hashable, list[tvm_ffi.Tensor]] = {}
         self._params: dict[str, np.ndarray] = {}
         self._expected: list[np.ndarray] = []
@@ -104,14 +104,12 @@ class Bench:
     def measure(self, task: Task, base: Candidate, candidate: Candidate, seconds: float) -> Measured:
         """Times a candidate and the base in turns, after it has given the same results as the default."""
         if task != self._task:
-            self._task, self._kernels, self._memory, self._params, self._expected = task, {}, {}, {}, []
+            self._task, self._calls, self._memory, self._params, self._expected = task, {}, {}, {}, []
         with PassContext(config={**task.config, DATABASE: ""}):
             try:
-                _, first = self._compiled(task, base)
-                _, second = self._compiled(task, candidate)
+                first, second = self._compiled(task, base), self._compiled(task, candidate)
                 with Team(task.threads):
-                    # What others take of the processor does not count where the time of a thread can tell.
-                    clock = time.thread_time if task.threads == 1 else time.perf_counter
+                    clock = clock_of(task.threads)
                     found = compare_times(first, second, seconds, _is_enough, clock)
                     if found.high == math.inf and found.ratio > 1:
                         more = min(_MOST_SECONDS, seconds * _ROUNDS / found.rounds)
@@ -122,26 +120,27 @@ class Bench:
             except Exception as error:  # whatever a strategy or MLIR raises costs this candidate
                 return Measured("failed", message=" ".join(f"{type(error).__name__}: {error}".split())[:500])
 
-    def _compiled(self, task: Task, candidate: Candidate) -> tuple[Kernel, Callable[[], Any]]:
-        found = self._kernels.pop(candidate.name, None)
+    def _compiled(self, task: Task, candidate: Candidate) -> Callable[[], Any]:
+        """A call of a candidate, whose results are those of the default schedule."""
+        found = self._calls.pop(candidate.name, None)
         if found is None:
             if candidate != DEFAULT and not self._expected:
                 self._compiled(task, DEFAULT)
-            kernel, inputs = compiled(task, candidate, self._params)
-            self._check(kernel, inputs, candidate)
-            found = kernel, self._call(task, kernel, inputs)
-        self._kernels[candidate.name] = found  # those used last are last
-        while len(self._kernels) > _KEPT:
-            self._kernels.pop(next(name for name in self._kernels if name != DEFAULT.name))
+            specs, results, found = self._made(task, candidate)
+            if candidate == DEFAULT:
+                self._expected = results
+            check_results(specs, results, self._expected)
+        self._calls[candidate.name] = found  # those used last are last
+        while len(self._calls) > _KEPT:
+            self._calls.pop(next(name for name in self._calls if name != DEFAULT.name))
         return found
 
-    def _check(self, kernel: Kernel, inputs: Mapping[str, Any], candidate: Candidate) -> None:
-        """Compares the results with those of the default schedule."""
+    def _made(self, task: Task, candidate: Candidate) -> tuple[Sequence[TensorSpec], list[np.ndarray], Callable[[], Any]]:
+        """What a candidate gives, and a call of it."""
+        kernel, inputs = compiled(task, candidate, self._params)
         results = kernel(*inputs.values())
         arrays = [np.asarray(array) for array in (results if isinstance(results, (tuple, list)) else (results,))]
-        if candidate == DEFAULT:
-            self._expected = arrays
-        check_results(kernel.outputs, arrays, self._expected)
+        return kernel.outputs, arrays, self._call(task, kernel, inputs)
 
     def _call(self, task: Task, kernel: Kernel, inputs: Mapping[str, Any]) -> Callable[[], Any]:
         """A call of the function of the kernel alone, its parameters packed and its memory at hand. Where the model's calls find the
@@ -202,7 +201,7 @@ def compiled(task: Task, candidate: Candidate, params: dict[str, np.ndarray]) ->
     return kernel, random_inputs(given, 1)
 
 
-def check_results(specs: tuple[TensorSpec, ...], found: list[np.ndarray], expected: list[np.ndarray]) -> None:
+def check_results(specs: Sequence[TensorSpec], found: list[np.ndarray], expected: list[np.ndarray]) -> None:
     """Raises WrongResult where results differ by more than sums in another order do: floats by the tolerances of their format, others at
     all."""
     for i, (spec, one, other) in enumerate(zip(specs, found, expected, strict=True)):
@@ -213,6 +212,11 @@ def check_results(specs: tuple[TensorSpec, ...], found: list[np.ndarray], expect
             agrees, far = compared.agrees, f"a difference of {compared.difference:.3g}"
         if not agrees:
             raise WrongResult(f"result {i}: expected what the default schedule gives, found {far}")
+
+
+def clock_of(threads: int | None) -> Callable[[], float]:
+    """What times calls: where one thread computes, its own time, in which what others take of the processor does not count."""
+    return time.thread_time if threads == 1 else time.perf_counter
 
 
 def _is_enough(found: Comparison) -> bool:

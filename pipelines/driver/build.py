@@ -21,6 +21,7 @@ from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.lowering import te_pipeline, te_to_tir, tir_to_llvm
 from relayc.pipelines.graph import graph_pipeline
 from relayc.pipelines.graph.to_mixed_precision import NARROW
+from relayc.pipelines.history.programs import recorded_context
 from relayc.pipelines.history.records import RECORDS, Records, current_records
 from relayc.pipelines.program.entries import packed_entries
 from relayc.pipelines.program.parameters import Blob
@@ -115,8 +116,11 @@ def build(
     texts: dict[str, str] = {}
     steps = {"relay": graph_pipeline(), "te": te_pipeline, "tir": te_to_tir, "llvm": tir_to_llvm}
     threads = usable_cpus()
+    context = PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments)
+    if first == "relay":
+        context = recorded_context(mod, target, context, config[RECORDS])
     with (
-        PassContext(level, outer.required_pass, outer.disabled_pass, config, instruments),
+        context,
         ThreadPoolExecutor(threads, "relayc-params") as pool,
     ):
         program: TirModule | None = None

@@ -41,6 +41,7 @@ PAGE = 4096
 config_option(
     "relay.AlterOpLayout.block", int, 0, "channels in a block; 0 is the lanes of the target's vector, of bf16 where that is asked for"
 )
+config_option("relay.AlterOpLayout.blocks", bool, True, "whether channels are in blocks at all; else images are in NHWC")
 
 
 _type = TensorType.of
@@ -86,11 +87,11 @@ class _Regions:
     """The regions of a block of the program and their layouts.
 
     Args:
-      size: channels of a block.
+      size: channels of a block; blocks: whether they may be in blocks.
     """
 
-    def __init__(self, block: ir.Block, size: int, target: Target) -> None:
-        self.size, self.blocks_channels, self.dtypes = size, target.blocks_channels, target.image_dtypes
+    def __init__(self, block: ir.Block, size: int, target: Target, blocks: bool) -> None:
+        self.size, self.blocks_channels, self.dtypes = size, blocks and target.blocks_channels, target.image_dtypes
         self.stores_alike = target.is_gpu
         self.region: dict[ir.Value, _Region] = {}
         self.outside: set[ir.Value] = set()
@@ -243,8 +244,8 @@ def pools_all(op: Op) -> bool:
 class _Rewriter:
     """Rewrites a block of the program by the decisions on its regions."""
 
-    def __init__(self, block: ir.Block, size: int, target: Target) -> None:
-        self.block, self.regions = block, _Regions(block, size, target)
+    def __init__(self, block: ir.Block, size: int, target: Target, blocks: bool) -> None:
+        self.block, self.regions = block, _Regions(block, size, target, blocks)
         self.made: dict[ir.Value, ir.Value] = {}
         """New values in the layout of their region, by the NCHW values that they stand for."""
         self.known: dict[tuple[ir.Value, str], ir.Value] = {}
@@ -349,4 +350,4 @@ def alter_op_layout(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None
     bits = 16 if ctx.get("relay.ToMixedPrecision.precision") == "bf16" else 32
     size = ctx.get("relay.AlterOpLayout.block") or target.lanes(bits)
     for block in graph_blocks(func):
-        _Rewriter(block, size, target).run()
+        _Rewriter(block, size, target, ctx.get("relay.AlterOpLayout.blocks")).run()

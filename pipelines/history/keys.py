@@ -43,10 +43,15 @@ def kernel_key(function: ir.OpView, target: Target, schedule: str = "") -> str:
     return digest([json.dumps(facts).encode()])
 
 
+def without_names(operation: ir.Operation) -> str:
+    """An operation as text, without what says where it comes from."""
+    # Without what surrounds a function: where a kernel of the module is half made, all others would be printed in another form.
+    return _LEFT_OUT.sub("", operation.get_asm(use_local_scope=True, assume_verified=True))
+
+
 def computation(function: ir.OpView, symbols: Iterable[str]) -> str:
     """What a te function computes, as text without its name, its visibility, the names of its symbols, and the model's nodes."""
-    # Without what surrounds the function: where a kernel of the module is half made, all others would be printed in another form.
-    text = _LEFT_OUT.sub("", function.operation.get_asm(use_local_scope=True, assume_verified=True))
+    text = without_names(function.operation)
     numbers = {name: f"s{i}" for i, name in enumerate(symbols)}
     if numbers:
         words = re.compile(rf"(?<![\w.$-])(?:{'|'.join(map(re.escape, sorted(numbers, key=len, reverse=True)))})(?![\w.$-])")

@@ -81,3 +81,17 @@ def product(rows=20, columns=70, depth=48):
     c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
     d = te.compute((rows, columns), lambda i, j: te.max(c[i, j] + bias[j], 0.0), name="d")
     return te.create_prim_func([a, b, bias, d])
+
+
+def product_text(rows, depth, columns):
+    """x W in f32 as a function @product of the te stage."""
+    x, w, y = (f"tensor<{m}x{n}xf32>" for m, n in ((rows, depth), (depth, columns), (rows, columns)))
+    return f"""
+func.func @product(%x: {x}, %w: {w}) -> {y} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {y}
+  %init = linalg.fill ins(%zero : f32) outs(%empty : {y}) -> {y}
+  %0 = linalg.matmul ins(%x, %w : {x}, {w}) outs(%init : {y}) -> {y}
+  return %0 : {y}
+}}
+"""

@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 from onnx import helper
 from onnx_models import model_of
+from tuned_kernels import product_text
 
 import relayc
 from relayc.dialects.functions import symbols_of
 
-PRODUCT = """
-func.func @product(%x: tensor<16x64xf32>, %w: tensor<64x48xf32>) -> tensor<16x48xf32> {
-  %z = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<16x48xf32>
-  %f = linalg.fill ins(%z : f32) outs(%e : tensor<16x48xf32>) -> tensor<16x48xf32>
-  %0 = linalg.matmul ins(%x, %w : tensor<16x64xf32>, tensor<64x48xf32>) outs(%f : tensor<16x48xf32>) -> tensor<16x48xf32>
-  return %0 : tensor<16x48xf32>
-}
-"""
+PRODUCT = product_text(16, 64, 48)
 RANDOM = np.random.default_rng(0)
 X, W = RANDOM.standard_normal((16, 64), np.float32), RANDOM.standard_normal((64, 48), np.float32)
 BOUND = dict(rtol=0, atol=64 * 2**-23 * 64)

@@ -9,6 +9,7 @@ import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from tuned_kernels import product_text
 from tuned_models import dense
 
 import relayc
@@ -25,15 +26,7 @@ distributed = pytest.importorskip("distributed")
 TARGET = relayc.Target("cpu", num_threads=1)
 RESOURCE = cluster.resource_of(TARGET)
 
-PRODUCT = """
-func.func @product(%x: tensor<32x64xf32>, %w: tensor<64x48xf32>) -> tensor<32x48xf32> {
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<32x48xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<32x48xf32>) -> tensor<32x48xf32>
-  %0 = linalg.matmul ins(%x, %w : tensor<32x64xf32>, tensor<64x48xf32>) outs(%init : tensor<32x48xf32>) -> tensor<32x48xf32>
-  return %0 : tensor<32x48xf32>
-}
-"""
+PRODUCT = product_text(32, 64, 48)
 
 
 @contextmanager

@@ -45,7 +45,9 @@ def tuned(tmp_path, monkeypatch):
     monkeypatch.setattr(model, "whole_model", lambda *arguments: model.Check(comparison(2.0, 1.0), tuple(arguments[-1])))
     path = tmp_path / "dense.onnx"
     onnx.save(dense(), path)
-    return lambda *words: main(["tune", str(path), "--sampler", "grid", "--database", str(tmp_path / "t.sqlite"), *words])
+    return lambda *words: main(
+        ["tune", str(path), "--kernels", "fused*", "--sampler", "grid", "--database", str(tmp_path / "t.sqlite"), *words]
+    )
 
 
 def test_a_model_is_tuned_and_its_records_move(tuned, tmp_path, capsys):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tuned_kernels import Fake, asker, comparison, space
+from tuned_kernels import Fake, asker, comparison, product_text, space
 from tuned_models import dense
 
 import relayc
@@ -90,7 +90,7 @@ def test_a_grid_changes_one_number_first():
     search = Search([SPACE], asker(SPACE), "grid")
     first = list(itertools.islice(iter(search.next, None), 1))
     assert [len([1 for k, v in c.numbers.items() if v != SPACE.chosen[k]]) for c in first] == [1]
-    with pytest.raises(ValueError, match="sampler: expected one of tpe, random, grid, model, found 'x'"):
+    with pytest.raises(ValueError, match="sampler: expected one of tpe, random, grid, model, near, found 'x'"):
         Search([SPACE], asker(SPACE), "x")
 
 
@@ -267,7 +267,7 @@ def fewest_rows(task, candidate):
 
 def tune(path, measurer, model=None, check=None, **options):
     build = tune_model.Build.of(model or dense(), {"num_threads": 1})
-    options = tune_model.Options(**{"trials": 16, "sampler": "grid", "database": path, **options})
+    options = tune_model.Options(**{"trials": 16, "sampler": "grid", "database": path, "kernels": "fused*", **options})
     return tune_model.search(build, lambda module: tune_model.inputs_of(module, None, None, 0), measurer, options, check or accept)
 
 
@@ -332,7 +332,7 @@ def test_a_kernel_with_a_symbol(tmp_path):
 def test_kernels_that_the_user_schedules_are_left_alone(tmp_path):
     with PassContext(config={"schedule.kernels": {"fused_dense*": {"contraction.rows": 2}}}):
         assert tune(tmp_path / "t.sqlite", Fake(fewest_rows)).states == []
-    with pytest.raises(ValueError, match=r"expected a pattern of kernels out of fused_dense.*, found 'x'"):
+    with pytest.raises(ValueError, match=r"expected a pattern of kernels out of graph, fused_dense.*, found 'x'"):
         tune(tmp_path / "t.sqlite", Fake(fewest_rows), kernels="x")
 
 
@@ -383,15 +383,7 @@ def test_the_whole_model_says_which_records_gain(monkeypatch):
     assert tune_model.whole_model(build, module, inputs, records) == Check(None, (), (key,))
 
 
-PRODUCT = """
-func.func @product(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<64x64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x64xf32>) -> tensor<64x64xf32>
-  %0 = linalg.matmul ins(%x, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
-  return %0 : tensor<64x64xf32>
-}
-"""
+PRODUCT = product_text(64, 64, 64)
 
 
 def test_one_kernel(tmp_path):

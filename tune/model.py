@@ -174,16 +174,19 @@ def tune(
 
     Candidates are compiled and timed in a process of their own, next to the fastest so far, with results that must be those of the default
     schedule. Kernels that may still gain most for the model come first. In the end the model is timed with and without what was found; what
-    does not gain in the model is not kept. An interrupt (^C) ends the search, with all that is known by then, and another call goes on.
+    does not gain in the model is not kept. Before the kernels, choices of the graph are measured in calls of the whole model; kernels
+    that no strategy is made for have generated schedules as candidates, too. An interrupt (^C) ends the search, with all that is known
+    by then, and another call goes on.
 
     Args:
       model: what `relayc.compile` takes.
       minutes, trials: how long to search, and how many candidates to measure, at most; 10 minutes where neither is said.
-      kernels: a pattern of names of kernels.
+      kernels: a pattern of names of kernels, and of "graph", the choices of the graph.
       database: its file; by default the one that is used when a program is compiled (RELAYC_TUNING_DB).
       all_strategies: whether to try all strategies that take a kernel, not only the one that it gets.
-      sampler: "tpe" (Optuna), "random", "grid", or "model": a cost model (LightGBM) that learns from all measurements in the
-        database; by default "tpe" where Optuna is installed, else "random".
+      sampler: "tpe" (Optuna), "random", "grid", "near" (one number of the fastest at a time), or "model": a cost model (LightGBM) that
+        learns from all measurements in the database; by default "tpe" where Optuna is installed, else "random", and "model" for kernels
+        with generated schedules where LightGBM is installed.
       seed: of the sampler, and of random inputs.
       sizes: of symbolic dimensions; by default typical ones.
       inputs: by name; by default random ones.

@@ -1,6 +1,8 @@
 """`relayc tune`: the search as a command, with times that are made up, and what it does with databases."""
 
 import json
+import subprocess
+import sys
 
 import onnx
 import pytest
@@ -124,3 +126,9 @@ def test_records_that_no_model_has_checked_are_marked(tmp_path, capsys):
     assert main(["tune", "--show", "--database", str(database.path)]) == 0
     shown = capsys.readouterr().out
     assert "2.00 ?" in shown and "loops grain=3" in shown and "the whole model was not measured" in shown
+
+
+def test_the_command_line_imports_the_tuner_only_to_tune():
+    code = "import sys; from relayc.tools.cli import make_parser; make_parser(); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in found if name.startswith("relayc.tune")} == {"relayc.tune", "relayc.tune.command"}

@@ -1,6 +1,8 @@
 """Schedules that rules generate for kernels: what they are made of, what they compute, and how they come to be applied."""
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from tuned_kernels import argmax, heat, product
 
@@ -8,6 +10,7 @@ import relayc
 from relayc import te
 from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.tools.timing import Comparison
+from relayc.tune import model as tune_model
 from relayc.tune.process import Measurer
 from relayc.tune.sketch import Sketch, sketch_rules, sketches
 from relayc.tune.worker import Measured
@@ -166,6 +169,24 @@ def test_the_trace_of_the_best_sketch_applies_where_the_kernel_is_compiled(tmp_p
     # A trace that is not legal for a kernel is not used.
     with pytest.raises(ValueError, match="strategy sketch: expected a kernel that it takes"):
         relayc.compile_kernel(heat(), tuning=settings, num_threads=1)
+
+
+def test_kernels_of_a_model_that_no_strategy_is_made_for_have_sketches(tmp_path):
+    text = "(float[6, 32] x, float[32, 16] w) => (float[6, 16] y) { p = MatMul (x, w) y = LayerNormalization (p, s) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> main {text}')
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.linspace(1, 2, 16, dtype=np.float32), "s"))
+    build = tune_model.Build.of(model, {"num_threads": 1})
+    options = tune_model.Options(trials=8, sampler="random", kernels="fused*", database=tmp_path / "t.sqlite")
+    accepted = lambda build, module, inputs, records: tune_model.Check(None, tuple(records))  # noqa: E731
+    found = tune_model.search(build, lambda module: tune_model.inputs_of(module, None, None, 0), Fake(), options, accepted)
+    norm, product = sorted(found.states, key=lambda state: state.task.ops[0] != "nn.layer_norm")
+    assert norm.record.strategy == "sketch" and not product.task.sketches
+    x, w = drawn(6, 32), drawn(32, 16, seed=1)
+    with relayc.tune.ApplyHistoryBest(tmp_path / "t.sqlite"):
+        module = relayc.compile(model, num_threads=1)
+    assert {kernel.schedule.split()[0] for kernel in module.kernels} == {"sketch", "contraction"}
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x, "w": w})
+    np.testing.assert_allclose(module(x, w), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_kernels_with_a_strategy_of_their_own_get_sketches_only_where_wanted(tmp_path):

@@ -21,7 +21,7 @@ from relayc.pipelines.history.records import DATABASE, default_database
 from relayc.runtime import Module, num_threads
 from relayc.tools.build import Build
 from relayc.tools.inputs import inputs_of
-from relayc.tools.timing import FASTER, SLOWER, Comparison, compare_rounds, compare_times
+from relayc.tools.timing import FASTER, SLOWER, WORTH, Comparison, compare_rounds, compare_times
 from relayc.tune import MINUTES
 from relayc.tune.generated import sample_sketch, with_sketches, written_text
 from relayc.tune.process import Measurer, WorkerProcess
@@ -334,7 +334,7 @@ def whole_model(build: Build, module: Module, inputs: Mapping[str, Any], records
     refused: list[str] = []
     for key in records:
         before, after = ([sum(times) for times in zip(*(part.get(name, []) for name in names[key]), strict=True)] for part in rounds)
-        gains = bool(before) and compare_rounds(before, after).ratio > 1
+        gains = bool(before) and compare_rounds(before, after).ratio >= 1 + WORTH
         (kept if gains else refused).append(key)
     if refused and kept:
         other = _observed(with_records(build, {key: records[key] for key in kept}), texts)

@@ -25,11 +25,9 @@ def compiled(task, candidate, params):
 
 
 class Bench(worker.Bench):
-    def _check(self, kernel, inputs, candidate):
-        if candidate.numbers.get("rows") == 4:
-            original = kernel._function
-            kernel._function = lambda *arguments, **named: original(*arguments, **named) + 1
-        super()._check(kernel, inputs, candidate)
+    def _made(self, task, candidate):
+        specs, results, call = super()._made(task, candidate)
+        return specs, [array + (candidate.numbers.get("rows") == 4) for array in results], call
 
 
 def main(arguments):

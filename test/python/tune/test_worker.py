@@ -174,7 +174,7 @@ def test_a_written_schedule_runs_by_its_text():
         outer, _ = s.split(s.get_loops("matmul")[0], s.sample_perfect_tile(s.get_loops("matmul")[0], 2, 16, name="rows"))
         s.parallel(outer)
 
-    from relayc.tune.single import written_text
+    from relayc.tune.generated import written_text
 
     task = kernel_task(PRODUCT, Target("cpu", num_threads=1), halves, None, {}, (), 1)
     first, second = (Candidate("halves", numbers, written_text(task, Candidate("halves", numbers))) for numbers in ({}, {"rows": (2, 16)}))

@@ -2,6 +2,7 @@
 
 from relayc.pipelines.context.passes import Sequential, register_pass
 from relayc.pipelines.graph.alter_op_layout import alter_op_layout
+from relayc.pipelines.graph.byte_tables import byte_tables
 from relayc.pipelines.graph.canonicalize_ops import canonicalize_ops
 from relayc.pipelines.graph.check_indices import check_indices
 from relayc.pipelines.graph.combine_parallel_batch_matmul import combine_parallel_batch_matmul
@@ -30,6 +31,7 @@ from relayc.pipelines.graph.winograd import winograd, winograd_by_size
 
 __all__ = [
     "alter_op_layout",
+    "byte_tables",
     "canonicalize_ops",
     "check_indices",
     "combine_parallel_batch_matmul",
@@ -69,6 +71,7 @@ def graph_pipeline() -> Sequential:
         simplify_inference,
         canonicalize_ops,
         fake_quantization_to_integer,
+        byte_tables,
         fold_constant,
         simplify_expr,
         eliminate_common_subexpr,

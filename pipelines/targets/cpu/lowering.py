@@ -3,11 +3,9 @@
 from collections import Counter
 from math import prod
 
-from relayc.dialects.mlir import arith, ir
+from relayc.dialects.mlir import ir
 from relayc.dialects.operations import element_bytes
 from relayc.pipelines.context.upstream import run_upstream
-from relayc.pipelines.emission.emit import element_of, like
-from relayc.pipelines.emission.number import Bits, Number, constant
 from relayc.pipelines.llvm.bare_pointers import give_bare_pointers
 from relayc.pipelines.llvm.calls import add_call_bodies
 from relayc.pipelines.llvm.divisions import guard_divisions
@@ -15,6 +13,7 @@ from relayc.pipelines.llvm.expand_math import expand_math
 from relayc.pipelines.targets.cpu.emulate_x86 import INTRINSIC, emulate_x86
 from relayc.pipelines.targets.cpu.engine import CodegenError
 from relayc.pipelines.targets.cpu.half import emulated_floats, extend_in_steps, floats_to_bits
+from relayc.pipelines.targets.cpu.legalize import expand_for
 from relayc.pipelines.targets.cpu.loop_hints import keep_loops, pass_on_hints
 from relayc.pipelines.targets.cpu.parallel import keep_turns_apart, share_loops
 from relayc.pipelines.targets.cpu.target import CpuTarget
@@ -173,79 +172,3 @@ def _refuse_vectors(module: ir.Module) -> None:
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     raise CodegenError(refused)
-
-
-# What a target has no instruction for, expanded: without this LLVM would call a function of the C library or of libgcc for each element.
-#
-# Fused multiply-adds become a product and a sum where there is no FMA; conversions between f16 and f32 become integer arithmetic where
-# there is no F16C.
-
-
-_FMA = ("math.fma", "vector.fma")
-_CONVERSIONS = ("arith.extf", "arith.truncf")
-
-# Of f16 in bits: sign, exponent of infinity. Of f32: what stands for the same; the exponents of the least number that is infinite in f16
-# and of the least normal one.
-_SIGN, _INFINITE = 0x8000, 0x7C00
-_INFINITE_F32, _TOO_LARGE_F32, _NORMAL_F32 = 0xFF << 23, (127 + 16) << 23, (127 - 14) << 23
-
-
-def expand_for(module: ir.Module, target: CpuTarget) -> None:
-    """Expands in place what the target lacks instructions for. bf16 and f16 must not be extended to f64 in one step."""
-    lacking = (() if target.has_fma else _FMA) + (() if target.has_f16_conversion else _CONVERSIONS)
-    if not lacking:
-        return
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in lacking and (op.name in _FMA or _is_f16(op.operands[0].type) or _is_f16(op.results[0].type)):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    with module.context:
-        module.operation.walk(visit)
-        for op in found:
-            with op.location, ir.InsertionPoint(op):
-                op.results[0].replace_all_uses_with(_expanded(op))
-            op.erase()
-
-
-def _is_f16(type_: ir.Type) -> bool:
-    return isinstance(element_of(type_), ir.F16Type)
-
-
-def _expanded(op: ir.Operation) -> ir.Value:
-    if op.name in _FMA:
-        a, b, c = (Number(v) for v in op.operands)
-        return (a * b + c).value
-    if op.name == "arith.extf":
-        return _extended(op.operands[0]).value
-    return _truncated(Number(op.operands[0]), op.results[0].type)
-
-
-def _extended(value: ir.Value) -> Number:
-    """f16 to f32: exponent and mantissa in their new places are the number times 2**-112, subnormal ones included."""
-    bits = Bits(arith.bitcast(like(value.type, ir.IntegerType.get_signless(16)), value)).widen(32)
-    sign, magnitude = bits & _SIGN, bits & (_SIGN - 1)
-    finite = ((magnitude << 13).number() * 2.0**112).bits()
-    other = (magnitude << 13) | _INFINITE_F32
-    return (_select(magnitude.at_least(_INFINITE), other, finite) | (sign << 16)).number()
-
-
-def _truncated(x: Number, type_: ir.Type) -> ir.Value:
-    """f32 to f16, rounded to nearest, ties to even; NaN stays NaN."""
-    bits = x.bits()
-    magnitude = bits & 0x7FFFFFFF
-    # Half an ulp of the result, less one where the bit above is even; a carry moves the exponent on, up to that of infinity.
-    normal = (magnitude + ((magnitude >> 13) & 1) + 0xFFF - ((127 - 15) << 23)) >> 13
-    # Added to 1/2 a number below 2**-14 is rounded to a multiple of 2**-24, which is the last place of a subnormal one.
-    half = 126 << 23
-    subnormal = (magnitude.number() + 0.5).bits() - half
-    infinite = Bits(constant(magnitude.value.type, _INFINITE))
-    special = _select(magnitude.at_least(_INFINITE_F32 + 1), Bits(constant(magnitude.value.type, _INFINITE | 0x200)), infinite)
-    found = _select(magnitude.at_least(_TOO_LARGE_F32), special, _select(magnitude.at_least(_NORMAL_F32), normal, subnormal))
-    return arith.bitcast(type_, (found | ((bits >> 16) & _SIGN)).narrow(16).value)
-
-
-def _select(flag: ir.Value, a: Bits, b: Bits) -> Bits:
-    return Bits(arith.select(flag, a.value, b.value))

@@ -47,8 +47,9 @@ def _wrapped(value: Value, dtype: str, size: Size) -> Value:
 
 
 def _clipped(value: Value, dtype: str, size: Size) -> Value:
-    """An element of an index tensor limited to the positions of an axis of `size`."""
-    return clamped(index_of(value, dtype), size)
+    """An element of an index tensor limited to the positions of an axis of `size`, within which bytes may be anyway."""
+    index = index_of(value, dtype)
+    return index if dtype == "uint8" and size == 256 else clamped(index, size)
 
 
 def _at(index: int, size: Size) -> Size:

@@ -140,3 +140,22 @@ def across_halves(vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.V
         half = width // 2
         vector = combine(*(shuffle(vector, vector, range(first, first + half)) for first in (0, half)))
     return extract(vector, 0)
+
+
+def is_byte_table(type_: ir.Type) -> bool:
+    """Whether a flat buffer has a byte for each number of 8 bits: `look_up` reads it, at offsets below 256."""
+    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.shape == [256] and type_.element_type.width == 8
+
+
+def look_up(buffer: ir.Value, offsets: ir.Value) -> ir.Value:
+    """The elements of a table of 256 bytes at a vector of offsets, as one operation, for which targets may have instructions."""
+    width = offsets.type.shape[0]
+    result = emit.vector_of(width, buffer.type.element_type)
+    every = emit.broadcast(emit.number(1, ir.IntegerType.get_signless(1)), width)
+    return emit.create("vector.gather", [result], [buffer, emit.index_constant(0), offsets, every, emit.zero(result)])
+
+
+def intrinsic(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:
+    """Calls an intrinsic of LLVM."""
+    segments = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]), "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])}
+    return emit.create("llvm.call_intrinsic", [type_], operands, {"intrin": ir.StringAttr.get(name), **segments})

@@ -130,16 +130,11 @@ class Dots:
     def add(self, total: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         """Sums with the products of the fours of two vectors of bytes, those of A unsigned and those of B signed."""
         if self.fused:
-            return _intrinsic(f"llvm.x86.avx512.vpdpbusd.{self.lanes * 32}", total.type, total, a, b)
+            return vectors.intrinsic(f"llvm.x86.avx512.vpdpbusd.{self.lanes * 32}", total.type, total, a, b)
         name = "llvm.x86.avx512.pmaddw.d.512" if self.lanes == COLUMNS else "llvm.x86.avx2.pmadd.wd"
         for x, y in zip(_halves(a, "shrui"), _halves(b, "shrsi"), strict=True):
-            total = emit.arith("addi", total, _intrinsic(name, total.type, x, y))
+            total = emit.arith("addi", total, vectors.intrinsic(name, total.type, x, y))
         return total
-
-
-def _intrinsic(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:
-    segments = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]), "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])}
-    return emit.create("llvm.call_intrinsic", [type_], operands, {"intrin": ir.StringAttr.get(name), **segments})
 
 
 def _halves(fours: ir.Value, shift: str) -> list[ir.Value]:

@@ -65,6 +65,7 @@ PARAGRAPHS = {
     "RecognizePatterns": """Operators that together form a larger one (a normalisation, an activation) become that operator.""",
     "RecognizeAttention": """Products around a softmax become one operator, attention.""",
     "FakeQuantizationToInteger": """Products of tensors that stand for quantised numbers are computed in 8-bit integers.""",
+    "ByteTables": """Functions of the elements of one 8-bit tensor become tables of 256 results.""",
     "ConvTransposeToConv": """A transposed convolution becomes ordinary convolutions.""",
     "AlterOpLayout": """Convolutions get the layout in which the channels of a block are adjacent in memory.""",
     "Winograd": """3x3 convolutions are computed with fewer multiplications, between two transforms.""",

@@ -4,7 +4,8 @@ An index may be negative, counting from the end. One out of range, outside [-siz
 elsewhere. Where an operator promises nothing of its indices (`checked_axes`), the program checks them before (graph.check_indices).
 """
 
-from relayc.dialects.relay.base import Op, Operand, Pattern, RelayError, Size, TensorType, View, check
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import LayoutRole, Op, Operand, Pattern, RelayError, Size, TensorType, View, check
 from relayc.dialects.relay.conditions import require_at_least, require_at_most, require_equal, require_type
 from relayc.dialects.relay.kinds import COMPUTED, INTEGER, same_dtype
 from relayc.dialects.relay.shapes import normalize_axis, product
@@ -29,6 +30,14 @@ class Take(Op, name="take"):
     mode: str = "clip"
     pattern = Pattern.INJECTIVE
     gathers = True
+    layout_role = LayoutRole.FOLLOWS
+
+    def can_change_layout(self) -> bool:
+        """Where the data is a table, from which each element of the indices takes one."""
+        return self.axis in (0, -1) and self.batch_dims == 0 and TensorType.of(self.data).rank == 1
+
+    def images(self) -> list[ir.Value]:
+        return [self.indices]
 
     @staticmethod
     def infer(op: View) -> TensorType:

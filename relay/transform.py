@@ -27,6 +27,7 @@ from relayc.pipelines.context.instruments import PassInfo
 from relayc.pipelines.context.passes import PassContext, find_pass
 from relayc.relay.build import as_module
 from relayc.relay.dynamic_to_static import dynamic_to_static
+from relayc.relay.fake_quantization import fake_quantization_to_integer
 from relayc.relay.folding import fold_constant, folded
 from relayc.relay.partial_evaluate import partial_evaluate
 from relayc.relay.passes import FunctionPass, ModulePass, Pass, PrintIR, Sequential, factory, function_pass, module_pass, pass_instrument
@@ -117,6 +118,7 @@ DynamicToStatic = factory("DynamicToStatic", dynamic_to_static, 2)
 DenseToSparse = factory("DenseToSparse", sparse.dense_to_sparse, 4)
 EliminateCommonSubexpr = factory("EliminateCommonSubexpr", unused.eliminate_common_subexpr, 3)
 EtaExpand = factory("EtaExpand", closures.eta_expand, 1)
+FakeQuantizationToInteger = factory("FakeQuantizationToInteger", fake_quantization_to_integer, required=("InferType", "DivToMul"))
 FastMath = factory("FastMath", operators.fast_math, 4)
 FlattenAtrousConv = factory("FlattenAtrousConv", padding.flatten_atrous_conv)
 FlexibleShapeDispatch = factory("FlexibleShapeDispatch", basic.flexible_shape_dispatch)
@@ -330,11 +332,6 @@ class With(Pass):
     def transform(self, mod: RelayModule, ctx: PassContext) -> RelayModule:
         with PassContext(**{**ctx.settings, **self._settings, "config": {**ctx.settings.get("config", {}), **self._config}}):
             return self._inner.transform(mod, PassContext.current())
-
-
-def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False, optional_qnn_ops: Any = None) -> Pass:
-    """Computes in integers what is computed in floats between dequantized and quantized tensors."""
-    return DialectPass("FakeQuantizationToInteger")
 
 
 def __getattr__(name: str) -> Any:

@@ -49,8 +49,8 @@ def run(tests: Path, name: str, show_failures: bool) -> dict[str, bool]:
         env["RELAYC_TVM_PYTHON"] = str(python)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
-        options = ["-q", "-p", "tvm.testing", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tests), "--tb=line"]
-        options += [f"--junitxml={report}", "-rfE" if show_failures else "-rN"]
+        options = ["-q", "-p", "tvm.testing", "-p", "no:cacheprovider", "-c", os.devnull, "--tb=line", f"--junitxml={report}"]
+        options += ["--rootdir", str(tests), "--confcutdir", str(tests), "-rfE" if show_failures else "-rN"]
         command = [sys.executable, "-B", "-m", "pytest", *options, str(tests / f"{name}.py")]
         try:
             printed = subprocess.run(command, env=env, capture_output=True, text=True, timeout=SECONDS, cwd=tests).stdout

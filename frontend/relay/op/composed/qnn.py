@@ -344,7 +344,7 @@ def _same_name(name: str) -> Callable[[Term], Tensor]:
     return lambda x: emit(name, x.tensor)
 
 
-_UNARY: dict[str, Callable[[Term], Tensor]] = {
+UNARY: dict[str, Callable[[Term], Tensor]] = {
     **{name: _same_name(name) for name in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs")},
     "hardswish": lambda x: (x * (x + 3.0).max(0.0).min(6.0) / 6.0).tensor,
 }
@@ -365,7 +365,7 @@ def _unary(name: str, function: Callable[[Term], Tensor]) -> None:
         return emit("take", table, (Term(cast(x, "int32")) - first).tensor, axis=0, mode="clip")
 
 
-for _name, _function in _UNARY.items():
+for _name, _function in UNARY.items():
     _unary(_name, _function)
 
 

@@ -199,17 +199,6 @@ def test_canonicalized_programs_have_no_operator_of_quantized_tensors():
     np.testing.assert_array_equal(*both)
 
 
-def test_floats_between_quantized_tensors_become_integers():
-    x, w = drawn((2, 6), "uint8"), drawn((4, 6), "int8", 1)
-    weight = qnn.dequantize(relay.const(w), *scalars(0.25, 0))
-    product = relay.nn.dense(qnn.dequantize(var_of("x", x), *scalars(0.5, 100)), weight)
-    y = relay.IRModule.from_expr(qnn.quantize(product, *scalars(31.0, 8), out_dtype="uint8"))
-    found = relay.transform.FakeQuantizationToInteger()(y)
-    assert 'out_dtype="int32"' in found.astext()
-    run_of = [relay.create_executor("graph", m).evaluate()(x).numpy() for m in (relay.transform.InferType()(y), found)]
-    np.testing.assert_array_equal(*run_of)
-
-
 def test_legalize_replaces_calls():
     def twice(attrs, inputs, types):
         assert types[-1] == relay.TensorType((3,), "float32")

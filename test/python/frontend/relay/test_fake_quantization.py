@@ -1,0 +1,202 @@
+"""FakeQuantizationToInteger against numpy: the program has operators on integers, and gives what the floats give."""
+
+import numpy as np
+import pytest
+
+from relayc import relay
+from relayc.dialects.relay.errors import RelayError
+from relayc.relay.fake_quantization import KEY
+
+qnn = relay.qnn.op
+CHANNEL_SCALES = np.array([0.5, 0.25, 2.0], np.float32)
+
+
+def drawn(shape, dtype="int8", seed=0):
+    limits = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def real(name, array, scale, zero, axis=-1):
+    """A dequantized parameter, and its numbers in numpy."""
+    variable = relay.var(name, shape=array.shape, dtype=array.dtype.name)
+    shape = [-1 if i == axis % array.ndim and np.ndim(scale) else 1 for i in range(array.ndim)]
+    scale = np.asarray(scale, np.float32)
+    numbers = (array.astype(np.float64) - zero) * (scale.reshape(shape) if scale.ndim else scale)
+    return qnn.dequantize(variable, relay.const(scale), relay.const(zero), axis=axis), numbers
+
+
+def quantized(expr, scale, zero, dtype="int8"):
+    return qnn.quantize(expr, relay.const(scale, "float32"), relay.const(zero), out_dtype=dtype)
+
+
+def integers(numbers, scale, zero, dtype="int8"):
+    limits = np.iinfo(dtype)
+    return np.clip(np.floor(numbers / np.float32(scale) + 0.5) + zero, limits.min, limits.max).astype(dtype)
+
+
+def converted(expr, **options):
+    """The program after the pass, with the type check of a program before it."""
+    mod = relay.transform.InferType()(relay.IRModule.from_expr(expr))
+    found = relay.transform.FakeQuantizationToInteger(**options)(mod)
+    assert found["main"].ret_type == mod["main"].ret_type
+    return mod, found
+
+
+def operators(mod):
+    found = []
+    relay.analysis.post_order_visit(mod["main"], lambda node: found.append(node.op.name) if isinstance(node, relay.Call) else None)
+    return found
+
+
+def run(mod, arrays):
+    """The result on arrays by name of the parameter."""
+    values = [arrays[param.name_hint] for param in mod["main"].params]
+    return relay.create_executor("graph", mod).evaluate()(*values).numpy()
+
+
+def test_convolution_with_bias_and_rectifier():
+    x, w = drawn((1, 3, 6, 5)), drawn((4, 3, 3, 3), seed=1)
+    scales = np.array([0.25, 0.5, 1.0, 2.0], np.float32)
+    bias = np.array([64.0, -32.0, 8.5, 0.125], np.float32)
+    (data, real_x), (weight, real_w) = real("x", x, 0.5, 7), real("w", w, scales, 0, axis=0)
+    y = relay.nn.conv2d(data, weight, kernel_size=(3, 3), padding=(1, 1), channels=4)
+    y = quantized(relay.nn.relu(relay.nn.bias_add(y, relay.const(bias))), 64.0, -20)
+    _, found = converted(y, hard_fail=True)
+    assert operators(found) == ["qnn.conv2d", "qnn.quantize", "nn.bias_add", "maximum", "qnn.requantize"]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(real_x, [(0, 0), (0, 0), (1, 1), (1, 1)]), (3, 3), axis=(2, 3))
+    exact = np.einsum("nchwij,ocij->nohw", windows, real_w) + (np.round(bias / (0.5 * scales)) * 0.5 * scales)[:, None, None]
+    np.testing.assert_array_equal(run(found, {"x": x, "w": w}), integers(np.maximum(exact, 0), 64.0, -20))
+
+
+@pytest.mark.parametrize("name", ["dense", "batch_matmul"])
+def test_products_of_matrices(name):
+    batch = () if name == "dense" else (2,)
+    x, w = drawn((*batch, 3, 70), "uint8"), drawn((*batch, 5, 70), seed=1)
+    (data, real_x), (weight, real_w) = real("x", x, 0.5, 128), real("w", w, 0.25, 3)
+    _, found = converted(quantized(getattr(relay.nn, name)(data, weight), 256.0, 4, "uint8"))
+    assert operators(found) == [f"qnn.{name}", "qnn.requantize"]
+    np.testing.assert_array_equal(run(found, {"x": x, "w": w}), integers(real_x @ np.swapaxes(real_w, -1, -2), 256.0, 4, "uint8"))
+
+
+def padded(x):
+    return np.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0)), constant_values=2.5)
+
+
+MOVEMENTS = {
+    "transpose": (lambda x: relay.transpose(x, (0, 3, 1, 2)), lambda x: x.transpose(0, 3, 1, 2)),
+    "reshape": (lambda x: relay.reshape(x, (4, -1)), lambda x: x.reshape(4, -1)),
+    "strided_slice": (lambda x: relay.strided_slice(x, [0, 1, 0, 0], [2, 4, 4, 3]), lambda x: x[:, 1:]),
+    "max": (lambda x: relay.max(x, axis=1), lambda x: x.max(1)),
+    "take": (lambda x: relay.take(x, relay.const([2, 0]), axis=1), lambda x: x[:, [2, 0]]),
+    "concatenate": (lambda x: relay.concatenate([x, x], 1), lambda x: np.concatenate([x, x], 1)),
+    "split": (lambda x: relay.split(x, 2, axis=1)[1], lambda x: x[:, 2:]),
+    "nn.pad": (lambda x: relay.nn.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0)), 2.5), padded),
+    "clip": (lambda x: relay.clip(x, -6.0, 4.0), lambda x: x.clip(-6, 4)),
+    "minimum": (lambda x: relay.minimum(x, relay.const(3.0)), lambda x: np.minimum(x, 3)),
+    "add": (lambda x: relay.add(x, relay.const(3.0)), lambda x: x + 3),
+    "subtract": (lambda x: relay.subtract(relay.const(1.0), x), lambda x: 1 - x),
+}
+
+
+@pytest.mark.parametrize("name", MOVEMENTS)
+def test_operators_that_are_exact(name):
+    """Scales are powers of two, and no quotient is a half."""
+    build, reference = MOVEMENTS[name]
+    x = drawn((2, 4, 4, 3))
+    data, numbers = real("x", x, 0.5, -9)
+    _, found = converted(quantized(build(data), 0.25, 11), hard_fail=True)
+    assert not {name, "qnn.dequantize"} <= set(operators(found))
+    np.testing.assert_array_equal(run(found, {"x": x}), integers(reference(numbers), 0.25, 11))
+
+
+def means_of_windows(x):
+    return np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(2, 3)).mean((4, 5))
+
+
+NEAR = {
+    "sigmoid": (relay.sigmoid, lambda x: 1 / (1 + np.exp(-x)), 1 / 256),
+    "nn.leaky_relu": (lambda x: relay.nn.leaky_relu(x, 0.3), lambda x: np.where(x > 0, x, 0.3 * x), 0.05),
+    "nn.avg_pool2d": (lambda x: relay.nn.avg_pool2d(x, (2, 2)), means_of_windows, 0.02),
+    "nn.global_avg_pool2d": (relay.nn.global_avg_pool2d, lambda x: x.mean((2, 3), keepdims=True), 0.04),
+    "mean": (lambda x: relay.mean(x, axis=(2, 3)), lambda x: x.mean((2, 3)), 0.04),
+    "multiply": (lambda x: relay.multiply(x, x), lambda x: x * x, 0.2),
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_operators_that_round(name):
+    """Differences are one step of the data at most: integer means round towards zero."""
+    build, reference, scale = NEAR[name]
+    x = drawn((2, 3, 4, 4))
+    data, numbers = real("x", x, 0.04, 5)
+    _, found = converted(quantized(build(data), scale, -3), hard_fail=True)
+    assert "qnn.dequantize" not in operators(found)
+    assert np.abs(run(found, {"x": x}).astype(int) - integers(reference(numbers), scale, -3)).max() <= 1
+
+
+def test_limits_of_channels():
+    x = drawn((2, 3, 4))
+    data, numbers = real("x", x, CHANNEL_SCALES, 0, axis=1)
+    for build, reference in ((relay.nn.relu, lambda v: np.maximum(v, 0)), (lambda v: relay.clip(v, -8.0, 16.0), lambda v: v.clip(-8, 16))):
+        _, found = converted(quantized(build(data), 0.25, 1), hard_fail=True)
+        np.testing.assert_array_equal(run(found, {"x": x}), integers(reference(numbers), 0.25, 1))
+
+
+def test_constant_zero_points_of_limits():
+    x = drawn((5, 6), "uint8")
+    data, numbers = real("x", x, 0.5, 100)
+    _, found = converted(quantized(relay.nn.relu(data), 0.5, 100, "uint8"), hard_fail=True)
+    assert operators(found) == ["maximum"]
+    np.testing.assert_array_equal(run(found, {"x": x}), np.maximum(x, 100))
+    np.testing.assert_array_equal(run(found, {"x": x}), integers(np.maximum(numbers, 0), 0.5, 100, "uint8"))
+
+
+def test_region_with_an_operator_without_rule_stays():
+    data, _ = real("x", drawn((3, 4)), 0.5, 1)
+    y = quantized(relay.cumsum(relay.reshape(data, (4, 3)), axis=0), 0.5, 1)
+    mod, found = converted(y)
+    relay.assert_structural_equal(mod, found)
+    with pytest.raises(RelayError, match="expected an operator with a rule, found cumsum"):
+        converted(y, hard_fail=True)
+    mod, found = converted(quantized(relay.add(data, relay.var("y", shape=(3, 4))), 0.5, 1), hard_fail=True)
+    relay.assert_structural_equal(mod, found)  # a parameter in floats is no region
+
+
+def test_rules_of_programs():
+    def negative(call, types):
+        found = types[call.args[0]]
+        return relay.subtract(relay.cast(relay.const(-2), found.dtype), call.args[0]), found  # the zero point is -1
+
+    relay.op.get("negative").set_attr(KEY, negative)
+    try:
+        data, numbers = real("x", drawn((3, 4)) // 2, 0.5, -1)
+        _, found = converted(quantized(relay.negative(data), 0.5, -1), hard_fail=True)
+    finally:
+        relay.op.get("negative").reset_attr(KEY)
+    assert operators(found) == ["cast", "subtract"]
+    np.testing.assert_array_equal(run(found, {"x": drawn((3, 4)) // 2}), integers(-numbers, 0.5, -1))
+
+
+def test_optional_operators_are_named():
+    x = drawn((4, 9))
+    data, numbers = real("x", x, 0.05, 0)
+    y = quantized(relay.nn.softmax(data, axis=1), 1 / 256, -128)
+    assert "nn.softmax" in operators(converted(y)[1])
+    _, found = converted(y, hard_fail=True, optional_qnn_ops=["nn.softmax"])
+    assert operators(found) == ["qnn.softmax"]
+    exponents = np.exp(numbers)
+    assert np.abs(run(found, {"x": x}).astype(int) - integers(exponents / exponents.sum(1, keepdims=True), 1 / 256, -128)).max() <= 1
+
+
+def test_operators_one_by_one_where_no_quantize_follows():
+    x, w = drawn((2, 4, 3)), drawn((2, 5, 3), seed=1)
+    data, weight = real("x", x, 0.5, 2)[0], real("w", w, 0.25, 0)[0]
+    y = relay.erf(relay.add(relay.nn.batch_matmul(relay.clip(data, -4.0, 30.0), weight), relay.const(1.0)))
+    assert "qnn.batch_matmul" not in operators(converted(y)[1])
+    mod, found = converted(y, use_qat=True, hard_fail=True)
+    assert operators(found) == ["clip", "qnn.batch_matmul", "qnn.dequantize", "add", "erf"]
+    both = [run(each, {"x": x, "w": w}) for each in (mod, found)]
+    np.testing.assert_array_equal(*both)  # sums are exact in floats, too
+    sums = relay.add(data, relay.const(1.0))  # the scale of a sum does not follow from the operands
+    mod, found = converted(relay.nn.batch_matmul(sums, weight), use_qat=True)
+    relay.assert_structural_equal(mod, found)

@@ -22,7 +22,7 @@ from relayc.frontend.relay.inference import TypeInferenceError
 from relayc.frontend.relay.op import UnsupportedOperator, op
 from relayc.frontend.relay.prelude import Prelude
 from relayc.frontend.relay.text import ParseError, astext, parse_expr, parse_module
-from relayc.relay import analysis, backend, data_dep_optimization, frontend, qnn, relay_viz, transform, vm
+from relayc.relay import analysis, backend, data_dep_optimization, frontend, qnn, quantize, relay_viz, transform, vm
 from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 from relayc.relay.external import debug
@@ -56,6 +56,7 @@ __all__ = [
     "parse",
     "parse_expr",
     "qnn",
+    "quantize",
     "relay_viz",
     "transform",
     "vm",

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from relayc.calibration import METHODS, Histogram, Largest, Products, Steps, merged, observe, range_of, steps_of
 from relayc.nearest import nearest
 from relayc.pipelines.driver.compile import compile as compile_
 from relayc.runtime import Module
-from relayc.tools.quantize.calibration import METHODS, Histogram, Largest, Products, merged, observe, range_of, steps_of
 from relayc.tools.quantize.data import Samples, open_samples, script_names
 from relayc.tools.quantize.graph import Graph, prepare
-from relayc.tools.quantize.layers import Layer, Steps, decibels, find_layers, quantize_weights
+from relayc.tools.quantize.layers import Layer, decibels, find_layers, quantize_weights
 from relayc.tools.quantize.qdq import plan, write
 from relayc.tools.quantize.result import LayerReport, Quantized
 from relayc.tools.quantize.smooth import smooth, smoothable

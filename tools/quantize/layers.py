@@ -7,20 +7,12 @@ from fnmatch import fnmatchcase
 import numpy as np
 from onnx import NodeProto
 
+from relayc.calibration import Steps
 from relayc.tools.quantize.graph import Graph, attributes
 
 OPERATORS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 MOST_STEPS = 1 << 29
 """Of a bias in 32 bits, so that there is room for the sum."""
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Numbers q stand for (q - zero) * scale; `dtype` is that of q."""
-
-    scale: np.float32
-    zero: int
-    dtype: str
 
 
 @dataclass(eq=False)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
+from relayc.calibration import Steps
 from relayc.tools.quantize.graph import Graph
-from relayc.tools.quantize.layers import Layer, Steps, bias_of, bias_steps
+from relayc.tools.quantize.layers import Layer, bias_of, bias_steps
 
 MICROSOFT = "com.microsoft"
 _MOVES = {"MaxPool", "Concat", "Reshape", "Flatten", "Transpose", "Slice", "Squeeze", "Unsqueeze"}

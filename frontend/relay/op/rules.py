@@ -298,20 +298,17 @@ _RULES.update({name: _along_axis(name) for name in ("nn.bias_add", "nn.prelu")})
 
 
 def _product(name: str) -> Rule:
-    """Operands of different element types are multiplied in the type of the result, which holds what they hold."""
+    """Operands of different element types are multiplied in the type of the result: the one that is asked for, or that of float data."""
 
     def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-        dtype, added = attrs["out_dtype"], _added_at_end(attrs)
+        data, added = _dtype(emitter, args[0]), _added_at_end(attrs)
+        dtype = attrs["out_dtype"] or (data if "float" in data else "")
         kernel = attrs.get("kernel_layout", "")
         if any(map(str.isdigit, kernel)):  # the dialect's weights are not split: schedules pack them
             attrs["kernel_layout"] = "".join(filter(str.isupper, kernel))
             args[1] = emitter.emit("layout_transform", args[1], src_layout=kernel, dst_layout=attrs["kernel_layout"])
-        if dtype and _dtype(emitter, args[0]) != _dtype(emitter, args[1]):
+        if dtype and data != _dtype(emitter, args[1]):
             args = [_cast(emitter, value, dtype) for value in args]
-        blocked = attrs.get("kernel_layout", "")
-        if not blocked.isalpha() and blocked:
-            attrs["kernel_layout"] = "".join(filter(str.isupper, blocked))
-            args[1] = emitter.emit("layout_transform", args[1], src_layout=blocked, dst_layout=attrs["kernel_layout"])
         if name in _CONVOLUTIONS and attrs["groups"] > 1 and "output_padding" not in attrs:
             args[1] = _by_channel(emitter, args, attrs)
         rank = len(_shape(emitter, args[0]))

@@ -7,8 +7,8 @@ from onnx import helper
 from onnx_models import model_of
 
 import relayc
+from relayc.calibration import BINS, METHODS, Histogram, range_of, steps_of
 from relayc.tools.quantize import Settings
-from relayc.tools.quantize.calibration import BINS, METHODS, Histogram, range_of, steps_of
 from relayc.tools.quantize.layers import decibels
 
 RNG = np.random.default_rng(7)

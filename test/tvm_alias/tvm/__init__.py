@@ -325,7 +325,7 @@ module("tvm.relay.build_module", bind_params_by_name=ast.bind_params_by_name, cr
 sys.modules["tvm.relay.transform"] = relay.transform = relay_transform
 relay_transform.__path__ = []
 module("tvm.relay.transform.infer_layout_utils", InferCorrectLayoutOutput=layout_rules.InferCorrectLayoutOutput)
-module("tvm.relay.quantize")
+relay.quantize = module("tvm.relay.quantize", **{name: getattr(_relay.quantize, name) for name in _relay.quantize.__all__})
 module("tvm.relay.quantize._annotate", attach_simulated_quantize=None, QAnnotateKind=None)
 op = module("tvm.relay.op", get=_relay.op.get, OpPattern=Pattern, **_registering)
 op.__getattr__ = lambda name: getattr(_relay.op, name)

@@ -72,9 +72,11 @@ def dequantize(data: Tensor, input_scale: Tensor, input_zero_point: Tensor, *, o
 
 @composed("qnn.quantize", "data output_scale output_zero_point axis out_dtype")
 def quantize(data: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, out_dtype: str = "int8", axis: int = -1) -> Tensor:
-    """round(data / scale) + zero point, limited to the numbers of the element type."""
+    """round(data / scale) + zero point, with halves away from zero, limited to the numbers of the element type."""
     scale, zero = (_along(p, data, axis) for p in (output_scale, output_zero_point))
-    whole = emit("add", emit("round", emit("divide", data, cast(scale, data.dtype))), cast(zero, data.dtype))
+    found = Term(emit("divide", data, cast(scale, data.dtype)))
+    below_half = np.nextafter(np.array(0.5, data.dtype), np.array(0, data.dtype)).item()  # 0.5 makes 1 of the number before 0.5
+    whole = emit("add", emit("trunc", (found + Term(emit("sign", found.tensor)) * below_half).tensor), cast(zero, data.dtype))
     return _saturated(Term(whole), out_dtype)
 
 
@@ -187,9 +189,13 @@ def _shaped(values: np.ndarray, data: Tensor, axis: int) -> np.ndarray:
     return np.reshape(values, [-1 if i == at else 1 for i in range(data.rank)])
 
 
+def _is_zero(zero: Tensor) -> bool:
+    return zero.is_known and not zero.array.any()
+
+
 def _centred(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
     """data - zero point in a wider type."""
-    if zero.is_known and not zero.array.any():
+    if _is_zero(zero):
         return Term(cast(data, dtype))
     return Term(cast(data, dtype)) - Term(cast(_along(zero, data, axis), dtype))
 
@@ -241,7 +247,9 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
         if layout != weight_layout:
             weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)
         axis = attrs["kernel_layout"].index("O") if "kernel_layout" in attrs else -1 if name == "batch_matmul" else 0
-        factors = [_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis))]
+        factors = [data, weight]
+        if not (data.dtype in ("int8", "uint8") and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
+            factors = [_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis))]
         extra = {"transpose_b": True} if name == "batch_matmul" else {}
         plain = name.removeprefix("contrib_").removesuffix("_pack")
         # `apply` only reads of an Emitter what this one has.

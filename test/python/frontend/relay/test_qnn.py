@@ -47,6 +47,14 @@ def test_requantize_rounds_halves(rounding, compute):
     np.testing.assert_array_equal(run(y, x=x), saturated(expected - 7, "int8"))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quantize_rounds_halves_away_from_zero(dtype):
+    just_less = np.nextafter(np.array(0.5, dtype), np.array(0, dtype))
+    x = np.array([0.5, -0.5, 1.5, 2.5, -2.5, just_less, -just_less, 0, 100.5, 8388607.5 if dtype == "float64" else 4194303.5], dtype)
+    y = qnn.quantize(relay.var("x", shape=x.shape, dtype=dtype), *scalars(1.0, 2), out_dtype="int32")
+    np.testing.assert_array_equal(run(y, x=x), np.copysign(np.floor(np.abs(x.astype(np.longdouble)) + 0.5), x).astype(np.int32) + 2)
+
+
 def test_requantize_by_channel_and_saturation():
     x = np.random.default_rng(1).integers(-(1 << 20), 1 << 20, (2, 3, 5)).astype(np.int32)
     scales = np.array([0.0173, 3.0, 0.00021], np.float32)

@@ -1,15 +1,23 @@
 """Ranges of activations: histograms over all samples in memory that does not grow with them, and the ranges that methods take from them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-
-from relayc.tools.quantize.layers import Steps
 
 METHODS = ("minmax", "percentile", "entropy", "mse")
 BINS = 1 << 14
 _SHARES = np.geomspace(1, 0.002, 120)
 """What methods that try ranges try of the whole one."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Numbers q stand for (q - zero) * scale; `dtype` is that of q."""
+
+    scale: np.float32
+    zero: int
+    dtype: str
 
 
 class Histogram:

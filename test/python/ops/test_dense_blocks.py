@@ -51,17 +51,73 @@ def test_agrees_with_floats(bits, zeros):
         assert_product(found, data, whole)
 
 
-@pytest.mark.parametrize("mcpu", ["x86-64", "x86-64-v3", "x86-64-v4"])
-def test_vectors_of_every_width(mcpu):
-    target = relayc.Target("cpu", mcpu=mcpu)
-    if not target.is_host:
-        pytest.skip(f"this machine lacks features of {mcpu}")
-    operands, whole = weights(56, 3, 4, "bytes", 16)
-    inputs = [values((rows, 48), "float32") for rows in (1, 7)]
-    call = product(operands, 56, 4, 16)
+TARGETS = {
+    "sse": ("x86-64", None),
+    "avx2": ("x86-64-v3", None),
+    "vnni on 256 bits": ("x86-64-v3", "+avxvnni"),
+    "avx512": ("x86-64-v4", None),
+    "vnni": ("x86-64-v4", "+avx512vnni"),
+    "amx": ("sapphirerapids", None),
+}
+
+
+def target_of(name):
+    mcpu, features = TARGETS[name]
+    found = relayc.Target("cpu", mcpu=mcpu, features=features, num_threads=2)
+    return found if found.is_host else relayc.Target(found, emulate=True)
+
+
+CASES = {
+    "tiles of rows": ((1, 3, 4, 5, 12, 13, 17, 33), (56, 3, 4, "bytes", 16)),
+    "one block": ((1, 40), (20, 1, 8, "one", 32)),
+    "blocks of several steps": ((2, 20), (33, 3, 2, "bytes", 64)),
+    "a block of many steps": ((2, 20), (16, 1, 4, "one", 320)),
+    "pieces of the depth": ((2, 35), (48, 38, 4, "bytes", 32)),
+    "floats for zeros": ((3, 18), (40, 4, 4, "floats", 32)),
+}
+FLOATS = {"few rows and more": ((1, 7), (56, 3, 4, "bytes", 16))}
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [(name, case) for name in TARGETS for case in (CASES if name in ("vnni", "amx") else FLOATS)],
+)
+def test_instructions(name, case):
+    counts, (columns, blocks, bits, zeros, block) = (CASES | FLOATS)[case]
+    operands, whole = weights(columns, blocks, bits, zeros, block)
+    inputs = [values((rows, blocks * block), "float32") for rows in counts]
+    call = product(operands, columns, bits, block)
     body = lambda *given: [call(x, *given[len(inputs) :])[0] for x in given[: len(inputs)]]  # noqa: E731 (an argument, not a definition)
-    for data, found in zip(inputs, run_program(body, [*inputs, *map(Const, operands)], target=target), strict=True):
+    for data, found in zip(inputs, run_program(body, [*inputs, *map(Const, operands)], target=target_of(name)), strict=True):
         assert_product(found, data, whole)
+
+
+def test_columns_and_rows_of_several_tasks():
+    """More than 1,024 columns, in tasks that have unlike numbers of strips, by more rows than a task has."""
+    operands, whole = weights(1101, 2, 4, "bytes")
+    for data in (values((1, 64), "float32"), values((401, 64), "float32")):
+        call = product(operands, 1101, 4)
+        [found] = run_program(lambda x, *rest: call(x, *rest), [data, *map(Const, operands)])  # noqa: B023 (called now)
+        assert_product(found, data, whole)
+
+
+@pytest.mark.parametrize("rows", [5, 30])
+def test_ranges_of_the_data(rows):
+    """Each block has its own range; a number that is not finite makes a row of them, and no other row."""
+    operands, whole = weights(40, 6, 4, "one")
+    data = values((rows, 192), "float32") * np.float32(10.0) ** np.repeat(np.arange(-18, 18, 6, dtype=np.float32), 32)
+    data[0, :32] = 0
+    inputs = [data]
+    for value in (np.inf, -np.inf, np.nan):
+        inputs.append(data.copy())
+        inputs[-1][2, 70] = value
+    call = product(operands, 40, 4)
+    body = lambda *given: [call(x, *given[4:])[0] for x in given[:4]]  # noqa: E731 (an argument, not a definition)
+    found, *others = run_program(body, [*inputs, *map(Const, operands)], target=target_of("amx"))
+    assert_product(found, data, whole)
+    for other in others:
+        assert not np.isfinite(other[2]).any()
+        np.testing.assert_array_equal(np.delete(other, 2, 0), np.delete(found, 2, 0))
 
 
 def test_what_follows_is_in_the_same_kernel():

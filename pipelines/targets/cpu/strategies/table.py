@@ -3,7 +3,7 @@
 Defaults are those of the strategies themselves, mostly of a model of the core and its caches.
 """
 
-from relayc.pipelines.targets.cpu.strategies import dense_blocks, tile_transform
+from relayc.pipelines.targets.cpu.strategies import tile_transform
 from relayc.pipelines.targets.cpu.strategies.attention import columns as attention_columns
 from relayc.pipelines.targets.cpu.strategies.attention import rows as attention_rows
 from relayc.pipelines.targets.cpu.strategies.attention import tiles as attention_tiles
@@ -14,6 +14,7 @@ from relayc.pipelines.targets.cpu.strategies.contraction import inner_products
 from relayc.pipelines.targets.cpu.strategies.contraction import strategy as contraction
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_GRAIN as CONTRACTION_GRAIN
 from relayc.pipelines.targets.cpu.strategies.contraction.tile import PARALLEL_TASKS
+from relayc.pipelines.targets.cpu.strategies.dense_blocks import product as dense_blocks
 from relayc.pipelines.targets.cpu.strategies.loops.plan import LoopParameters
 from relayc.pipelines.targets.cpu.strategies.loops.strategy import schedule_loops
 from relayc.pipelines.targets.cpu.strategies.windows import channels, columns
@@ -74,10 +75,10 @@ TABLE = (
         dense_blocks.schedule_dense_blocks,
         "dense_blocks and what follows elementwise",
         "any",
-        "weights of 2, 4 or 8 bits, summed in f32",
+        "weights of 2, 4 or 8 bits, results as of f32",
         (
             Parameter("vectors", "4", "vectors of columns of a tile", 8),
-            Parameter("rows", "the registers", "rows of a tile, where weights lie in a buffer as floats", 16),
+            Parameter("rows", "the registers", "rows of a tile, where weights lie in a buffer as f32", 16),
             Parameter("task_rows", "192", "rows for which weights become floats once", 1 << 10),
             Parameter("depth", "two thirds of the first-level cache", "of the weights in the buffer, as whole blocks", 1 << 10),
             Parameter("grain", dense_blocks.PARALLEL_GRAIN, "multiply-adds from which a kernel is parallel"),

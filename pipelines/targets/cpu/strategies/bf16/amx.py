@@ -99,17 +99,17 @@ class AmxSums:
             for i, load in enumerate(left):
                 x = load()
                 for j, y in enumerate(ys, i * len(ys)):
-                    found[j] = self._multiply(x, y, sums[j])
+                    found[j] = self.multiply(x, y, sums[j])
             return found
         xs = [load() for load in left]
         for j, load in enumerate(right):
             y = load()
             for i, x in enumerate(xs):
                 number = i * len(right) + j
-                found[number] = self._multiply(x, y, sums[number])
+                found[number] = self.multiply(x, y, sums[number])
         return found
 
-    def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
+    def multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
         return emit.create("x86.amx.tile_mulf", [self.sum_type], [a, b, total])
 
     def load(self, type_: ir.Type, buffer: ir.Value, at: Index, stride: Size) -> ir.Value:

@@ -77,7 +77,7 @@ class ByteTiles(AmxSums):
         super().__init__(block, step, "i8", "i32")
         self.attributes = {"isZextLhs": ir.UnitAttr.get()} if unsigned else {}
 
-    def _multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
+    def multiply(self, a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
         return emit.create("x86.amx.tile_muli", [self.sum_type], [a, b, total], self.attributes)
 
 

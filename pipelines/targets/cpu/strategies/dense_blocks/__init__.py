@@ -1,0 +1,1 @@
+"""The schedules of products with weights of a few bits in blocks."""

@@ -1,0 +1,202 @@
+"""Sums of products with weights of a few bits that become floats: for few rows where they are read, for many in a buffer of the thread.
+
+A number of a word becomes a float by shifting it to the top of the mantissa of 1: that gives 1 + number / 2^bits, with neither a conversion
+nor a table. What that is off by, the scale and the zero are the same for a block, and are put right once a block.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import SCALES, WORDS, Columns, Count, Operands, Value, Values, Vectors
+from relayc.pipelines.tir.values import nest
+from relayc.pipelines.tir.values.buffers import local_buffer
+from relayc.pipelines.tir.values.vectors import pairwise
+from relayc.symbolic import Size, ceil_div
+
+UNROLLED = 512
+"""Multiply-adds of a block up to which its words are unrolled."""
+STEPS = 4
+"""Depths that a tile goes over at a time; they divide any block."""
+
+
+def scale_and_offset(operands: Operands, strip: Index, block: Index, lane: int) -> tuple[Value, Value]:
+    """The factor of floats in [1, 2), and what to take off them before."""
+    scale, zero = operands.weight_input(SCALES, strip, block, Index(), lane), operands.zero(strip, block, lane)
+    span = 1 << operands.c.bits
+    offset = emit.multiply_add(zero, emit.number(1 / span, zero.type), emit.number(1, zero.type))
+    return emit.arith("mulf", scale, emit.number(span, zero.type)), offset
+
+
+class FloatSums:
+    """Sums of a few rows (see `product.RowSums`). An infinity in the data makes a NaN of its row."""
+
+    most_rows = 2
+    tile_rows = 2
+
+    def __init__(self, operands: Operands) -> None:
+        self.o, self.evaluator = operands, operands.evaluator
+
+    def prepare(self) -> None:
+        """Data are read where they lie."""
+
+    def strips(self, rows: int) -> int:
+        return self.o.strips
+
+    def sums(self, rows: Sequence[Index], vectors: Vectors) -> Values:
+        o, zero = self.o, emit.zero(self.o.vector)
+        count = len(rows) * len(vectors)
+        var = Var(0, o.blocks - 1, name="block")
+        with emit.for_loop(0, o.blocks, 1, var, [zero] * count) as blocks, self.evaluator.scope():
+            block = Index.of(var)
+            parts = self._block_sums(rows, vectors, block, [zero] * count)
+            emit.yield_values(self._corrected(rows, vectors, block, parts, list(blocks.inner_iter_args)))
+        return list(blocks.results)
+
+    def _corrected(self, rows: Sequence[Index], vectors: Vectors, block: Index, parts: Values, sums: Values) -> Values:
+        """Sums with those of a block added, which are of numbers as `Operands.number` gives them."""
+        found, totals = list(sums), [self._total(row, block) for row in rows]
+        for v, (strip, lane) in enumerate(vectors):
+            scale, offset = scale_and_offset(self.o, strip, block, lane)
+            off = emit.create("arith.negf", [self.o.vector], [offset])
+            for i in range(len(rows)):
+                at = i * len(vectors) + v
+                found[at] = emit.multiply_add(emit.multiply_add(off, totals[i], parts[at]), scale, found[at])
+        return found
+
+    def _block_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, sums: Values) -> Values:
+        """Sums with the products with the numbers of a block added."""
+        if self.o.block_size * len(sums) <= UNROLLED:
+            for word in range(self.o.words):
+                sums = self._word_sums(rows, vectors, block, Index(word), sums)
+            return sums
+        var = Var(0, self.o.words - 1, name="word")
+        with emit.for_loop(0, self.o.words, 1, var, sums) as words, self.evaluator.scope():
+            emit.yield_values(self._word_sums(rows, vectors, block, Index.of(var), list(words.inner_iter_args)))
+        return list(words.results)
+
+    def _word_sums(self, rows: Sequence[Index], vectors: Vectors, block: Index, word: Index, sums: Values) -> Values:
+        o, found = self.o, list(sums)
+        words = [o.weight_input(WORDS, strip, block, word, lane) for strip, lane in vectors]
+        for place in range(o.numbers):
+            numbers = [o.number(w, place) for w in words]
+            for i, row in enumerate(rows):
+                data = emit.broadcast(o.data(row, block, word * o.numbers + place), o.width)
+                for v, number in enumerate(numbers):
+                    at = i * len(vectors) + v
+                    found[at] = emit.multiply_add(data, number, found[at])
+        return found
+
+    def _total(self, row: Index, block: Index) -> Value:
+        """The sum of the data of a row and block, in all lanes."""
+        o = self.o
+        with self.evaluator.along(o.width) as lane:
+            parts = [o.data(row, block, lane + at) for at in range(0, o.block_size, o.width)]
+        total = pairwise(parts, lambda a, b: emit.arith("addf", a, b))
+        if o.width == 1:
+            return total
+        attributes = {"kind": ir.Attribute.parse("#vector.kind<add>"), "fastmath": ir.Attribute.parse("#arith.fastmath<reassoc>")}
+        return emit.broadcast(emit.create("vector.reduction", [o.float], [total], attributes), o.width)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """Buffers of a task, `pitch` elements a row: weights as floats, depth by depth, and sums of the rows."""
+
+    weights: Value
+    sums: Value
+    pitch: int
+
+
+class FloatPanels:
+    """Many rows (see `product.RowTasks`): a piece of the depth becomes floats, which tiles of rows in registers then go over.
+
+    Args:
+      vectors, rows: of columns, and of rows, of a tile.
+      depth: of the weights in the buffer, as whole blocks.
+    """
+
+    tile_rows = 1
+
+    def __init__(self, operands: Operands, vectors: int, rows: int, depth: int) -> None:
+        self.o, self.evaluator, self.rows = operands, operands.evaluator, rows
+        self.strips = max(1, vectors // operands.in_strip)
+        self.step = min(operands.blocks, max(1, depth // operands.block_size))
+
+    def prepare(self, work: Size, grain: int) -> None:
+        """Data are read where they lie."""
+
+    def task(self, first: Index, size: Count, most: int, columns: Columns, finish: Callable[[Index, Columns, Values], None]) -> None:
+        """Pieces of the depth one after the other; sums wait in a buffer between them."""
+        o, step = self.o, self.step
+        pitch = columns.count * o.lanes
+        panel = _Panel(local_buffer(step * o.block_size * pitch, o.float), local_buffer(most * pitch, o.float), pitch)
+        piece = Var(0, ceil_div(o.blocks, step) - 1, name="piece")
+        with emit.for_loop(0, piece.extent, 1, piece), self.evaluator.scope():
+            block = Index.of(piece) * step
+            blocks: Value | int = step
+            if o.blocks % step:
+                blocks = emit.smaller(emit.materialize(block * -1 + o.blocks), step)
+            self._unpack(block, blocks, columns, panel)
+            for tiles in o.row_tiles(Index(), size, self.rows):
+                with o.each_tile(tiles) as row:
+                    self._add_piece([first + row + i for i in range(tiles.rows)], row, block, blocks, panel, piece)
+        for tiles in o.row_tiles(Index(), size, 1):
+            with o.each_tile(tiles) as row:
+                finish(first + row, columns, self._waiting(panel, row, 1))
+
+    def _unpack(self, first: Index, blocks: Value | int, columns: Columns, panel: _Panel) -> None:
+        """Weights of blocks from `first` on as floats."""
+        o = self.o
+        vectors = o.vectors(columns)
+        var, word = Var(0, o.blocks - 1, name="block"), Var(0, o.words - 1, name="word")
+        with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
+            block = first + Index.of(var)
+            lines = []
+            for strip, lane in vectors:
+                scale, offset = scale_and_offset(o, strip, block, lane)
+                lines.append((scale, emit.create("arith.negf", [o.vector], [emit.arith("mulf", scale, offset)])))
+            with emit.for_loop(0, o.words, 1, word), self.evaluator.scope():
+                depth = Index.of(var) * o.block_size + Index.of(word) * o.numbers
+                for v, (strip, lane) in enumerate(vectors):
+                    words = o.weight_input(WORDS, strip, block, Index.of(word), lane)
+                    for place in range(o.numbers):
+                        value = emit.multiply_add(o.number(words, place), *lines[v])
+                        with self.evaluator.along(o.width) as lanes:
+                            self.evaluator.store(value, panel.weights, (depth + place) * panel.pitch + v * o.width + lanes)
+
+    def _add_piece(self, rows: Sequence[Index], place: Index, block: Index, blocks: Value | int, panel: _Panel, piece: Var) -> None:
+        """Adds the products with the weights in the buffer to the sums of a tile, whose first row is row `place` of the sums."""
+        o = self.o
+        vectors = panel.pitch // o.width
+        follows = emit.compare("ne", piece.value, emit.index_constant(0))
+        zeros = [emit.zero(o.vector)] * (len(rows) * vectors)
+        inits = nest.either(follows, self.evaluator, lambda: self._waiting(panel, place, len(rows)), zeros)
+        depth = blocks * o.block_size if isinstance(blocks, int) else emit.arith("muli", blocks, emit.index_constant(o.block_size))
+        var = Var(0, o.blocks * o.block_size - STEPS, step=STEPS, name="depth")
+        with emit.for_loop(0, depth, STEPS, var, inits) as loop, self.evaluator.scope():
+            found = list(loop.inner_iter_args)
+            for k in range(STEPS):
+                with self.evaluator.along(o.width) as lanes:
+                    at = (Index.of(var) + k) * panel.pitch + lanes
+                    weights = [self.evaluator.load_from(panel.weights, o.float, at + v * o.width) for v in range(vectors)]
+                for i, row in enumerate(rows):
+                    data = emit.broadcast(o.data(row, block, Index.of(var) + k), o.width)
+                    for v in range(vectors):
+                        found[i * vectors + v] = emit.multiply_add(data, weights[v], found[i * vectors + v])
+            emit.yield_values(found)
+        with self.evaluator.along(o.width) as lanes:
+            for number, value in enumerate(loop.results):
+                i, v = divmod(number, vectors)
+                self.evaluator.store(value, panel.sums, (place + i) * panel.pitch + v * o.width + lanes)
+
+    def _waiting(self, panel: _Panel, place: Index, rows: int) -> Values:
+        """Sums of a tile from their buffer."""
+        with self.evaluator.along(self.o.width) as lanes:
+            return [
+                self.evaluator.load_from(panel.sums, self.o.float, (place + i) * panel.pitch + v * self.o.width + lanes)
+                for i in range(rows)
+                for v in range(panel.pitch // self.o.width)
+            ]

@@ -1,0 +1,253 @@
+"""The schedule of products with weights of a few bits in blocks, which reads the weights as they are stored.
+
+Lanes run along the columns of a strip; a task is a few strips. Few rows, as in decoding, are bound by how fast weights are read and
+unpacked: each tile of rows does so anew. For more rows a task unpacks a piece of the depth to a buffer of the thread.
+
+| instructions | few rows | many rows |
+|---|---|---|
+| AMX (bf16) with VNNI | `digits` | `tiles` |
+| VNNI | `digits` | `floats` |
+| others | `floats` | `floats` |
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from relayc.pipelines.context.target import Target
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, Var, linearize
+from relayc.pipelines.targets.cpu.strategies.bf16.integers import dots_of
+from relayc.pipelines.targets.cpu.strategies.dense_blocks import digits, tiles
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.floats import FloatPanels, FloatSums
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import Columns, Count, Operands, Value, Values, Vectors
+from relayc.pipelines.te.read.dense_blocks import DenseBlocks, match
+from relayc.pipelines.te.read.graph import Kernel
+from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
+from relayc.pipelines.tir.strategy.tuning import Tuning, distinct, grains, part_sizes, powers_of_two
+from relayc.pipelines.tir.values import nest
+from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, proves
+
+PARALLEL_GRAIN = 1 << 17
+"""Multiply-adds below which the kernel stays on one thread."""
+FEW_ROWS = 16
+"""Rows up to which integers are faster than floats in a buffer."""
+FEW_BESIDE_TILES = 12
+"""Rows up to which integers are faster than tiles."""
+
+DIGITS = 3
+"""Digits of 8 bits, or numbers of bf16, of a datum: results are as of f32."""
+
+Task: TypeAlias = Callable[[Index, Count, int, Columns], None]
+
+
+@dataclass(frozen=True)
+class BlockParameters:
+    """Tunable numbers.
+
+    Attributes:
+      vectors: of columns of a tile.
+      rows: of a tile where weights lie in a buffer as floats.
+      depth: of the weights in the buffer, as whole blocks.
+      task_rows: for which weights become floats once.
+    """
+
+    vectors: int
+    rows: int
+    depth: int
+    task_rows: int = 192
+
+
+def default_parameters(target: Target) -> BlockParameters:
+    """Sums of a tile in three quarters of the registers, the buffer of weights in two thirds of the first-level cache."""
+    vectors = 4
+    rows = max(1, target.num_vector_registers * 3 // 4 // vectors)
+    return BlockParameters(vectors, rows, max(1, target.l1_bytes * 2 // 3 // (vectors * target.vector_bytes)))
+
+
+def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
+    """Schedules a product with weights of a few bits and an elementwise epilogue; None for any other kernel."""
+    found = match(kernel)
+    if found is None or found.rows == 0:
+        return None
+    names = ("vectors", "rows", "depth", "task_rows")
+    p = tuning.replace(default_parameters(target), names, values=_values(found, target))
+    strips, blocks, words, numbers, lanes = found.weights.static_shape
+    depth, block_size = blocks * words * numbers, words * numbers
+    grain = tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, found.rows * strips * depth * lanes))
+    dots, on_tiles = dots_of(target), tiles.takes(found, target)
+    if dots is not None and (not dots.fused or block_size >= digits.MOST_DEPTH):
+        dots = None
+    few_rows = FloatSums.most_rows if dots is None else FEW_BESIDE_TILES if on_tiles else FEW_ROWS
+    if isinstance(found.rows, int):
+        few_rows = min(few_rows, found.rows)
+    workspace: Size = digits.bytes_of(depth, blocks, DIGITS, few_rows) if dots is not None else 0
+    if on_tiles and not proves(lambda: found.rows <= few_rows):
+        workspace = maximum(workspace, tiles.bytes_of(found.rows, depth, DIGITS))
+    with kernel_function(kernel, workspace_bytes=workspace) as body:
+        operands, memory = Operands(found, body.evaluator, target), body.workspace
+        few: RowSums = FloatSums(operands)
+        if dots is not None:
+            few = digits.DigitSums(operands, dots, DIGITS, few_rows, memory)
+        many: RowTasks = FloatPanels(operands, p.vectors, p.rows, p.depth)
+        if on_tiles:
+            many = tiles.TilePanels(operands, DIGITS, target.num_threads, memory)
+        _Product(operands, few, many, body.outputs[0], p).emit(grain)
+    return Scheduled(body.function, workspace_bytes=workspace, uses_tiles=on_tiles)
+
+
+def _values(found: DenseBlocks, target: Target) -> dict[str, Callable[[BlockParameters], list[int]]]:
+    """The sensible numbers: sums and a vector of weights in registers, whole blocks of weights in the second-level cache."""
+    _, blocks, words, numbers, _ = found.weights.static_shape
+    size, registers, rows = words * numbers, target.num_vector_registers, found.rows
+
+    def depths(p: BlockParameters) -> list[int]:
+        most = target.l2_bytes // (p.vectors * target.vector_bytes)
+        # Less than a block is a block, more than all of them are all.
+        candidates = (n * size for n in part_sizes(blocks) if n * size <= min(most, 1 << 10))
+        return distinct(candidates, p.depth, lambda depth: min(blocks, max(1, depth // size)))
+
+    def task_rows(p: BlockParameters) -> list[int]:
+        if isinstance(rows, Dim):
+            return powers_of_two(16, 1 << 10)
+        return distinct((n for n in part_sizes(rows) if n <= 1 << 10), p.task_rows, lambda n: ceil_div(rows, ceil_div(rows, n)))
+
+    return {
+        "vectors": lambda p: powers_of_two(1, 8),
+        "rows": lambda p: list(range(1, min(16, max(1, (registers - 1 - p.vectors) // p.vectors)) + 1)),
+        "depth": depths,
+        "task_rows": task_rows,
+    }
+
+
+class RowSums(Protocol):
+    """Sums of few rows, of weights that are read where they lie.
+
+    Attributes:
+      most_rows, tile_rows: how many rows there may be, and how many a tile has at most.
+    """
+
+    most_rows: int
+    tile_rows: int
+
+    def prepare(self) -> None:
+        """What is done with the data before the first task."""
+
+    def strips(self, rows: int) -> int:
+        """How many a tile of so many rows has at most."""
+
+    def sums(self, rows: Sequence[Index], vectors: Vectors) -> Values:
+        """Sums over the depth, row by row."""
+
+
+class RowTasks(Protocol):
+    """Tasks of many rows, for which weights are unpacked once.
+
+    Attributes:
+      tile_rows: of which tasks have whole numbers, but for the last.
+      strips: of a task.
+    """
+
+    tile_rows: int
+    strips: int
+
+    def prepare(self, work: Size, grain: int) -> None:
+        """What is done with the data before the first task."""
+
+    def task(self, first: Index, size: Count, most: int, columns: Columns, finish: Callable[[Index, Columns, Values], None]) -> None:
+        """Calls `finish` with each of `size` rows from `first` on, at most `most`, with strips and with their sums."""
+
+
+class _Product:
+    """The tasks of a kernel, and its results."""
+
+    def __init__(self, operands: Operands, few: RowSums, many: RowTasks, output: Value, parameters: BlockParameters) -> None:
+        self.o, self.c, self.evaluator = operands, operands.c, operands.evaluator
+        self.few, self.many, self.output, self.p = few, many, output, parameters
+
+    # ---- tasks
+
+    def emit(self, grain: int) -> None:
+        rows = self.c.rows
+        most = self.p.task_rows // self.many.tile_rows * self.many.tile_rows
+
+        def many() -> None:
+            self.many.prepare(rows * self.o.depth, grain)
+            self._tasks(self._many, ceil_div(rows, max(most, self.many.tile_rows)), self.many.tile_rows, self.many.strips, grain)
+
+        def few() -> None:
+            self.few.prepare()
+            self._tasks(self._few, 1, 1, max(1, self.p.vectors // self.o.in_strip), grain)
+
+        nest.at_least([(rows, self.few.most_rows + 1)], self.evaluator, many, few)
+
+    def _tasks(self, task: Task, parts: Size, tile: int, together: int, grain: int) -> None:
+        """`task(first row, rows, at most, columns)` for all strips and parts of the rows, of whole tiles."""
+        groups, left = divmod(self.o.strips, together)
+        if groups:
+            self._groups(task, parts, tile, Index(), groups, together, grain)
+        if left:
+            self._groups(task, parts, tile, Index(groups * together), 1, left, grain)
+
+    def _groups(self, task: Task, parts: Size, tile: int, first: Index, groups: int, count: int, grain: int) -> None:
+        """The tasks of `groups` times `count` strips from `first` on."""
+        rows = self.c.rows
+        each = ceil_div(ceil_div(rows, parts), tile) * tile if isinstance(parts, int) else max(self.p.task_rows // tile, 1) * tile
+        work = rows * groups * count * self.o.lanes * self.o.depth
+        part, group = Var(0, parts - 1, name="part"), Var(0, groups - 1, name="group")
+        variables = [v for v, n in ((part, parts), (group, groups)) if n != 1]
+
+        def body() -> None:
+            row = Index.of(part) * each if parts != 1 else Index()
+            strip = first + (Index.of(group) * count if groups != 1 else 0)
+            size: Count = each
+            if parts == 1 and isinstance(rows, int):
+                size = rows
+            elif not proves(lambda: parts * each == rows):
+                size = emit.smaller(emit.materialize(row * -1 + rows), each)
+            most = each if isinstance(each, int) else self.p.task_rows
+            task(row, size, most, Columns(strip, count))
+
+        nest.tasks(variables, self.evaluator, bool(variables) and bounds(work)[1] >= grain, body, work=work, grain=grain)
+
+    def _few(self, first: Index, size: Count, most: int, columns: Columns) -> None:
+        """Tiles that read the weights where they lie."""
+        for some in self.o.row_tiles(first, size, self.few.tile_rows):
+            with self.o.each_tile(some) as row:
+                rows = [row + i for i in range(some.rows)]
+                for part in columns.parts(self.few.strips(some.rows)):
+                    self._finish(rows, part, self.few.sums(rows, self.o.vectors(part)))
+
+    def _many(self, first: Index, size: Count, most: int, columns: Columns) -> None:
+        self.many.task(first, size, most, columns, lambda row, part, sums: self._finish([row], part, sums))
+
+    # ---- results
+
+    def _finish(self, rows: Sequence[Index], columns: Columns, sums: Sequence[Value]) -> None:
+        """Evaluates the epilogue on the sums of a tile and stores the results."""
+        vectors = self.o.vectors(columns)
+        for v, (strip, lane) in enumerate(vectors):
+            start = strip * self.o.lanes + lane
+            mask = None
+            if self.c.columns != self.o.strips * self.o.lanes:
+                mask = emit.first_lanes(emit.larger(emit.materialize(start * -1 + self.c.columns), 0), self.o.width)
+            for i, row in enumerate(rows):
+                with self.evaluator.along(self.o.width, mask) as lanes:
+                    leading = self._row_point(row)
+                    number = linearize(leading, self.c.root.shape[:-1])
+                    self.evaluator.remember(self.c.product, [number, strip, lanes + lane], sums[i * len(vectors) + v])
+                    point = [*leading, start + lanes]
+                    self.evaluator.store(self.evaluator.at(self.c.root, point), self.output, linearize(point, self.c.root.shape))
+
+    def _row_point(self, row: Index) -> list[Index]:
+        """Indices of a row in the leading dimensions of the result."""
+        shape = self.c.root.shape[:-1]
+        point, rest = [Index()] * len(shape), row
+        others = [d for d, n in enumerate(shape) if n != 1]
+        for d in others[:0:-1]:
+            quotient = self.evaluator.divide(rest, shape[d], "quotient")
+            point[d] = self.evaluator.divide(rest, shape[d], "remainder")
+            rest = quotient
+        if others:
+            point[others[0]] = rest
+        return point

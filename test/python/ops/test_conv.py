@@ -5,7 +5,7 @@ import pytest
 from accuracy import check_sums
 from contractions import convolve
 from oracle import check_convolution, onnx_run, values
-from support import run, run_each
+from support import Const, run, run_each
 
 CONVOLUTIONS = {
     "unit": ((1, 1, 1, 1), (1, 1, 1, 1), {}),
@@ -120,6 +120,9 @@ TRANSPOSED = {
     "padding beyond the first stride": ((1, 2, 6, 6), (2, 3, 5, 5), {"strides": (2, 2), "padding": (4, 3, 4, 3)}),
     "dilation": ((1, 2, 5, 6), (2, 3, 3, 2), {"dilation": (2, 3), "padding": (1, 0, 2, 1)}),
     "stride and dilation": ((1, 2, 5, 6), (2, 3, 3, 2), {"strides": (2, 3), "dilation": (3, 2)}),
+    "one tap": ((2, 3, 5, 4), (3, 4, 1, 1), {"strides": (2, 3), "output_padding": (1, 0)}),
+    "one tap along one axis": ((1, 3, 5, 4), (3, 4, 3, 1), {"strides": (2, 3), "padding": (1, 0, 0, 0), "output_padding": (1, 2)}),
+    "channels of several vectors": ((2, 40, 9, 7), (40, 70, 3, 3), {"strides": (2, 2), "padding": (1, 1, 1, 1), "output_padding": (1, 1)}),
     "groups": ((1, 6, 5, 4), (6, 2, 3, 3), {"groups": 3, "strides": (2, 1)}),
     "depthwise": ((1, 6, 5, 4), (6, 1, 4, 4), {"groups": 6, "strides": (2, 2), "padding": (1, 1, 1, 1)}),
     "line": ((2, 3, 7), (3, 4, 5), {"strides": (3,), "padding": (1, 2), "output_padding": (2,)}),
@@ -127,11 +130,12 @@ TRANSPOSED = {
 }
 
 
+@pytest.mark.parametrize("constant", [False, True], ids=["input", "weight"])
 @pytest.mark.parametrize("case", TRANSPOSED)
-def test_transposed_convolution_agrees_with_onnx_runtime(case):
+def test_transposed_convolution_agrees_with_onnx_runtime(case, constant):
     x_shape, w_shape, attrs = TRANSPOSED[case]
     x, w = values(x_shape), values(w_shape, seed=1)
-    found = run(f"nn.conv{x.ndim - 2}d_transpose", x, w, **attrs)
+    found = run(f"nn.conv{x.ndim - 2}d_transpose", x, Const(w) if constant else w, **attrs)
     check_convolution(found, "ConvTranspose", x, w, **onnx_attrs(attrs))
 
 

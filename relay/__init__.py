@@ -27,6 +27,8 @@ from relayc.relay.build import ExecutorFactory, build
 from relayc.relay.executor import Executor, create_executor
 from relayc.relay.external import debug
 from relayc.relay.transform import optimize
+from relayc.runtime import params as _params
+from relayc.runtime import save_param_dict
 from relayc.runtime.values import ConstructorValue, RefValue
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "frontend",
     "debug",
     "fromtext",
+    "load_param_dict",
     "op",
     "optimize",
     "parse",
@@ -58,6 +61,7 @@ __all__ = [
     "qnn",
     "quantize",
     "relay_viz",
+    "save_param_dict",
     "transform",
     "vm",
 ]
@@ -83,6 +87,11 @@ def parse(
 
 
 fromtext = parse
+
+
+def load_param_dict(content: bytes | bytearray | memoryview) -> dict[str, _ast.NDArray]:
+    """Parameters by name, of what `save_param_dict` gave. Raises ValueError for other contents."""
+    return {name: _ast.ndarray(value) for name, value in _params.load_param_dict(content).items()}
 
 
 def __getattr__(name: str) -> _Any:

@@ -109,6 +109,15 @@ def test_build_takes_executors_and_refuses_interfaces_that_modules_do_not_have()
             relay.build(mod, "llvm", executor=executor, runtime=runtime)
 
 
+def test_parameters_come_back_as_they_were_saved():
+    given = {"w": np.arange(6, dtype="float32").reshape(2, 3), "n": np.array(-7, "int64")}
+    found = relay.load_param_dict(bytearray(relay.save_param_dict(given)))
+    assert found.keys() == given.keys()
+    for name, value in given.items():
+        assert found[name].numpy().dtype == value.dtype
+        np.testing.assert_array_equal(found[name].numpy(), value)
+
+
 def test_an_expression_may_call_main():
     x = relay.var("x", shape=(4,))
     mod = relay.IRModule.from_expr(relay.Function([x], x * relay.const(3.0)))

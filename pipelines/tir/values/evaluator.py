@@ -168,11 +168,11 @@ class Evaluator:
 
     def _gather(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         offsets = self.index_value(offset)
-        if vectors.is_byte_table(buffer.type):
-            return vectors.look_up(buffer, offsets)
         if self.mask is not None:
             # Some lane counts, so there is an element at 0.
             offsets = emit.select(self.mask, offsets, emit.zero(offsets.type))
+        if vectors.is_byte_table(buffer.type):
+            return vectors.look_up(buffer, offsets)
         lanes = []
         for i in range(self.width):
             lanes.append(emit.create("memref.load", [element], [buffer, vectors.extract(offsets, i)]))

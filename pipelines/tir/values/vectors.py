@@ -144,7 +144,9 @@ def across_halves(vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.V
 
 def is_byte_table(type_: ir.Type) -> bool:
     """Whether a flat buffer has a byte for each number of 8 bits: `look_up` reads it, at offsets below 256."""
-    return isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.shape == [256] and type_.element_type.width == 8
+    if not (isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.shape == [256]):
+        return False
+    return isinstance(type_.element_type, ir.IntegerType) and type_.element_type.width == 8
 
 
 def look_up(buffer: ir.Value, offsets: ir.Value) -> ir.Value:

@@ -85,3 +85,26 @@ def test_scales_of_channels_are_no_table() -> None:
     model = quantised("Tanh", "uint8", [3, 300], channels=3)
     x = np.repeat(numbers("uint8", 300), 3, axis=0)
     np.testing.assert_array_equal(np.asarray(relayc.compile(model)["main"](x)), expected(model, x))
+
+
+@pytest.mark.parametrize("mcpu", LEVELS)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_tensors_of_256_bytes_are_read_inside_alone(dtype: str, mcpu: str) -> None:
+    """They are no tables, and have the size of one."""
+    x = numbers(dtype, 256).reshape(16, 16)
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["turned"]),
+        helper.make_node("Slice", ["x", "begin", "end", "axis", "step"], ["part"]),
+        helper.make_node("Gather", ["flat", "at"], ["chosen"]),
+        helper.make_node("Reshape", ["x", "all"], ["flat"]),
+    ]
+    nodes.insert(0, nodes.pop())
+    at = np.array([[3, 250, 0], [17, 9, 255]], np.int64)
+    given = {"begin": [1], "end": [16], "axis": [1], "step": [2], "all": [256]}
+    constants = [numpy_helper.from_array(np.array(v, np.int64), k) for k, v in given.items()] + [numpy_helper.from_array(at, "at")]
+    type_ = helper.np_dtype_to_tensor_dtype(x.dtype)
+    outputs = [helper.make_tensor_value_info(name, type_, None) for name in ("turned", "part", "chosen")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", type_, x.shape)], outputs, constants)
+    found = relayc.compile(helper.make_model(graph), target=target_of(mcpu))["main"](x)
+    for result, right in zip(found, (x.T, x[:, 1::2], x.reshape(-1)[at]), strict=True):
+        np.testing.assert_array_equal(np.asarray(result), right)

@@ -68,11 +68,12 @@ class Search:
         """Times of candidates in that of the default, by name; None of those that do not work."""
         self._by_loops: dict[str, Candidate] = {}
         self._proposed: dict[str, Candidate] = {}
+        self._default: dict[str, Candidate] = {}
         default = spaces[0] if spaces else None
         if default is not None and default.chosen:
             found = Candidate(default.strategy, default.chosen)
             self.seen[found.name], self._by_loops[default.loops or found.name] = 1.0, found
-            self._proposed[found.name] = found
+            self._default[found.name] = found
         self._grid = self._unseen()
         self._random = random.Random(seed)
         self._sampler = sampler
@@ -124,8 +125,9 @@ class Search:
 
     def _near(self) -> Candidate | None:
         """A variant of the fastest in one number, which is a value near to that; None where all are known."""
-        times = {name: relative for name, relative in self.seen.items() if relative is not None and name in self._proposed}
-        best = next((self._proposed[name] for name in sorted(times, key=times.__getitem__)), None)
+        known = self._default | self._proposed
+        times = {name: relative for name, relative in self.seen.items() if relative is not None and name in known}
+        best = next((known[name] for name in sorted(times, key=times.__getitem__)), None)
         space = self._ask(best.strategy, best.numbers) if best is not None and best.strategy in self.spaces else None
         if space is None or best is None:
             return None

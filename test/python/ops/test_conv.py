@@ -5,7 +5,7 @@ import pytest
 from accuracy import check_sums
 from contractions import convolve
 from oracle import check_convolution, onnx_run, values
-from support import Const, run, run_each
+from support import run, run_each
 
 CONVOLUTIONS = {
     "unit": ((1, 1, 1, 1), (1, 1, 1, 1), {}),
@@ -130,12 +130,11 @@ TRANSPOSED = {
 }
 
 
-@pytest.mark.parametrize("constant", [False, True], ids=["input", "weight"])
 @pytest.mark.parametrize("case", TRANSPOSED)
-def test_transposed_convolution_agrees_with_onnx_runtime(case, constant):
+def test_transposed_convolution_agrees_with_onnx_runtime(case):
     x_shape, w_shape, attrs = TRANSPOSED[case]
     x, w = values(x_shape), values(w_shape, seed=1)
-    found = run(f"nn.conv{x.ndim - 2}d_transpose", x, Const(w) if constant else w, **attrs)
+    found = run(f"nn.conv{x.ndim - 2}d_transpose", x, w, **attrs)
     check_convolution(found, "ConvTranspose", x, w, **onnx_attrs(attrs))
 
 

@@ -32,7 +32,15 @@ class VirtualDevice:
         """The number of the kind of the device; 0 where it is not constrained."""
         return DEVICE_TYPES.get(self.device.partition(":")[0], -1) if self.device else 0
 
-    device_type_int = device_type
+    @property
+    def device_type_int(self) -> int:
+        """The number of the kind of the device; -1 where it is not constrained."""
+        return self.device_type or -1
+
+    @property
+    def virtual_device_id(self) -> int:
+        """The number of the device among those of its kind; -1 where it is not constrained."""
+        return int(self.device.partition(":")[2]) if self.device else -1
 
     @property
     def is_free(self) -> bool:

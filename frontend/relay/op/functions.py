@@ -13,7 +13,7 @@ from relayc.dialects.relay.attributes import REQUIRED
 from relayc.frontend.relay.ast.attrs import Attrs
 from relayc.frontend.relay.ast.base import Span
 from relayc.frontend.relay.ast.build import TupleWrapper, as_expr, const
-from relayc.frontend.relay.ast.devices import VirtualDevice
+from relayc.frontend.relay.ast.devices import DEVICE_TYPES, VirtualDevice
 from relayc.frontend.relay.ast.expr import Call, Constant, Expr, Op, Tuple
 from relayc.frontend.relay.op.composed import COMPOSED, layouts, qnn
 from relayc.frontend.relay.op.table import PYTHON_NAMES, RENAMED_PARAMETERS, Signature, UnsupportedOperator, operators, plain, signature
@@ -325,10 +325,14 @@ def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_
 
     Args:
       constrain_result: whether it is used there, too.
-      constrain_body: whether it is computed there; without both, this only allows a copy.
+      constrain_body: whether it is computed there; without both, this only allows a copy, and names no device.
+
+    Raises:
+      ValueError: the text is of no device.
     """
     fixed = {"constrain_result": constrain_result, "constrain_body": constrain_body}
-    return call("on_device", [body], {"virtual_device": _virtual(device), **fixed})
+    virtual = _virtual(device) if constrain_result or constrain_body else VirtualDevice()
+    return call("on_device", [body], {"virtual_device": virtual, **fixed})
 
 
 def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
@@ -337,7 +341,12 @@ def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
 
 
 def _virtual(device: Any) -> VirtualDevice:
-    return device if isinstance(device, VirtualDevice) else VirtualDevice(device)
+    if isinstance(device, VirtualDevice):
+        return device
+    found = VirtualDevice(device)
+    if found.device and found.device_type < 0:
+        raise ValueError(f"device: expected one of {', '.join(DEVICE_TYPES)}, found {str(device)!r}")
+    return found
 
 
 _WRITTEN: dict[str, Callable[..., Any]] = {

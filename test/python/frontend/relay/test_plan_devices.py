@@ -113,3 +113,14 @@ def test_spans_count_expressions():
     mod = relay.transform.CapturePostDfsIndexInSpans()(relay.IRModule.from_expr(relay.Function([a], relay.exp(a) + a)))
     body = mod["main"].body
     assert [body.args[1].span.line, body.args[0].span.line, body.span.line, mod["main"].span.line] == [0, 3, 4, 5]
+
+
+def test_devices_of_annotations():
+    x = relay.var("x", shape=(2,))
+    virtual = relay.annotation.on_device(x, "cuda:1").attrs.virtual_device
+    assert (virtual.device_type_int, virtual.virtual_device_id, virtual.target) == (2, 1, None)
+    free = relay.annotation.on_device(x, "cuda", constrain_result=False, constrain_body=False).attrs.virtual_device
+    assert free.is_free and (free.device_type_int, free.virtual_device_id) == (-1, -1)
+    for made in (lambda: relay.annotation.on_device(x, "bogus"), lambda: relay.op.device_copy(x, "cpu", "bogus")):
+        with pytest.raises(ValueError, match=r"device: expected one of cpu, cuda, .*, found 'bogus'"):
+            made()

@@ -3,8 +3,6 @@
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import Any
 
 from relayc.dialects.relay.errors import RelayError
 from relayc.frontend.relay.ast import expr as e
@@ -19,12 +17,11 @@ from relayc.frontend.relay.ast.analysis import (
     post_order_visit,
     well_formed,
 )
-from relayc.frontend.relay.ast.attrs import Attrs
-from relayc.frontend.relay.ast.expr import Expr, GlobalVar
 from relayc.frontend.relay.ast.functor import children, post_order, type_parts
 from relayc.frontend.relay.ast.module import RelayModule
+from relayc.frontend.relay.call_graph import CallGraph
 from relayc.frontend.relay.coverage import unmatched_cases
-from relayc.frontend.relay.op.table import RENAMED
+from relayc.frontend.relay.mac_count import get_total_mac_number
 from relayc.frontend.relay.passes.plan_devices import planned_devices
 
 __all__ = [
@@ -269,86 +266,3 @@ def _scoped(node: e.Expr, scope: Scope) -> list[tuple[e.Expr, Scope]]:
             found += [*((var, inner) for var in e.pattern_vars(clause.lhs)), (clause.rhs, inner)]
         return found
     return [(part, scope) for part in children(node)]
-
-
-# How many multiplications with an addition (MACs) a program has in convolutions and products of matrices.
-
-
-_CONVOLUTIONS = frozenset(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose"))
-_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
-
-
-def get_total_mac_number(expr: e.Expr) -> int:
-    """The MACs of an expression with types. Raises RelayError where a size is not known, and ValueError before inference."""
-    return sum(_macs(node) for node in post_order(expr) if isinstance(node, e.Call) and isinstance(node.op, e.Op))
-
-
-def _macs(call: e.Call) -> int:
-    assert isinstance(call.op, e.Op)
-    name, attrs = RENAMED.get(call.op.name, call.op.name), call.attrs or Attrs()
-    if name not in _CONVOLUTIONS and name not in _PRODUCTS:
-        return 0
-    data, result = _shape(call.args[0]), prod(_shape(call))
-    if name in _PRODUCTS:
-        return result * data[-2 if attrs.get("transpose_a") else -1]
-    layout = attrs["data_layout"]
-    channels = prod(size for size, axis in zip(data, (a for a in layout if a.isalpha()), strict=True) if axis in "Cc")
-    return result * prod(attrs["kernel_size"] or _shape(call.args[1])[2:]) * channels // attrs["groups"]
-
-
-def _shape(expr: e.Expr) -> list[int]:
-    type_: Any = expr.checked_type
-    if not all(isinstance(size, int) for size in type_.shape):
-        raise RelayError(f"get_total_mac_number: expected sizes that are known, found {type_}")
-    return [int(size) for size in type_.shape]
-
-
-# Which functions of a module call which.
-
-
-class CallGraph:
-    """The functions that the functions of a module name.
-
-    Attributes:
-      module: the module.
-    """
-
-    def __init__(self, module: RelayModule) -> None:
-        self.module = module
-        self._named = {var.name_hint: _named_in(function) for var, function in module.functions.items()}
-
-    def _of(self, var: GlobalVar | str) -> dict[str, int]:
-        return self._named[self.module.get_global_var(var if isinstance(var, str) else var.name_hint).name_hint]
-
-    def ref_count(self, var: GlobalVar | str) -> int:
-        """How many times functions name a function. Raises KeyError where the module has none of the name, as the following do."""
-        name = self.module.get_global_var(var if isinstance(var, str) else var.name_hint).name_hint
-        return sum(named.get(name, 0) for named in self._named.values())
-
-    def global_call_count(self, var: GlobalVar | str) -> int:
-        """How many times a function names functions."""
-        return sum(self._of(var).values())
-
-    def is_recursive(self, var: GlobalVar | str) -> bool:
-        """Whether a function names itself."""
-        return (var if isinstance(var, str) else var.name_hint) in self._of(var)
-
-    def print_var(self, var: GlobalVar | str) -> str:
-        """What a function names, as text."""
-        named = self._of(var)
-        name = var if isinstance(var, str) else var.name_hint
-        calls = "".join(f"  @{other}: {count}\n" for other, count in named.items())
-        return f"@{name}: #refs = {self.ref_count(name)}\n{calls}"
-
-    def __str__(self) -> str:
-        return "\n".join(map(self.print_var, self._named))
-
-
-def _named_in(function: Expr) -> dict[str, int]:
-    """How many expressions in a function have a global function directly in them, by its name."""
-    found: dict[str, int] = {}
-    for node in post_order(function):
-        for part in children(node):
-            if isinstance(part, GlobalVar):
-                found[part.name_hint] = found.get(part.name_hint, 0) + 1
-    return found

@@ -9,6 +9,7 @@ from relayc.pipelines.te.rules import conv_transpose as conv_transpose
 from relayc.pipelines.te.rules import coupling as coupling
 from relayc.pipelines.te.rules import create as create
 from relayc.pipelines.te.rules import dense as dense
+from relayc.pipelines.te.rules import dense_blocks as dense_blocks
 from relayc.pipelines.te.rules import determinant as determinant
 from relayc.pipelines.te.rules import fourier as fourier
 from relayc.pipelines.te.rules import image as image

@@ -8,91 +8,11 @@ from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.te.rules import scalar
 from relayc.pipelines.te.rules.contraction import accumulator
 from relayc.pipelines.te.rules.core import Value, compute, empty, extract, fill, index_constant, operand_type, result_type
-from relayc.pipelines.te.rules.literal import INDEX_DTYPE, add, index_of, integer_of, less
+from relayc.pipelines.te.rules.heap import NUMBER, Heap
+from relayc.pipelines.te.rules.literal import add, index_of, integer_of, less
 from relayc.pipelines.te.rules.loops import insert, loop, nest, repeat_while, when
 from relayc.pipelines.te.rules.scalar import both, either, negated
 from relayc.symbolic import Size
-
-# A binary heap of scores: the largest are taken one by one, of which often few are wanted, O(n + k log n) for k of n.
-
-
-NUMBER = "int64"
-"""dtype of the numbers by which entries are told apart."""
-
-
-@dataclass(frozen=True)
-class Heap:
-    """Entries, each a score and a number, of which no other one comes before the first: the largest score, of equal ones the lowest number.
-
-    Attributes:
-      dtype: of the scores.
-      scores, numbers: of the entries, tensors of one dimension; entry i comes before entries 2 i + 1 and 2 i + 2.
-    """
-
-    dtype: str
-    scores: Value
-    numbers: Value
-
-    @property
-    def state(self) -> list[Value]:
-        """What a loop carries of it."""
-        return [self.scores, self.numbers]
-
-    def _like(self, scores: Value, numbers: Value) -> "Heap":
-        return Heap(self.dtype, scores, numbers)
-
-    def at(self, position: Value) -> tuple[Value, Value]:
-        """Score and number of an entry."""
-        return extract(self.scores, [position]), extract(self.numbers, [position])
-
-    def put(self, entry: tuple[Value, Value], position: Value) -> "Heap":
-        """With an entry in the place of another one."""
-        return self._like(insert(entry[0], self.scores, [position]), insert(entry[1], self.numbers, [position]))
-
-    def ordered(self, count: Value) -> "Heap":
-        """With its first `count` entries, in any order before, in the order of a heap."""
-        one = index_constant(1)
-        half = arith.ShRUIOp(count, one).result
-
-        def place(i: Value, *state: Value) -> list[Value]:
-            heap, position = self._like(*state), arith.SubIOp(arith.SubIOp(half, i).result, one).result
-            return heap._sunk(heap.at(position), position, count).state
-
-        return self._like(*loop(index_constant(0), half, one, self.state, place))
-
-    def without_first(self, count: Value) -> "Heap":
-        """Of `count` entries all but the first, `count` being 1 or more."""
-        last = arith.SubIOp(count, index_constant(1)).result
-        return self._sunk(self.at(last), index_constant(0), last)
-
-    def _sunk(self, entry: tuple[Value, Value], position: Value, count: Value) -> "Heap":
-        """With an entry at a position or below it: entries that come before it move up."""
-        one = index_constant(1)
-
-        def below(position: Value) -> Value:
-            return add(add(position, position), one)
-
-        def goes_on(*state: Value) -> Value:
-            return both(state[-1], less(below(state[2]), count))
-
-        def step(scores: Value, numbers: Value, position: Value, _: Value) -> list[Value]:
-            heap, left = self._like(scores, numbers), below(position)
-            # Where there is only one below, it is compared with itself.
-            right = arith.MinSIOp(add(left, one), arith.SubIOp(count, one).result).result
-            child = scalar.select(self._before(heap.at(right), heap.at(left)), right, left)
-            better = heap.at(child)
-            rises = self._before(better, entry)
-            moved = heap.put(tuple(scalar.select(rises, b, e) for b, e in zip(better, entry, strict=True)), position)
-            return [*moved.state, scalar.select(rises, child, position), rises]
-
-        yes = negated(scalar.to_flag(scalar.constant(0, "bool")))
-        *state, position, _ = repeat_while([*self.state, position, yes], goes_on, step)
-        return self._like(*state).put(entry, position)
-
-    def _before(self, b: tuple[Value, Value], a: tuple[Value, Value]) -> Value:
-        sooner, later = (scalar.comes_before(x, y, self.dtype, descending=True) for x, y in ((b[0], a[0]), (a[0], b[0])))
-        return either(sooner, both(negated(later), scalar.compare("lt", b[1], a[1], INDEX_DTYPE)))
-
 
 _FIELDS = 5
 """Of a chosen box: the lower and the upper corner, and the area."""

@@ -11,17 +11,16 @@ from dataclasses import replace
 from relayc.dialects.mlir import ir
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Index, Var, weighted
+from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.tir.editing.intrinsics import Asynchronous
 from relayc.pipelines.tir.gpu import bulk_copies as bulk
-from relayc.pipelines.tir.gpu.aligned import is_multiple
-from relayc.pipelines.tir.gpu.copies import GLOBAL, SHARED, commit_copies, copy_asynchronously, pointer, wait_for_copies
+from relayc.pipelines.tir.gpu.copies import commit_copies, wait_for_copies
 from relayc.pipelines.tir.gpu.launch import barrier
+from relayc.pipelines.tir.lower.asynchronous import emit_copy
 from relayc.pipelines.tir.lower.barriers import Barriers
 from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, State
 from relayc.pipelines.tir.lower.box_rings import FREE, PHASE, TURN, BoxRing, following
 from relayc.pipelines.tir.lower.boxes import BoxCopy
-from relayc.pipelines.tir.lower.copied import read_copy
 from relayc.pipelines.tir.lower.guards import Guards, holding
 from relayc.pipelines.tir.lower.loops import LoopEmitter
 from relayc.pipelines.tir.lower.pipelines import Pipelined, pipelines_in, unfinished_in
@@ -31,7 +30,7 @@ from relayc.pipelines.tir.lower.storage import Use
 from relayc.pipelines.tir.lower.threads import Across
 from relayc.pipelines.tir.lower.tree import Init, LoopNode, Node
 from relayc.pipelines.tir.tree.guards import Guard
-from relayc.pipelines.tir.tree.indices import Divided, Extremal, substitute, variables
+from relayc.pipelines.tir.tree.indices import Divided, Extremal, variables
 from relayc.pipelines.tir.tree.steps import neutral
 from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.pipelines.tir.values import nest
@@ -413,65 +412,3 @@ def _ignored(values: object) -> None:
 
 def _uses(node: Node) -> Sequence[Use]:
     return node.uses if isinstance(node, LoopNode) else (node,)
-
-
-# Blocks that copy from memory to shared memory without a thread waiting: a vector of 4, 8 or 16 bytes at a time.
-#
-# What is copied may be there under conditions, as pad_einsum has it: zeros are written where one of them does not hold. A condition is the
-# same for all elements of a vector.
-
-
-SIZES = (4, 8, 16)
-"""Bytes of a copy."""
-_WANTED = "expected a copy from global to shared memory, of what software_pipeline_async_stages names"
-
-
-def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
-    """Begins the copy of a block at a point, along lanes if there are some. Raises ScheduleError where it is none."""
-    found = read_copy(use, _WANTED)
-    if bodies.evaluator.mask is not None:
-        raise ScheduleError(f"{use.block}: {_WANTED}, of whole vectors, found a guard along the lanes of one")
-    width = 1 if state.lanes is None else state.lanes.width
-    size = width * found.source.type.element_type.width // 8
-    if size not in SIZES:
-        raise ScheduleError(f"{use.block}: {_WANTED}, of 4, 8 or 16 bytes at a time, found {size}: vectorize says how many")
-    ends = [
-        _start(use, bodies, state, buffer, indices, width) for buffer, indices in ((found.target, found.at), (found.source, found.indices))
-    ]
-    there = []
-    for condition in found.conditions:
-        first = _first(use, bodies.at(substitute(condition.index, use.point), state.point), condition.limit, state, width)
-        _, high = first.bounds()
-        if not proves(lambda: high < condition.limit):  # noqa: B023
-            there.append(emit.compare("slt", emit.materialize(first), emit.index_constant(condition.limit)))
-    (to, at), (source, begin) = ends
-    copy_asynchronously(pointer(to, at, SHARED), pointer(source, begin, GLOBAL), size, emit.all_of(there) if there else None)
-
-
-def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tuple[Index, ...], width: int) -> tuple[ir.Value, Index]:
-    """The memory of a buffer, and its element that the first lane accesses."""
-    storage = bodies.storage[buffer]
-    if not isinstance(storage, Memory):
-        raise ScheduleError(f"{use.block}: {_WANTED}, found one of a buffer in registers")
-    local = [substitute(i, use.point) - low for i, low in zip(indices, storage.lows, strict=True)]
-    offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
-    lane = bodies.evaluator.lane
-    if width > 1 and (offset.coefficient(lane) != 1 or offset.without(lane).has_vector()):
-        raise ScheduleError(f"{use.block}: {_WANTED}, of elements side by side, found lanes at {offset}")
-    start = offset.without(lane) if width > 1 else offset
-    if not is_multiple(start, width):
-        apart = ", ".join(map(str, storage.strides))
-        raise ScheduleError(f"{use.block}: {_WANTED}, between multiples of {width} elements, found neighbours {apart} elements apart")
-    return storage.buffer, start
-
-
-def _first(use: Use, index: Index, limit: Size, state: State, width: int) -> Index:
-    """What a condition compares of the first lane, where it holds for all lanes or for none."""
-    lane = None if state.lanes is None else state.lanes.var
-    if lane is None or (index.coefficient(lane) == 0 and not index.has_vector()):
-        return index
-    start = index.without(lane)
-    whole = is_multiple(start, width) and proves(lambda: limit % width == 0)
-    if index.coefficient(lane) != 1 or start.has_vector() or not whole:
-        raise ScheduleError(f"{use.block}: {_WANTED}, of {width} elements that are there or not, found them up to {limit} at {index}")
-    return start

@@ -19,7 +19,7 @@ from onnx_models import model_of, weighted
 import relayc
 from relayc import TensorType, relay
 from relayc.pipelines.targets.cpu import engine
-from relayc.pipelines.targets.cpu.export import library
+from relayc.pipelines.targets.cpu.export import linker
 from relayc.pipelines.targets.cpu.export.library import export_library
 from relayc.runtime import Module
 from relayc.runtime.export import ExportedProgram, ExportRequest
@@ -443,8 +443,8 @@ def test_other_linkers_do_as_well(exported, tmp_path, monkeypatch):
 
 
 def test_a_machine_without_a_linker_is_an_error_that_says_how_to_get_one(exported, tmp_path, monkeypatch):
-    monkeypatch.setattr(library.shutil, "which", lambda name: None)
-    monkeypatch.setattr(library, "_ziglang", lambda: ())
+    monkeypatch.setattr(linker.shutil, "which", lambda name: None)
+    monkeypatch.setattr(linker, "_ziglang", lambda: ())
     monkeypatch.delenv("RELAYC_LINKER", raising=False)
     with pytest.raises(
         ValueError, match=r"expected a linker, found neither ld\.lld nor ld nor the package ziglang; install relayc\[export\]"

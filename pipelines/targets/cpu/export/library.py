@@ -1,15 +1,10 @@
 """A compiled module as a shared library, or as one object and a header for static linking."""
 
 import ctypes
-import functools
 import hashlib
-import importlib.util
 import json
 import os
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -24,10 +19,12 @@ from relayc.pipelines.context.backend import find_backend
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.targets.cpu.engine import compile_object
 from relayc.pipelines.targets.cpu.export.entries import Symbols, entries_text
+from relayc.pipelines.targets.cpu.export.header import header_text
+from relayc.pipelines.targets.cpu.export.linker import link_object, link_shared
 from relayc.pipelines.targets.cpu.export.objects import Data, with_names, write_data_object
 from relayc.pipelines.targets.cpu.jit import set_target
 from relayc.pipelines.targets.cpu.target import CpuTarget
-from relayc.runtime.artifact import ENTRIES_SYMBOL, PACKED_PREFIX, Artifact, ObjectCode, TensorSpec
+from relayc.runtime.artifact import ENTRIES_SYMBOL, Artifact, ObjectCode
 from relayc.runtime.cache import checksums
 from relayc.runtime.cpu.objects import read_object
 from relayc.runtime.device import device_kind
@@ -235,123 +232,3 @@ def _bundle(folder: Path) -> Path:
     if not copy.exists():
         shutil.copyfile(runtime, copy)
     return copy
-
-
-# A C header for the functions of a library, for applications that link it statically.
-
-
-_HEADER = """/* {title}, compiled by relayc for {target}. */
-#ifndef {guard}
-#define {guard}
-
-#include <tvm/ffi/c_api.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-/*
- * Functions of tvm-ffi's calling convention (TVMFFISafeCallType): 0, or another number with an error raised.
- * A function takes its inputs and then either its outputs, which it writes, or nothing more: then *result is
- * its output as a new tensor, or an array of them.
- */
-{functions}
-#ifdef __cplusplus
-}}
-#endif
-
-#endif /* {guard} */
-"""
-
-_FUNCTION = """
-/* {about} */
-int {symbol}(void* self, const TVMFFIAny* args, int32_t num_args, TVMFFIAny* result);
-"""
-
-
-def header_text(artifact: Artifact, prefix: str, title: str) -> str:
-    """Declarations of the public programs. C has no names for the functions of other programs, such as those with a point in theirs."""
-    guard = re.sub(r"\W", "_", f"RELAYC_{title}_H").upper()
-    functions = [
-        _FUNCTION.format(
-            about=_comment(f"{p.name}({_tensors(p.inputs)}) -> ({_tensors(p.outputs)})"), symbol=f"{PACKED_PREFIX}{prefix}{p.name}"
-        )
-        for p in artifact.programs
-        if p.public and f"{prefix}{p.name}".isidentifier()
-    ]
-    return _HEADER.format(title=_comment(title), target=_comment(artifact.target), guard=guard, functions="".join(functions))
-
-
-def _tensors(specs: tuple[TensorSpec, ...]) -> str:
-    return ", ".join(f"{spec.name}: {spec}" for spec in specs)
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
-
-
-# The linker that makes libraries: one of the system, or LLVM's in the package ziglang. No compiler and no start files are needed.
-
-
-_VARIABLE = "RELAYC_LINKER"
-_COMMANDS = ("ld.lld", "ld")
-
-
-class LinkError(ValueError):
-    """There is no linker, or it refuses the objects."""
-
-
-@functools.cache
-def _ziglang() -> tuple[str, ...]:
-    return (sys.executable, "-m", "ziglang", "ld.lld") if importlib.util.find_spec("ziglang") is not None else ()
-
-
-def find_linker() -> tuple[str, ...]:
-    """The command: what RELAYC_LINKER names, else ld.lld or ld of the system, else that of the package ziglang.
-
-    Raises:
-      LinkError: there is none.
-    """
-    named = os.environ.get(_VARIABLE)
-    if named:
-        return tuple(named.split())
-    for command in _COMMANDS:
-        if path := shutil.which(command):
-            return (path,)
-    if _ziglang():
-        return _ziglang()
-    raise LinkError(
-        f"export_library: expected a linker, found neither {' nor '.join(_COMMANDS)} nor the package ziglang; "
-        f"install relayc[export], or name one in {_VARIABLE}"
-    )
-
-
-def link_shared(objects: Sequence[Path], libraries: Sequence[Path], out: Path, name: str) -> None:
-    """Links a shared library of position-independent objects.
-
-    Args:
-      libraries: shared libraries that define what the objects do not; the library will ask for them by their sonames.
-      name: its soname.
-
-    Raises:
-      LinkError: there is no linker, a symbol is not defined, or a reference would need the code to be written to when it is loaded.
-    """
-    options = ["-shared", "-soname", name, "-z", "text", "-z", "defs", "-z", "noexecstack", "-z", "relro", "--eh-frame-hdr"]
-    # Libraries are looked for beside this one before they are where the system has them.
-    options += ["--hash-style=gnu", "--build-id=none", "--as-needed", "--enable-new-dtags", "-rpath", "$ORIGIN"]
-    _run([*options, *map(str, objects), *map(str, libraries)], out)
-
-
-def link_object(objects: Sequence[Path], out: Path) -> None:
-    """Links objects to one. Raises LinkError as `link_shared` does."""
-    _run(["-r", *map(str, objects)], out)
-
-
-def _run(arguments: Sequence[str], out: Path) -> None:
-    command = [*find_linker(), *arguments, "-o", str(out)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise LinkError(f"export_library: expected a linker that runs, found {command[0]}: {error}") from error
-    if done.returncode:
-        raise LinkError(f"export_library: {' '.join(find_linker())} refused the objects: {(done.stderr or done.stdout).strip()}")

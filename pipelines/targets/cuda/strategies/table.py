@@ -1,6 +1,6 @@
 """The strategy table of NVIDIA GPUs: what kernels are offered to, in which order, and the numbers that can be set."""
 
-from relayc.pipelines.targets.cuda.strategies.attention import flash, tensor_choice, versions
+from relayc.pipelines.targets.cuda.strategies.attention import flash, flash_mma, tensor_choice, versions
 from relayc.pipelines.targets.cuda.strategies.general import Numbers, schedule_general
 from relayc.pipelines.targets.cuda.strategies.hopper import strategy as hopper
 from relayc.pipelines.targets.cuda.strategies.product import strategy as product
@@ -36,7 +36,7 @@ _SPLITS = (
 TABLE: tuple[Entry, ...] = (
     Entry(
         "flash_mma",
-        flash.schedule_flash_mma,
+        flash_mma.schedule_flash_mma,
         "attention",
         "more than 8 queries that share keys; heads of multiples of 8 elements",
         "f16 and bf16, f32 as tf32 where that is asked for, summed in f32",

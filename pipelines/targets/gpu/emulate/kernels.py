@@ -1,23 +1,20 @@
 """Outlined kernels to functions, launches to calls."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from relayc.dialects.discardable import SMALL
 from relayc.dialects.functions import Names, extend_signature, retype, symbol_name
 from relayc.dialects.mlir import func, gpu, ir, scf
 from relayc.dialects.operations import last_operation, walk
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import Var
 from relayc.pipelines.targets.gpu.emulate import common, scheduler  # noqa: F401 (`common` registers its instructions)
 from relayc.pipelines.targets.gpu.emulate.errors import error_text
 from relayc.pipelines.targets.gpu.emulate.grids import WaitingGrid
-from relayc.pipelines.targets.gpu.emulate.instructions import emulate_instructions, waits
+from relayc.pipelines.targets.gpu.emulate.instructions import waits
 from relayc.pipelines.targets.gpu.emulate.kernel import EmulatedKernel, local_memory
-from relayc.pipelines.targets.gpu.emulate.positions import Position, block_of, linear_thread, parallel_tasks, product
+from relayc.pipelines.targets.gpu.emulate.plain import run_in_loops
 from relayc.pipelines.targets.gpu.emulate.races import Use, find_uses
 from relayc.pipelines.targets.gpu.emulate.sites import Sites
-from relayc.pipelines.targets.gpu.emulate.thread import Thread
 
 _CONTAINER = "gpu.container_module"
 
@@ -167,27 +164,3 @@ def _of_host(type_: ir.Type) -> ir.Type:
         return ir.MemRefType.get(type_.shape, type_.element_type, type_.layout)
     text = str(type_)
     return ir.Type.parse("!llvm.ptr") if text.startswith("!llvm.ptr<") else type_
-
-
-# Kernels whose threads do not wait for each other: loops over blocks and threads.
-
-
-def run_in_loops(kernel: EmulatedKernel, name: str) -> None:
-    """Emits a function that runs the grid of a kernel at the insertion point; the kernel is empty after."""
-    function, sizes = kernel.function_of_grid(name)
-    SMALL.mark(function)
-    grid, block = sizes[:3], sizes[3:]
-    arguments = list(function.arguments)[: len(kernel.types)]
-    with ir.InsertionPoint(function.entry_block):
-        with parallel_tasks(product(grid)) as number, ExitStack() as threads:
-            block_id = block_of(grid, number)
-            shared = [local_memory(t) for t in kernel.shared]
-            private = [local_memory(t) for t in kernel.private]
-            loops = [Var(0, 0) for _ in block]
-            for var, size in reversed(list(zip(loops, block, strict=True))):
-                threads.enter_context(emit.for_loop(0, size, 1, var))
-            thread_id = [var.value for var in loops]
-            position = Position(grid, block, block_id, thread_id, linear_thread(block, thread_id))
-            kernel.move_in([*arguments, *shared, *private])
-        func.ReturnOp([])
-    emulate_instructions(function.operation, Thread(kernel.name, position))

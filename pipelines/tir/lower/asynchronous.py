@@ -1,0 +1,72 @@
+"""Blocks that copy from memory to shared memory without a thread waiting: a vector of 4, 8 or 16 bytes at a time.
+
+What is copied may be there under conditions, as pad_einsum has it: zeros are written where one of them does not hold. A condition is the
+same for all elements of a vector.
+"""
+
+from relayc.dialects.mlir import ir
+from relayc.pipelines.emission import emit
+from relayc.pipelines.emission.index import Index, weighted
+from relayc.pipelines.tir.gpu.aligned import is_multiple
+from relayc.pipelines.tir.gpu.copies import GLOBAL, SHARED, copy_asynchronously, pointer
+from relayc.pipelines.tir.lower.bodies import Bodies, Memory, State
+from relayc.pipelines.tir.lower.copied import read_copy
+from relayc.pipelines.tir.lower.storage import Use
+from relayc.pipelines.tir.tree.indices import substitute
+from relayc.pipelines.tir.tree.views import ScheduleError
+from relayc.symbolic import Size, proves
+
+SIZES = (4, 8, 16)
+"""Bytes of a copy."""
+_WANTED = "expected a copy from global to shared memory, of what software_pipeline_async_stages names"
+
+
+def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
+    """Begins the copy of a block at a point, along lanes if there are some. Raises ScheduleError where it is none."""
+    found = read_copy(use, _WANTED)
+    if bodies.evaluator.mask is not None:
+        raise ScheduleError(f"{use.block}: {_WANTED}, of whole vectors, found a guard along the lanes of one")
+    width = 1 if state.lanes is None else state.lanes.width
+    size = width * found.source.type.element_type.width // 8
+    if size not in SIZES:
+        raise ScheduleError(f"{use.block}: {_WANTED}, of 4, 8 or 16 bytes at a time, found {size}: vectorize says how many")
+    ends = [
+        _start(use, bodies, state, buffer, indices, width) for buffer, indices in ((found.target, found.at), (found.source, found.indices))
+    ]
+    there = []
+    for condition in found.conditions:
+        first = _first(use, bodies.at(substitute(condition.index, use.point), state.point), condition.limit, state, width)
+        _, high = first.bounds()
+        if not proves(lambda: high < condition.limit):  # noqa: B023
+            there.append(emit.compare("slt", emit.materialize(first), emit.index_constant(condition.limit)))
+    (to, at), (source, begin) = ends
+    copy_asynchronously(pointer(to, at, SHARED), pointer(source, begin, GLOBAL), size, emit.all_of(there) if there else None)
+
+
+def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tuple[Index, ...], width: int) -> tuple[ir.Value, Index]:
+    """The memory of a buffer, and its element that the first lane accesses."""
+    storage = bodies.storage[buffer]
+    if not isinstance(storage, Memory):
+        raise ScheduleError(f"{use.block}: {_WANTED}, found one of a buffer in registers")
+    local = [substitute(i, use.point) - low for i, low in zip(indices, storage.lows, strict=True)]
+    offset = bodies.at(weighted(local, storage.strides), state.point) + storage.offset
+    lane = bodies.evaluator.lane
+    if width > 1 and (offset.coefficient(lane) != 1 or offset.without(lane).has_vector()):
+        raise ScheduleError(f"{use.block}: {_WANTED}, of elements side by side, found lanes at {offset}")
+    start = offset.without(lane) if width > 1 else offset
+    if not is_multiple(start, width):
+        apart = ", ".join(map(str, storage.strides))
+        raise ScheduleError(f"{use.block}: {_WANTED}, between multiples of {width} elements, found neighbours {apart} elements apart")
+    return storage.buffer, start
+
+
+def _first(use: Use, index: Index, limit: Size, state: State, width: int) -> Index:
+    """What a condition compares of the first lane, where it holds for all lanes or for none."""
+    lane = None if state.lanes is None else state.lanes.var
+    if lane is None or (index.coefficient(lane) == 0 and not index.has_vector()):
+        return index
+    start = index.without(lane)
+    whole = is_multiple(start, width) and proves(lambda: limit % width == 0)
+    if index.coefficient(lane) != 1 or start.has_vector() or not whole:
+        raise ScheduleError(f"{use.block}: {_WANTED}, of {width} elements that are there or not, found them up to {limit} at {index}")
+    return start

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,11 @@ from rich.console import Console
 from rich.table import Table
 
 from relayc.bench.machine import describe, warn_if_busy
+from relayc.bench.options import add_json
 from relayc.bench.pytorch_models import MODELS
-from relayc.bench.report import write_json
+from relayc.bench.report import save
 from relayc.runtime.threads import usable_cpus
+from relayc.tools.commands import parse_count
 from relayc.tools.tables import NUMBER, make_table
 
 TITLES = {"eager": "eager", "inductor": "inductor", "compile": "torch.compile by relayc", "export": "from_pytorch"}
@@ -216,10 +217,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     command.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME", help="(default: %(default)s)")
     command.add_argument("--by", nargs="+", choices=list(TITLES), default=list(TITLES), metavar="ENGINE", help="(default: %(default)s)")
     command.add_argument("--training", action="store_true", help="steps of training, not inference")
-    command.add_argument("--rounds", type=int, default=5, metavar="N", help="turns of each engine (default 5)")
-    command.add_argument("--runs", type=int, default=20, metavar="N", help="calls in a round (default 20)")
-    command.add_argument("--threads", type=int, default=usable_cpus(), metavar="N", help="threads of a call (default: all CPUs)")
-    command.add_argument("--json", type=Path, metavar="OUT.json", help="write results and a description of the machine")
+    command.add_argument("--rounds", type=parse_count, default=5, metavar="N", help="turns of each engine (default 5)")
+    command.add_argument("--runs", type=parse_count, default=20, metavar="N", help="calls in a round (default 20)")
+    command.add_argument("--threads", type=parse_count, default=usable_cpus(), metavar="N", help="threads of a call (default: all CPUs)")
+    add_json(command)
     command.set_defaults(action=run)
 
 
@@ -235,7 +236,5 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     failed = [point for point in points if point.error is not None]
     for point in failed:
         console.print(f"{point.model}, {TITLES[point.engine]}: {point.error}", markup=False)
-    if arguments.json is not None:
-        results = [{**asdict(point), "median_seconds": point.seconds} for point in points]
-        write_json(arguments.json, {"command": "torch", "machine": describe(), "results": results})
+    save(arguments, describe(), results=[{**asdict(point), "median_seconds": point.seconds} for point in points])
     return 1 if any(point.engine in ("compile", "export") for point in failed) else 0

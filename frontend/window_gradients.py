@@ -84,7 +84,7 @@ def of_weight(x: Tensor, g: Tensor, shape: Sequence[Size], window: ConvGeometry)
         apart = reshape(x, (batch, groups, channels // groups, *extent))
         images = reshape(transpose(apart, [2, 1, 0, *range(3, n + 3)]), (channels // groups, groups * batch, *extent))
     geometry = {"strides": window.dilation, "dilation": window.strides, "padding": _both_ends(window.pads), "groups": groups}
-    # With the channels last, kernels of the convolution read the derivative where it lies.
+    # The convolution reads the derivative in place if the channels are last.
     kernels = transpose(g, [*axes, 0, 1])
     found = emit(f"nn.conv{n}d", images, kernels, **geometry, kernel_layout=f"{letters}IO")
     kernel = [shape[window.kernel_layout.index(axis)] for axis in letters]

@@ -3,8 +3,9 @@
 Along an axis with stride s, element y of the uncropped result takes the kernel taps k = t * s + r with r = y mod s, from the data element
 y // s - t. So the s phases r are plain convolutions of stride 1 with ceil(K / s) taps each, computed as one convolution with s times the
 channels in each axis (kernels padded with zeros to a multiple of s, taps reversed) whose channels are then interleaved (pixel shuffle) and
-cropped. A kernel shorter than s has taps in K phases only. FoldConstant makes constant weights anew; of others the program does it, which
-pays off where there are strides.
+cropped. A kernel shorter than s has taps in K phases only, and zeros take the place of the other phases. FoldConstant computes the weights
+of the phases where the weights are constant. The program computes them where the weights are not: this costs less than it gains if there
+are strides.
 """
 
 import math
@@ -63,10 +64,10 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     ):
         return None
     if max(strides) == 1 and rw.array(op.weight) is None:
-        return None  # the schedules of convolutions take these as they are, without weights in another order
+        return None  # the schedules of convolutions compute transposed convolutions of stride 1 too, without a copy of the weights
     kernel = [int(n) for n in weight.sizes[2:]]
     taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
-    phases = [min(k, s) for k, s in zip(kernel, strides, strict=True)]  # further phases have no taps: their elements are zero
+    phases = [min(k, s) for k, s in zip(kernel, strides, strict=True)]  # the phases that have taps
     before = [low for low, _ in op.geometry().pads]
     sizes = [n + t - 1 for n, t in zip(data.sizes[2:], taps, strict=True)]
     missing = [low + n - size * s for low, n, size, s in zip(before, out.sizes[2:], sizes, strides, strict=True)]

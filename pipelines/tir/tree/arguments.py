@@ -9,12 +9,12 @@ from relayc.dialects.mlir import ir
 
 @dataclass(frozen=True)
 class Knob:
-    """A number that was chosen out of several: a parameter of a script.
+    """A number that was chosen from several options: a parameter of a script.
 
     Attributes:
       name: unique in the script.
-      value: what was chosen; a tuple where several numbers are chosen together.
-      options: what could have been chosen, without ends: `value` is one of them.
+      value: the chosen number; a tuple if several numbers are chosen together.
+      options: all options; `value` is one of them.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Knob:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A number of a knob as an argument: the value itself, or an element of it."""
+    """A number that a knob chose, as an argument: the value of the knob, or an element of it."""
 
     knob: Knob
     position: int | None = None
@@ -35,7 +35,8 @@ class Chosen:
 
 
 def encode(value: Any, note: Callable[[Knob], None] = lambda knob: None) -> ir.Attribute:
-    """An argument as an attribute; a number that a knob chose is a reference to it, of which `note` hears."""
+    """Encodes an argument as an attribute; a number that a knob chose becomes a reference to the knob, and `note` is called with the
+    knob."""
     if isinstance(value, Chosen):
         note(value.knob)
         name = value.knob.name if value.position is None else f"{value.knob.name}.{value.position}"
@@ -60,7 +61,7 @@ def encode(value: Any, note: Callable[[Knob], None] = lambda knob: None) -> ir.A
 
 
 def decode(attribute: ir.Attribute, knob: Callable[[str], Any]) -> Any:
-    """The argument that an attribute is; `knob` gives the value of one by its name."""
+    """Decodes the argument of an attribute; `knob` returns the value of a knob by name."""
     if isinstance(attribute, ir.FlatSymbolRefAttr):
         name, _, position = attribute.value.partition(".")
         found = knob(name)

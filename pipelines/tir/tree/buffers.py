@@ -8,11 +8,11 @@ from relayc.pipelines.emission import emit
 from relayc.symbolic import Size
 
 SCOPES = ("global", "shared", "warpgroup", "warp", "local")
-"""Where a buffer may lie; see Schedule.set_scope."""
+"""Memory scopes of buffers; see Schedule.set_scope."""
 
 
 def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str = "global") -> ir.Value:
-    """An allocation at the ambient insertion point."""
+    """Creates an allocation at the ambient insertion point."""
     dynamic = [emit.index_constant(d) for d in shape if not isinstance(d, int)]
     type_ = memref_type(shape, element)
     attributes = {
@@ -25,11 +25,11 @@ def make_buffer(name: str, shape: Sequence[Size], element: ir.Type, scope: str =
 
 
 def allocation_name(op: ir.OpView | ir.Operation) -> str:
-    """What the buffer of an allocation is called."""
+    """The name of the buffer of an allocation."""
     return ir.StringAttr(op.attributes[names.BUFFER]).value
 
 
 def memref_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
-    """The type of a buffer of a shape, whose sizes may be expressions."""
+    """The memref type of a shape, whose sizes may be expressions."""
     dynamic = ir.ShapedType.get_dynamic_size()
     return ir.MemRefType.get([d if isinstance(d, int) else dynamic for d in shape], element)

@@ -1,4 +1,4 @@
-"""What a function of blocks and loops computes before its loops."""
+"""The computations of a function before its loops."""
 
 from collections.abc import Hashable
 
@@ -7,8 +7,8 @@ from relayc.pipelines.tir.tree.operations import COMPUTATIONS, operations_in
 
 
 def order_computations(function: ir.OpView | ir.Operation) -> None:
-    """Lets what the function computes before its loops stand in the order in which it is used, each once: nothing says then in how many
-    steps the function was written."""
+    """Sorts the computations before the loops by their first use and removes duplicates and unused ones, so that the function does not
+    depend on the order in which it was edited."""
     entry = function.regions[0].blocks[0]
     computed = [op for op in operations_in(entry) if op.name.startswith(COMPUTATIONS)]
     left = {op.results[0] for op in computed}

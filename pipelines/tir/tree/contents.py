@@ -1,4 +1,4 @@
-"""What a function of blocks and loops holds, and where."""
+"""The contents of a function of blocks and loops, and their order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from relayc.pipelines.tir.tree.views import Block, Loop, Member, ScheduleError
 
 @dataclass(frozen=True)
 class Contents:
-    """What a function holds.
+    """The contents of a function.
 
     Attributes:
       loops, blocks, allocations: by name, in the order of the text.
-      inside: what is directly in the function.
-      remembered, of_buffers: what was computed of the function, and of its buffers alone.
+      inside: the members directly in the function.
+      remembered, of_buffers: cached results that depend on the function, and on its buffers alone.
     """
 
     loops: dict[str, Loop] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Contents:
         return next(members for members in (view.scope.starts, view.scope.inside) if any(m is view for m in members))
 
     def sort(self) -> None:
-        """Puts what there is by name in the order of the text."""
+        """Sorts the loops and blocks by name in the order of the text."""
         loops, blocks = dict[str, Loop](), dict[str, Block]()
         left = self.inside[::-1]
         while left:
@@ -52,12 +52,12 @@ class Contents:
 
 
 def position(members: "Sequence[Member]", view: Loop | Block) -> int:
-    """Which of some members a loop or block is."""
+    """The position of a loop or block among members."""
     return members.index(view)
 
 
 def blocks_of(members: "Sequence[Member]") -> list[Block]:
-    """The outermost blocks among some members and inside of them, in order."""
+    """The outermost blocks among the members and in their loops, in order."""
     found: list[Block] = []
     for member in members:
         if isinstance(member, Block):
@@ -68,7 +68,7 @@ def blocks_of(members: "Sequence[Member]") -> list[Block]:
 
 
 def set_around(members: "Sequence[Member]", around: tuple[Loop, ...]) -> None:
-    """Says of loops and blocks, and of what is in the loops, which loops are around them."""
+    """Sets the enclosing loops of loops and blocks, recursively."""
     for member in members:
         if isinstance(member, (Loop, Block)):
             member.around = around
@@ -77,19 +77,19 @@ def set_around(members: "Sequence[Member]", around: tuple[Loop, ...]) -> None:
 
 
 STORES = "stores, or loops and blocks in it (that store)"
-"""What a block has, for a message."""
+"""Describes the allowed contents of a block, for a message."""
 
 
 def stores_beside_loops(region: ir.Block) -> bool:
-    """Whether a block stores, and loops or blocks are in it too."""
+    """Whether a region has both stores and loops or blocks."""
     found = {op.name for op in operations_in(region)}
     return "memref.store" in found and not found.isdisjoint(("scf.for", "tir.block"))
 
 
 def check_stores(function: ir.Operation) -> None:
-    """Raises ScheduleError where a function of blocks and loops stores outside of blocks, or in a block beside loops or blocks in it.
+    """Raises ScheduleError if a function of blocks and loops stores outside a block, or a block has stores beside loops or blocks.
 
-    Nothing says at which points that happens.
+    The iteration points of such stores are unknown.
     """
     for op in walk(function.regions[0].blocks[0]):
         if op.name != "memref.store":

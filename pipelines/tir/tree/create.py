@@ -1,7 +1,8 @@
-"""te -> blocks: each tensor that a kernel computes becomes a block in loops of its own, that stores to a buffer of its own.
+"""te -> blocks: each tensor that a kernel computes becomes a block in its own loops, which stores to its own buffer.
 
-Nothing is fused, tiled or moved: that is what primitives are for. What a kernel takes and gives are arguments, destinations behind what is
-read; symbols stay the last ones.
+Nothing is fused, tiled or moved: primitives do that. Inputs and results of the kernel become arguments, the destinations after the
+inputs,
+symbols last.
 """
 
 import re
@@ -44,12 +45,12 @@ def create_nest(source: ir.OpView, module: ir.Module) -> Nest:
 
 
 def begin_nest(source: ir.OpView | Kernel, module: ir.Module) -> Nest:
-    """Builds the blocks of a te function at the end of a module, under its name; their loops are written where the function is asked for.
+    """Builds the blocks of a te function at the end of a module, under its name; their loops are written when the function is requested.
 
     Args:
-      source: the function, or the kernel that was read of it.
+      source: the function, or the kernel that was read from it.
 
-    Raises ScheduleError where it holds an operation that has no parallel form (sorting, scans), or a table of constants.
+    Raises ScheduleError if it holds an operation without a parallel form (sorting, scans), or a table of constants.
     """
     try:
         kernel = source if isinstance(source, Kernel) else read_kernel(source)
@@ -65,11 +66,11 @@ class _Creation:
         self.source = kernel.function.operation
         self.outputs: list[ir.Value] = []
         self.buffers: dict[Node, ir.Value] = {}
-        """Buffer of each tensor that lies in memory."""
+        """The buffer of each tensor that is stored."""
         self.record: Recorder
-        """Takes the steps of the block that is being made."""
+        """Records the steps of the block under construction."""
         self.known: dict[Hashable, Any] = {}
-        """Elements that these steps compute, as operands."""
+        """Elements that the recorded steps compute, as operands."""
 
     @cached_property
     def computed(self) -> set[ir.Location]:
@@ -103,7 +104,7 @@ class _Creation:
                     with op.location:
                         self._block(op, node)
             for node, buffer in zip(kernel.results, self.outputs, strict=True):
-                if self.buffers.get(node) is not buffer:  # an argument, or a tensor that is given twice
+                if self.buffers.get(node) is not buffer:  # an argument, or a tensor that is returned twice
                     name, axes = f"{self.nest.buffer_name(buffer)}_copy", _axis_names(len(node.shape))
                     self._parallel(name, node.shape, axes, lambda point: self._store(self._element(node, point), buffer, point))  # noqa: B023
         return self.nest
@@ -119,15 +120,17 @@ class _Creation:
         return f"out{position}" if isinstance(owner, ir.Block) else self._name_of(owner.operation)
 
     def _name_of(self, op: ir.Operation) -> str:
-        """What a block is called: by the location of its operation, else by the operation. One that moves elements for a computation of the
-        same location leaves the name to that."""
+        """The name of a block: from the location of its operation, else from the operation. An operation that only moves elements gets a
+        suffix
+        if a computation has the same location."""
         kind = op.name.split(".")[-1]
         found = _identifier(label_of(op.location), kind)
         return f"{found}_{kind}" if op.name.startswith("tensor.") and op.location.attr in self.computed else found
 
     def _is_offset(self, value: ir.Value) -> bool:
-        """Whether a tensor is a slice that belongs to the computations that read it, which have its location, and its name: that of indices
-        with an offset. They read the elements where those are."""
+        """Whether a tensor is a slice that belongs to its readers: all are computations of the same location (indices with an offset).
+        They
+        read the elements from the source of the slice."""
         op = value.owner
         if isinstance(op, ir.Block) or op.name != "tensor.extract_slice" or not label_of(op.location):
             return False
@@ -137,7 +140,7 @@ class _Creation:
     # ---- blocks
 
     def _block(self, op: ir.Operation, node: Node) -> None:
-        """Makes the blocks that compute a tensor, and the other results of its operation."""
+        """Creates the blocks that compute a tensor, and the other results of its operation."""
         name = self._name_of(op)
         if node.kind == "generic":
             self._computation(name, node.structured)
@@ -147,10 +150,11 @@ class _Creation:
             self._parallel(name, node.shape, self._axes(op, len(node.shape)), self._stored(op, node, name))
 
     def _stored(self, op: ir.Operation, node: Node, name: str) -> Code:
-        """Code that stores one element of a tensor that moves elements of another tensor (a view, slice, padding or constant)."""
+        """Code that stores one element of a tensor whose operation moves elements of another tensor (a view, slice, padding or
+        constant)."""
         buffer = self._destination(node, name)
         if node.kind == "view" and op.name != "tensor.extract_slice":
-            node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # which may be another view
+            node = replace(node, inputs=[self.kernel.values[op.operands[0]]])  # the source may be another view
         return lambda point: self._store(self._computed(node, point), buffer, point)
 
     def _computation(self, name: str, structured: Structured) -> None:
@@ -173,7 +177,7 @@ class _Creation:
         self._nest(name, structured.iterators, structured.extents, axes, body, init if reduces else None)
 
     def _concatenation(self, name: str, axes: Sequence[str], node: Node) -> None:
-        """A block for each part: a choice at each element would load from all of them."""
+        """Creates a block for each part: a select at each element would load from all parts."""
         buffer = self._destination(node, name)
         start: Size = 0
         for position, part in enumerate(node.inputs):
@@ -187,7 +191,7 @@ class _Creation:
     # ---- elements
 
     def _element(self, node: Node, indices: Point) -> Any:
-        """The steps that compute an element of a tensor at some indices; gives it as an operand."""
+        """Records the steps that compute an element of a tensor; returns it as an operand."""
         key = (node, *(i.key for i in indices))
         if key not in self.known:
             buffer = self.buffers.get(node)
@@ -195,7 +199,7 @@ class _Creation:
         return self.known[key]
 
     def _computed(self, node: Node, indices: Point) -> Any:
-        """The same for a tensor without a buffer."""
+        """`_element` for a tensor without a buffer."""
         if node.kind == "view":
             return self._element(node.inputs[0], reshape(indices, node.shape, node.inputs[0].shape, divide))
         if node.kind == "slice":
@@ -211,10 +215,10 @@ class _Creation:
         raise ScheduleError(f"@{self.kernel.name}: expected what is one computation at each element, found {_WORDS[node.kind]}")
 
     def _results(self, structured: Structured, point: Point, sums: Sequence[ir.Value] | None) -> list[Any]:
-        """What a computation gives at a point of its loops, as operands.
+        """The results of a computation at a point of its loops, as operands.
 
         Args:
-          sums: the buffers of the results, where it goes on from what they hold.
+          sums: the buffers of the results, if the computation accumulates into their contents.
         """
         body, inputs = structured.body, len(structured.inputs)
         values: list[Any] = []
@@ -269,7 +273,7 @@ class _Creation:
     def _nest(
         self, name: str, iterators: Sequence[str], extents: Sequence[Size], axes: Sequence[str], body: Code, init: Code | None
     ) -> None:
-        """Loops over a box, with a block in the innermost one; the insertion point stays after the loops."""
+        """Creates loops over a box, with a block in the innermost one."""
         loops = self.nest.new_loops(list(zip(axes, extents, strict=True)), ir.Location.current)
         name = self.nest.free_block(name)
         draft = Contents([], None, [])
@@ -292,7 +296,7 @@ class _Creation:
         self.nest.added(loops, view)
 
     def _destination(self, node: Node, name: str) -> ir.Value:
-        """The buffer of a tensor that is computed: that of the result that it is, or a new one."""
+        """The buffer of a computed tensor: the argument of the result, or a new buffer."""
         made = next((b for n, b in zip(self.kernel.results, self.outputs, strict=True) if n is node), None)
         if made is None:
             made = self.nest.add_buffer(self.nest.free_buffer(name), node.shape, node.element)
@@ -316,7 +320,7 @@ _WORDS = {"concat": "several parts", "sort": "a sort", "empty": "a tensor withou
 
 
 def _described(node: Node, label: str, output: bool) -> dict[str, ir.Attribute]:
-    """The attributes of the argument that a tensor is."""
+    """The argument attributes of a tensor."""
     found: dict[str, ir.Attribute] = {names.BUFFER: ir.StringAttr.get(label)}
     if any(isinstance(d, Dim) for d in node.shape):
         found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in node.shape])
@@ -326,19 +330,19 @@ def _described(node: Node, label: str, output: bool) -> dict[str, ir.Attribute]:
 
 
 def _is_computed(value: ir.Value, node: Node) -> bool:
-    """Whether a tensor of a kernel is computed, and not a number for all elements that computations start from, or another one's type."""
+    """Whether a tensor of a kernel is computed: neither a constant that only initializes reductions, nor a cast of another tensor."""
     if node.kind == "splat":
         return not all(_is_init(use.owner.operation, use.operand_number) for use in value.uses)
     return node.kind not in ("arg", "empty", "table") and value.owner.operation.name != "tensor.cast"
 
 
 def _is_init(op: ir.Operation, operand: int) -> bool:
-    """Whether an operand of an operation is what its result starts from."""
+    """Whether an operand of an operation is an initial value of its result."""
     return op.name.startswith("linalg.") and operand >= len(op.operands) - len(op.results)
 
 
 def _bound(index: Index, extent: Size) -> None:
-    """Says that an index is one of a dimension, where it is known by this alone."""
+    """Sets the bounds of an index that is a single unbounded variable to a dimension's extent."""
     var = next(iter(index.terms), None)
     if isinstance(var, Computed) and var.high == FAR and index.key == Index.of(var).key:
         var.low, var.high = 0, extent - 1

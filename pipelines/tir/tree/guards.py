@@ -1,4 +1,4 @@
-"""Guards of blocks: which are needed."""
+"""Guards of blocks, and which of them are needed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from relayc.symbolic import Size, exact, proves
 
 @dataclass(frozen=True)
 class Guard:
-    """A block does nothing where `index` is not smaller than `limit`."""
+    """The predicate `index < limit`: a block is skipped where it is false."""
 
     index: Index
     limit: Size
 
 
 def holds(guard: Guard) -> bool:
-    """Whether a guard is proved to hold everywhere."""
+    """Whether a guard is proved to hold at every point."""
     _, high = guard.index.bounds()
     return proves(lambda: high < guard.limit)
 
 
 def needed(guards: Sequence[Guard]) -> list[Guard]:
-    """The guards without those that hold everywhere, or wherever another one does."""
+    """The guards, without guards that always hold and guards that another one implies."""
     found: list[Guard] = []
     for guard in guards:
         if not holds(guard) and not any(_implies(other, guard) for other in found):
@@ -31,13 +31,13 @@ def needed(guards: Sequence[Guard]) -> list[Guard]:
 
 
 def _implies(known: Guard, guard: Guard) -> bool:
-    """Whether it is proved that a guard holds where another one does."""
+    """Whether it is proved that `known` implies `guard`."""
     if not guard.index.terms:
         return False
     var, factor = next(iter(guard.index.terms.items()))
     ratio = exact(known.index.coefficient(var), factor)
     if ratio is None or not proves(lambda: ratio >= 1):
         return False
-    # ratio * guard.index <= known.index + most, and known.index is smaller than its limit.
+    # ratio * guard.index <= known.index + most, and known.index < known.limit.
     _, most = (guard.index * ratio - known.index).bounds()
     return proves(lambda: known.limit + most <= ratio * guard.limit)

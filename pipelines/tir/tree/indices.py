@@ -1,7 +1,8 @@
-"""Index arithmetic of blocks: what a value of type index is as an `Index` of loop variables and iterators, and back.
+"""Index arithmetic of blocks: converts values of type index to an `Index` of loop variables and iterators, and back.
 
-`Index` is linear; a quotient or a remainder that is not becomes a variable of its own (`Divided`), which is equal to any other of the same
-index and divisor, and is rebuilt where what it is made of is substituted.
+`Index` is linear. A quotient or remainder that is not linear becomes a variable (`Divided`), which equals every other variable of the
+same
+index and divisor; substitution rebuilds it.
 """
 
 import re
@@ -40,7 +41,7 @@ class Divided(Var):
 
 
 class Extremal(Var):
-    """The smaller or the larger of two indices, where it is not known which one that is."""
+    """The minimum or maximum of two indices whose order is not known."""
 
     def __init__(self, kind: str, a: Index, b: Index) -> None:
         (low, high), (other_low, other_high) = a.bounds(), b.bounds()
@@ -80,7 +81,7 @@ def divide(index: Index, divisor: Size) -> tuple[Index, Index]:
 
 
 def _divided_by_parts(index: Index, divisor: Size) -> tuple[Index, Index] | None:
-    """The same of an index that is g times one and less than g beside it, where g divides the divisor: (16 i + j) // 32 is i // 2."""
+    """`divide` for an index that is a multiple of g plus a rest in [0, g), where g divides the divisor: (16 i + j) // 32 is i // 2."""
     if not isinstance(divisor, int) or not isinstance(index.const, int):
         return None
     for part in sorted({gcd(c, divisor) for c in index.terms.values() if isinstance(c, int)} - {1, divisor}, reverse=True):
@@ -93,7 +94,7 @@ def _divided_by_parts(index: Index, divisor: Size) -> tuple[Index, Index] | None
 
 
 def folded(index: Index) -> Index:
-    """An index in which the quotient and the remainder of a division, where they add up to a multiple of what is divided, are that."""
+    """Replaces divisor * quotient + remainder of the same division by its dividend."""
     for var, factor in index.terms.items():
         if isinstance(var, Divided) and var.kind == REMAINDER:
             quotient, whole = Divided(QUOTIENT, var.index, var.divisor), factor * var.divisor
@@ -119,7 +120,7 @@ def largest(a: Index, b: Index) -> Index:
 
 
 def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
-    """An index where some of its variables are what `point` says; the others stay. It is the same object where nothing changes."""
+    """Replaces the variables of an index that `point` contains; returns the same object if nothing changes."""
     if not index.terms:
         return index
     if len(index.terms) == 1 and index.terms.get(var := next(iter(index.terms))) == 1 and index.const == 0:
@@ -131,7 +132,7 @@ def substitute(index: Index, point: Mapping[Var, Index]) -> Index:
 
 
 def _replaced(var: Var, point: Mapping[Var, Index]) -> Index | None:
-    """What a variable is; None where it is itself."""
+    """The replacement of a variable; None if it stays."""
     found = point.get(var)
     if found is None and isinstance(var, Divided):
         made = divide(substitute(var.index, point), var.divisor)
@@ -143,7 +144,7 @@ def _replaced(var: Var, point: Mapping[Var, Index]) -> Index | None:
 
 
 def variables(index: Index) -> set[Var]:
-    """The loop variables and iterators of an index, also those inside of quotients and remainders."""
+    """The loop variables and iterators of an index, including variables inside quotients and remainders."""
     found: set[Var] = set()
     for var in index.terms:
         if isinstance(var, Divided):
@@ -161,28 +162,28 @@ def equal(a: Index, b: Index) -> bool:
 
 
 class Reader:
-    """What values of type index are. `known` has what the caller says of some; the function's symbols are sizes.
+    """Converts values of type index to indices.
 
     Args:
-      known: index of each value that is not computed of others: loop variables, iterators.
-      sizes: sizes that are values: the symbols.
+      known: the indices of values that are not computed from others: loop variables and iterators.
+      sizes: values that are sizes: the symbols of the function.
     """
 
     def __init__(self, known: Mapping[ir.Value, Index], sizes: Mapping[ir.Value, Size]) -> None:
         self._found: dict[ir.Value, Index] = {value: Index(size) for value, size in sizes.items()} | dict(known)
 
     def read(self, value: ir.Value) -> Index:
-        """The index that a value is. What is loaded from memory, or computed in another way, is a variable of its own."""
+        """The index that a value computes. A value loaded from memory, or computed in another way, is a new variable."""
         if value not in self._found:
             self._found[value] = self._computed(value)
         return self._found[value]
 
     def define(self, value: ir.Value, index: Index) -> None:
-        """Says what a value is that is not computed of others."""
+        """Sets the index of a value that is not computed from others."""
         self._found[value] = index
 
     def size(self, value: ir.Value) -> Size:
-        """The size that a value is. Raises ValueError where it depends on more than symbols."""
+        """The size that a value computes. Raises ValueError if it depends on more than symbols."""
         index = self.read(value)
         if index.terms:
             raise ValueError(f"expected a size, a number or an expression over symbols, found {index}")
@@ -213,7 +214,7 @@ def _product(a: Index, b: Index) -> Index | None:
 
 
 def _positive(index: Index) -> bool:
-    # A symbol that may be 0 divides nothing where it is: what is divided by an extent stands in the loops that have it.
+    # A symbol may be 0, but a division by an extent is inside loops of that extent, which then do not run.
     return index.is_constant and index.const != 0 and bounds(index.const)[0] >= 0
 
 
@@ -230,7 +231,7 @@ def _ceiling(a: Index, b: Index) -> Index | None:
 
 
 def _of_natural(rule: Callable[[Index, Index], Index | None]) -> Callable[[Index, Index], Index | None]:
-    """A rule of floor division for an operation that agrees with it where the dividend is not negative."""
+    """Restricts a rule of floor division to nonnegative dividends, where a truncating or unsigned operation agrees with it."""
 
     def checked(a: Index, b: Index) -> Index | None:
         low, _ = a.bounds()
@@ -255,7 +256,7 @@ _RULES: dict[str, Callable[[Index, Index], Index | None]] = {
 
 
 def computed(name: str, operands: Sequence[Any]) -> Index | None:
-    """What an operation makes of indices; None where it is none on them, or nothing is known of it."""
+    """The index that an operation computes from indices; None if an operand is not an index, or there is no rule for the operation."""
     rule = _RULES.get(name)
     return rule(*operands) if rule is not None and all(isinstance(i, Index) for i in operands) else None
 
@@ -266,10 +267,11 @@ def write(index: Index) -> ir.Value:
 
 
 def canonical(index: Index) -> Index:
-    """An index in the form in which all that are equal to it are written and read: nothing says then how it was come by.
+    """The canonical form of an index, independent of how it was computed: equal indices are written and read the same.
 
-    Divisions that add up to what they divide are that. Terms are in the order of their factors, the smallest first, and those of the same
-    factor in that of their variables' names, the last first; the text has them from the last one on.
+    Quotient and remainder of one division are combined where possible. Terms are ordered by increasing factor, terms of the same factor
+    by
+    decreasing variable name; the text lists them from the last one on.
     """
     terms = index.terms
     if not terms:
@@ -289,7 +291,7 @@ def _canonical(var: Var) -> Var:
 
 
 def _rank(term: tuple[Var, Size]) -> tuple:
-    """What terms of an index are ordered by."""
+    """Sort key of a term."""
     var, factor = term
     size = (0, 0, str(factor)) if isinstance(factor, Dim) else (1, -abs(factor), "")
     return size, _name(var)
@@ -304,21 +306,21 @@ def _name(var: Var) -> tuple:
 
 
 def _order(index: Index) -> tuple:
-    """What indices in their canonical form are ordered by."""
+    """Sort key of an index in canonical form."""
     return tuple(map(_rank, index.terms.items())), str(index.const)
 
 
 @lru_cache(maxsize=4096)
 def _parts(name: str) -> tuple[tuple[int, str], ...]:
-    """What names are ordered by: numbers in them as such."""
+    """Sort key of a name: numbers in it compare by value."""
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name))
 
 
 class Writer:
-    """Writes indices at one place, each once.
+    """Writes indices at one insertion point, each once.
 
     Args:
-      known: indices that have values.
+      known: indices that already have values.
     """
 
     def __init__(self, known: Iterable[tuple[Index, ir.Value]] = ()) -> None:
@@ -332,7 +334,7 @@ class Writer:
         return found[1]
 
     def as_read(self, index: Index) -> Index | None:
-        """The index as the value that was written for it is read; None where that is not known."""
+        """The index that a Reader gives for the value written for `index`; None if not known."""
         return self._written[index.key][0]
 
     def _write(self, index: Index) -> tuple[Index | None, ir.Value]:

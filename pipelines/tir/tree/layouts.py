@@ -1,4 +1,4 @@
-"""Layouts of buffers: affine maps from the indices of an element to those at which it lies."""
+"""Layouts of buffers: affine maps from the indices of an element to its indices in memory."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,14 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size, proves
 
 IndexMap: TypeAlias = Callable[..., Sequence[Any]]
-"""Gives the indices of an element by those it has: `lambda i, j: [i // 16, j, i % 16]`."""
+"""Maps the logical indices of an element to its indices in memory: `lambda i, j: [i // 16, j, i % 16]`."""
 
 MOST_POINTS = 1 << 20
-"""Of those at which a map is tried."""
+"""Upper limit of the number of points at which a map is checked."""
 
 
 class Axis:
-    """An index as the argument of an IndexMap: +, -, *, // and % with numbers, + and - with others."""
+    """An index passed to an IndexMap: supports +, -, *, // and % with integers, and + and - with other indices."""
 
     def __init__(self, expr: ir.AffineExpr) -> None:
         self.expr = expr
@@ -47,7 +47,7 @@ class Axis:
 
 
 def expression(value: "Axis | int") -> ir.AffineExpr:
-    """What an IndexMap gave for one index, as an expression. Raises ScheduleError."""
+    """One result of an IndexMap as an affine expression. Raises ScheduleError."""
     if isinstance(value, Axis):
         return value.expr
     if isinstance(value, int):
@@ -63,7 +63,7 @@ def affine_map(index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
 
 
 def map_of(count: int, index_map: IndexMap) -> ir.AffineMap:
-    """The same of a function of so many indices, whatever its signature."""
+    """Converts an index function of `count` arguments, whatever its signature, to an affine map. Raises ScheduleError."""
     made = index_map(*(Axis(ir.AffineExpr.get_dim(i)) for i in range(count)))
     if not isinstance(made, (list, tuple)):
         raise ScheduleError(f"index_map: expected a list of indices, found {made!r}")
@@ -71,19 +71,19 @@ def map_of(count: int, index_map: IndexMap) -> ir.AffineMap:
 
 
 def mapped(amap: ir.AffineMap, indices: Sequence[Index]) -> list[Index]:
-    """The indices at which an element lies."""
+    """Applies a layout to the indices of an element."""
     return [folded(affine_index(e, indices, divide)) for e in amap.results]
 
 
 def composed(second: ir.AffineMap, first: ir.AffineMap) -> ir.AffineMap:
-    """The layout that is one after another."""
+    """The layout that applies `first` and then `second`."""
     return ir.AffineMap.get(first.n_dims, 0, [e.compose(first) for e in second.results])
 
 
 def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
-    """The shape of a buffer in a layout, which has room for more elements where a dimension is not divided.
+    """The shape of a buffer in a layout. It has room for more elements where the map does not divide a dimension evenly.
 
-    Raises ScheduleError where the map is of another rank, gives negative indices or the same ones to two elements.
+    Raises ScheduleError if the rank of the map differs, or the map gives negative indices or maps two elements to the same indices.
     """
     if amap.n_dims != len(shape) or amap.n_symbols:
         raise ScheduleError(f"index_map: expected one of {len(shape)} indices, found {amap}")
@@ -98,7 +98,8 @@ def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
 
 
 def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
-    """Tries the indices that are of the same dimensions at the points of a box, in which they repeat themselves or which is the shape."""
+    """Checks that the map is injective. Results that share dimensions are evaluated together over a box: the shape, or a full period of
+    the map."""
     for dims, results in _independent(amap):
         numbers = [n for e in results for n in _numbers(e) if n > 0]
         period = 2 * max(lcm(*numbers), 2) + 1
@@ -116,12 +117,12 @@ def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
 
 
 def _independent(amap: ir.AffineMap) -> list[tuple[list[int], list[ir.AffineExpr]]]:
-    """The dimensions of a map in groups, of which no result has some of two, each with its results."""
+    """Groups the dimensions of a map so that no result uses dimensions of two groups; each group comes with its results."""
     groups: list[tuple[list[int], list[ir.AffineExpr]]] = [([i], []) for i in range(amap.n_dims)]
     for e in amap.results:
         own = [g for g in groups if _dims(e) & set(g[0])]
         if not own:
-            continue  # a number
+            continue  # a constant
         joined = (sorted(i for dims, _ in own for i in dims), [*(r for _, results in own for r in results), e])
         groups = [*(g for g in groups if g not in own), joined]
     return groups

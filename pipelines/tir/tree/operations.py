@@ -1,4 +1,4 @@
-"""Operations of a function of blocks and loops: which are loops, blocks and allocations, which compute indices, and their hints."""
+"""Operations of a function of blocks and loops: loops, blocks, allocations, computations of indices, and annotations."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -14,7 +14,7 @@ STATEMENTS = ("scf.for", "tir.block", "memref.alloc")
 
 
 def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
-    """The size that a value of the function is."""
+    """The size that a value of the function holds."""
     owner = value.owner
     if not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant":
         return ir.IntegerAttr(owner.operation.attributes["value"]).value
@@ -22,7 +22,7 @@ def size_of(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Size:
 
 
 def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
-    """The tir.block that a block or loop stands in, if any."""
+    """The innermost tir.block around a block or loop, if any."""
     parent = operation.parent
     while parent is not None and parent.operation.name != "func.func":
         if parent.operation.name == "tir.block":
@@ -32,7 +32,7 @@ def enclosing_block(operation: ir.Operation) -> ir.Operation | None:
 
 
 def point_computations(operation: ir.Operation) -> list[ir.Operation]:
-    """The computations of the points of a block, which stand before it, in order; of a loop none."""
+    """The operations before a block that compute its points, in order; an empty list for a loop."""
     found: dict[ir.Operation, None] = {}
     here = operation.block
 
@@ -49,14 +49,14 @@ def point_computations(operation: ir.Operation) -> list[ir.Operation]:
 
 
 def drop(operation: ir.Operation) -> None:
-    """Erases an operation, and the computations of indices in loops that then are of no use; those of the function stay (see editing)."""
+    """Erases an operation, and the index computations in loops that become unused. Computations of the function stay (see editing)."""
     sources = list(operation.operands)
     operation.erase()
     drop_computations(sources)
 
 
 def drop_computations(values: Iterable[ir.Value]) -> None:
-    """Erases the computations of indices in loops that nothing uses."""
+    """Erases index computations in loops that have no uses."""
     left, gone = list(values)[::-1], set()
     while left:
         value = left.pop()
@@ -83,7 +83,7 @@ def operations_in(block: ir.Block) -> list[ir.Operation]:
 
 
 def walk(block: ir.Block) -> Iterator[ir.Operation]:
-    """Operations in a block and inside them, outer ones first."""
+    """The operations of a block and of its nested regions, outer ones first."""
     for op in operations_in(block):
         yield op
         for region in op.regions if not op.name.startswith(ELEMENTARY) else ():
@@ -92,13 +92,13 @@ def walk(block: ir.Block) -> Iterator[ir.Operation]:
 
 
 def read_annotations(operation: ir.Operation) -> dict[str, ir.Attribute]:
-    """The hints of a loop or block, by name."""
+    """The annotations of a loop or block, by name."""
     attributes = operation.attributes
     return {a.name: a.attr for a in ir.DictAttr(attributes[names.ANNOTATIONS])} if names.ANNOTATIONS in attributes else {}
 
 
 def write_annotations(operation: ir.Operation, annotations: dict[str, ir.Attribute]) -> None:
-    """Gives a loop or block these hints, and no others."""
+    """Replaces the annotations of a loop or block."""
     if annotations:
         operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get(annotations, operation.context)
     elif names.ANNOTATIONS in operation.attributes:

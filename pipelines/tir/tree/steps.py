@@ -1,7 +1,7 @@
-"""What a block does at a point, step by step: operations on elements, with what is known of the indices of those.
+"""The computation of a block at one point, as a list of steps: operations on elements, with the indices of their accesses.
 
-Steps are read of the operations of a block. Of a block that is made of a te function they come first: its operations are written where
-somebody asks for them, which a lowering does not.
+Steps are read from the operations of a block. For a block of a te function the steps come first: its operations are written only when
+they are requested, and lowering does not request them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from relayc.symbolic import Size
 
 
 class Computed(Var):
-    """A number of type index that a step computes, of which nothing else is known."""
+    """A number of type index that a step computes; nothing else is known about it."""
 
     def __init__(self, value: ir.Value | None = None) -> None:
         super().__init__(-FAR, FAR, value, name="computed")
@@ -30,10 +30,10 @@ class Access:
     """A load or store of a block.
 
     Attributes:
-      made: the memref.load or memref.store, or what gives it where it is to be written.
+      made: the memref.load or memref.store, or a function that returns it once it is written.
       buffer: the memref.
       indices: of the element, over the iterators of the block and the loops inside it.
-      is_init: whether it stands in the init of the block.
+      is_init: whether the access is in the init of the block.
     """
 
     made: ir.Operation | Callable[[], ir.Operation]
@@ -52,12 +52,13 @@ class Step:
     """An operation on elements.
 
     Attributes:
-      operands: the number of the step that computes it, an Index of type index over the iterators, or a Constant each; a value where it is
-        none of these. Of a load there are none, of a store what is stored.
-      type: of its result; None of a store.
-      access: the load or store that it is.
-      var: its result in indices, where that is of type index.
-      operation: None where it is to be written.
+      operands: for each operand the number of the step that computes it, an Index over the iterators for type index, or a Constant;
+      otherwise
+        the value. Empty for a load; the stored operand for a store.
+      type: of the result; None for a store.
+      access: the load or store that the step performs.
+      var: the result as a variable of indices, if it is of type index.
+      operation: None until the operation is written.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Contents:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it holds operations on elements alone."""
+        """Whether the block holds only operations on elements."""
         return self.body is not None
 
     @cached_property
@@ -94,20 +95,20 @@ class Contents:
 
     @cached_property
     def outputs(self) -> Sequence[ir.Value]:
-        """The buffers that are written, but for those of the init alone, each once, in the order of the stores."""
+        """The buffers that the body writes, each once, in the order of the stores."""
         return tuple(dict.fromkeys(a.buffer for a in self.accesses if a.is_store and not a.is_init))
 
     @cached_property
     def inputs(self) -> Sequence[ir.Value]:
-        """The buffers that are read, but for those of the init alone, and not written, each once, in the order of the loads."""
+        """The buffers that the body reads and does not write, each once, in the order of the loads."""
         return tuple(b for b in dict.fromkeys(a.buffer for a in self.accesses if not a.is_store and not a.is_init) if b not in self.outputs)
 
 
 class Recorder:
-    """Takes down the steps of an init or a body, in place of their operations.
+    """Records the steps of an init or a body instead of building their operations.
 
     Args:
-      made: gives the operation of a step, which is to be written.
+      made: returns the operation of a step, which is written on demand.
     """
 
     def __init__(self, is_init: bool, made: Callable[[Step], ir.Operation]) -> None:
@@ -146,7 +147,7 @@ class Recorder:
 
 
 def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Value, Size], is_init: bool) -> list[Step] | None:
-    """The steps of an init or a body, over variables of its arguments; None where it holds loops, blocks or branches."""
+    """The steps of an init or a body, over variables for its arguments; None if it holds loops, blocks or branches."""
     reader = Reader({a: Index.of(v) for a, v in zip(region.arguments, variables, strict=True)}, sizes)
     numbers: dict[ir.Value, int] = {}
     steps: list[Step] = []
@@ -192,7 +193,7 @@ def read_steps(region: ir.Block, variables: Sequence[Var], sizes: Mapping[ir.Val
 
 
 def _is_opaque(index: Index, value: ir.Value) -> bool:
-    """Whether nothing is known of what a value is."""
+    """Whether a value is unknown: its index is a variable for the value itself."""
     var = next(iter(index.terms), None)
     return type(var) is Var and var.value == value
 
@@ -201,7 +202,7 @@ def write_steps(steps: Sequence[Step], point: Mapping[Var, Index]) -> None:
     """Writes the operations of steps at the ambient insertion point.
 
     Args:
-      point: what the iterators are there.
+      point: the values of the iterators.
     """
     writer, results = Writer(), list[ir.Value | None]()
 
@@ -240,18 +241,19 @@ COMMUTATIVE: dict[str, Callable[[int], float | int]] = {
     "arith.ori": lambda bits: 0,
     "arith.xori": lambda bits: 0,
 }
-"""Operations that lanes may be combined by in any order, with what changes nothing for integers of so many bits."""
+"""Operations by which lanes may be combined in any order; each entry gives the neutral element for integers of the given width."""
 
 
 def neutral(name: str, element: ir.Type) -> float | int:
-    """What combined with a number by a commutative operation gives that number."""
+    """The neutral element of a commutative operation for an element type."""
     bits = 0 if isinstance(element, ir.FloatType) else 64 if isinstance(element, ir.IndexType) else element.width
     return COMMUTATIVE[name](bits)
 
 
 def combining_step(steps: Sequence[Step], store: Step) -> int | None:
-    """The number of the step that adds a value to the element that is stored, by one commutative operation, where the body does nothing
-    else with the element; None where that is not so."""
+    """The number of the step that combines a value with the stored element by one commutative operation; None if there is no such step,
+    or
+    the body uses the element otherwise."""
     number, access = store.operands[0], store.access
     if not isinstance(number, int) or access is None or (combine := steps[number]).name not in COMMUTATIVE:
         return None

@@ -26,12 +26,12 @@ from relayc.symbolic import Size, symbol
 class Nest:
     """A function of blocks and loops: its buffers, loops and blocks by name.
 
-    What primitives do to loops, and to where blocks are, is done to the views alone. It is written where somebody asks for the function:
-    until then its operations are those from before, or there are none of loops, and none in blocks that were made of a te function (see
-    steps).
+    Primitives that change loops, or the positions of blocks, change only the views. The operations are written when the function is
+    requested: until then they are the operations from before the change, or absent for new loops and for the bodies of blocks that come
+    from a te function (see steps).
 
     Args:
-      is_empty: whether the function holds nothing yet.
+      is_empty: whether the function has no statements yet.
     """
 
     def __init__(self, function: func.FuncOp, is_empty: bool = False) -> None:
@@ -46,24 +46,24 @@ class Nest:
         self._changed: Collection[str] = ()
         """Names of the blocks that the edit in progress replaces: their entries in `_contents` are stale."""
         self._taken: dict[str, set[str]] | None = None
-        """Names of loops, blocks and buffers, while the function is edited."""
+        """Names of loops, blocks and buffers in use, during an edit."""
         self._is_building = False
         self._constants: emit.Constants | None = None
-        """The constants at the start of the function; None where other values are computed there as well."""
+        """The constants at the start of the function; None if other values are computed there too."""
         self._is_ordered = not is_empty
-        """Whether the computations before the loops are in the order of their use, as `order` leaves them."""
+        """Whether the computations before the loops are in the order of their use, as `order` writes them."""
         self._unwritten: dict[int, Block | None] = {}
-        """Blocks in which loops are to be written, by identity; None for the function."""
+        """Blocks whose loops must be written, by identity; None for the function."""
 
     @property
     def function(self) -> func.FuncOp:
-        """The function, with all that was done to it."""
+        """The function, with all changes written."""
         self.write()
         return self._function
 
     @property
     def head(self) -> func.FuncOp:
-        """The function for its name and attributes: what is in it may not be written."""
+        """The function operation, for its name and attributes. Its body may lack changes that are not yet written."""
         return self._function
 
     @property
@@ -72,7 +72,7 @@ class Nest:
 
     @property
     def sizes(self) -> Mapping[ir.Value, Size]:
-        """The values of the function that are sizes: its symbols."""
+        """The values of the function that hold sizes: its symbols."""
         return self.facts.sizes
 
     @sizes.setter
@@ -88,11 +88,12 @@ class Nest:
 
     @contextmanager
     def editing(self, bodies: Collection[str] | None = None) -> Iterator[None]:
-        """In it operations may be built: constants stand at the start of the function, each once, and symbols have their values.
+        """Context in which operations may be built: each constant once at the start of the function, symbols with their values.
 
         Args:
-          bodies: names of the blocks whose accesses change, or that are made anew; None where extents change too, of blocks or of loops.
-            What is known of others stays.
+          bodies: names of the new blocks and of the blocks whose accesses change; facts about other blocks stay valid. None if extents
+          of
+            blocks or loops change too.
         """
         before = self._found()
         self._fill()
@@ -195,7 +196,7 @@ class Nest:
     # ---- what is to be written
 
     def write(self) -> None:
-        """Writes the loops and the points of blocks to the function, as the views describe them. Later requests make new views."""
+        """Writes the loops and the points of blocks to the function, as the views describe them. Later requests create new views."""
         if not self._unwritten:
             return
         scopes, self._unwritten = list(self._unwritten.values()), {}
@@ -224,7 +225,7 @@ class Nest:
         self._contents, self._is_current, self._constants, self._is_ordered = Contents(), False, None, True
 
     def _write(self, region: ir.Block, members: "Sequence[Member]") -> None:
-        """Writes what is in the function, or in a block."""
+        """Writes the members of the function, or of a block, to its region."""
         for block in blocks_of(members):
             self._read_place(block)
         old = [op for op in operations_in(region) if is_statement(op)]
@@ -252,10 +253,10 @@ class Nest:
         self._contents.remembered.clear()
         self._unwritten[id(scope)] = scope
         if scope is not None:
-            self.write()  # what the block around accesses is read of its operations
+            self.write()  # the accesses of the enclosing block are read from its operations
 
     def new_loops(self, wanted: Sequence[tuple[str, Size]], location: ir.Location) -> list[Loop]:
-        """Loops that are to be put somewhere (see `replace_loops`, `move` and `added`); their names may get a number."""
+        """Creates loops that have no position yet (see `replace_loops`, `move` and `added`); a number is appended to names in use."""
         made: list[Loop] = []
         for wish, extent in wanted:
             name = self.free_loop(wish)
@@ -264,10 +265,10 @@ class Nest:
         return made
 
     def replace_loops(self, old: list[Loop], new: list[Loop], point: Mapping[Var, Index], guards: Sequence[Guard] = ()) -> None:
-        """Puts loops, one inside the other, in the place of such loops, of which each holds nothing but the next.
+        """Replaces a perfect nest of loops by another one.
 
         Args:
-          point: the variables of the old loops.
+          point: the variables of the old loops, over the new ones.
           guards: further guards of the blocks inside.
         """
         scope = old[0].scope
@@ -279,7 +280,7 @@ class Nest:
         self._changed_in(scope)
 
     def reorder_loops(self, old: list[Loop], new: list[Loop]) -> None:
-        """Puts loops, one inside the other and nothing else between them, in another order."""
+        """Replaces a perfect nest of loops by the same loops in another order."""
         for block in blocks_of(old[-1].inside):
             self._read_place(block)
         self._nest(old, new)
@@ -287,12 +288,12 @@ class Nest:
 
     @staticmethod
     def _read_place(block: Block) -> None:
-        """Reads where a block is before loops around it change."""
+        """Reads the points and guards of a block before the loops around it change."""
         block.points(block.around)
         block.guards(block.around)
 
     def _nest(self, old: list[Loop], new: list[Loop]) -> None:
-        """Loops in the place of others, in what is known."""
+        """Replaces loops in the contents."""
         found, outer, scope = self._contents, old[0].around, old[0].scope
         beside = outer[-1].inside if outer else found.beside(old[0])
         beside[position(beside, old[0])] = new[0]
@@ -313,8 +314,8 @@ class Nest:
     def move(
         self, block: Block, loops: Sequence[Loop], beside: Loop | Block, behind: bool, points: Sequence[Index], guards: Sequence[Guard]
     ) -> None:
-        """Moves a block into loops, one inside the other, that are put before or behind a loop or block of the same scope. Loops that are
-        empty then are gone."""
+        """Moves a block into a nest of new loops, before or after a loop or block of the same scope, and removes loops that become
+        empty."""
         self._take_out(block)
         around = beside.around
         members = around[-1].inside if around else self._contents.beside(beside)
@@ -332,7 +333,7 @@ class Nest:
         block.around, block.scope = (*around, *loops), scope
 
     def _take_out(self, block: Block) -> None:
-        """Takes a block from where it is, with the loops around that then are empty."""
+        """Removes a block from its position, with the enclosing loops that become empty."""
         gone: Loop | Block = block
         for loop in reversed(block.around):
             del loop.inside[position(loop.inside, gone)]
@@ -344,7 +345,7 @@ class Nest:
         del beside[position(beside, gone)]
 
     def hoist(self, buffer: ir.Value, before: Loop | Block) -> None:
-        """Lets an allocation stand before a loop or block of the function, where it stands behind it."""
+        """Moves an allocation before a loop or block of the function if it is after it."""
         if isinstance(buffer.owner, ir.Block):
             return
         inside = self._contents.inside
@@ -356,9 +357,9 @@ class Nest:
             self._changed_in(None)
 
     def remove(self, block: Block, buffer: ir.Value) -> None:
-        """Erases a block of the function, the loops in which nothing is left then, and an allocation, while the function is edited.
+        """During an edit, erases a block of the function, the loops that become empty, and an allocation.
 
-        Nothing else may change then but the bodies of the blocks that `editing` was told.
+        Nothing else may change in this edit except the bodies of the blocks passed to `editing`.
         """
         found = self._contents
         del found.blocks[block.name]
@@ -373,8 +374,9 @@ class Nest:
         self._stays_current = True
 
     def added(self, loops: list[Loop], view: Block) -> None:
-        """Says that a block in loops, one for each iterator, was added at the end of the function. While that is edited nothing else may
-        change then but allocations that `add_buffer` adds."""
+        """Records that a block, inside one loop for each iterator, was added at the end of the function. Nothing else may change in this
+        edit
+        except allocations that `add_buffer` adds."""
         name = view.name
         self._contents.blocks[name] = view
         self._contents.inside.append(loops[0] if loops else view)
@@ -386,10 +388,11 @@ class Nest:
     def rebuilt(
         self, old: Block, made: ir.Operation, wanted: Sequence[tuple[str, Size]], iterators: Sequence[str], extents: Sequence[Size]
     ) -> list[Loop]:
-        """Says, while the function is edited, that a block takes the place of one of its name, which is alone in the loops around it; gives
-        its loops, one for each iterator.
+        """Records, during an edit, that an operation replaces the block of the same name, which is alone in the loops around it; returns
+        the new
+        loops, one for each iterator.
 
-        Nothing else may change then.
+        Nothing else may change in this edit.
         """
         found, top = self._contents, old.around[0] if old.around else old
         members = found.beside(top)
@@ -408,8 +411,9 @@ class Nest:
         return loops
 
     def replaced_buffer(self, old: ir.Value, new: ir.Value) -> None:
-        """Says, while the function is edited, that an allocation of the same name takes the place of another one, or that both are the same
-        argument, of which all accesses change. Nothing else may change then."""
+        """Records, during an edit, that an allocation replaces the allocation of the same name, or that both are the same argument and
+        all of
+        its accesses change. Nothing else may change in this edit."""
         if old != new:
             inside = self._contents.inside
             (here,) = [i for i, m in enumerate(inside) if isinstance(m, ir.Operation) and m == old.owner.operation]
@@ -418,7 +422,7 @@ class Nest:
         self._stays_current = True
 
     def add_buffer(self, name: str, shape: Sequence[Size], element: ir.Type) -> ir.Value:
-        """An allocation at the end of the function, which is the ambient insertion point (see `added`)."""
+        """Adds an allocation at the end of the function, which is the ambient insertion point (see `added`)."""
         made = make_buffer(name, shape, element)
         self._contents.allocations[name] = made
         self._contents.inside.append(made.owner.operation)
@@ -427,20 +431,21 @@ class Nest:
     # ---- views
 
     def loop_view(self, operation: ir.Operation) -> Loop:
-        """The view of a loop: the same for as long as it is there."""
+        """The view of a loop; the same object while the loop exists."""
         attributes = operation.attributes
         known = self._contents.loops.get(ir.StringAttr(attributes[names.LOOP]).value) if names.LOOP in attributes else None
         return known if known is not None and known.is_of(operation) else Loop(operation, self.facts)
 
     def block_view(self, operation: ir.Operation) -> Block:
-        """The view of a block: the same for as long as it stays what it is."""
+        """The view of a block; the same object until the block changes."""
         name = block_name(operation)
         known = self._contents.blocks.get(name) if name not in self._changed else None
         return known if known is not None and known.operation == operation else Block(operation, self.facts)
 
     def remembered(self, key: tuple, make: Callable[[], Any], of_buffers: bool = False) -> Any:
-        """What `make` gives, which is computed of the function as it stands: once, until that is edited, or loops and blocks move, where it
-        depends on more than buffers."""
+        """Caches the result of `make`, which depends on the function in its present state. The entry is dropped by the next edit and,
+        unless it
+        depends on buffers alone, also when loops or blocks move."""
         if not self._is_current:
             return make()
         known = self._contents.of_buffers if of_buffers else self._contents.remembered
@@ -453,7 +458,7 @@ class Nest:
         return dict(self._found().loops)
 
     def blocks(self) -> dict[str, Block]:
-        """The blocks by name, in the order of the text; of a block in a block also the inner ones."""
+        """The blocks by name, in the order of the text, including nested blocks."""
         return dict(self._found().blocks)
 
     def buffers(self) -> dict[str, ir.Value]:
@@ -494,7 +499,7 @@ class Nest:
         return tuple(reader.size(next(given)) if d == dynamic else d for d in buffer.type.shape)
 
     def scope(self, buffer: ir.Value) -> str:
-        """Where a buffer lies: "global" for arguments."""
+        """The memory scope of a buffer: "global" for arguments."""
         owner = buffer.owner
         if isinstance(owner, ir.Block) or names.SCOPE not in owner.operation.attributes:
             return "global"
@@ -514,7 +519,7 @@ class Nest:
     # ---- places
 
     def loops_around(self, at: "Loop | Block | ir.Operation") -> list[Loop]:
-        """The loops around a block or loop, outermost first; of what is in a block those in the same block."""
+        """The loops around a block or loop, outermost first, up to the enclosing block."""
         if self._is_current:
             return list((self._view(at) if isinstance(at, ir.Operation) else at).around)
         found = []
@@ -526,19 +531,19 @@ class Nest:
         return found[::-1]
 
     def inside(self, at: Loop | None = None) -> "list[Member]":
-        """Loops, blocks and allocations directly in a loop, or the function."""
+        """Loops, blocks and allocations directly in a loop, or in the function."""
         self._found()
         return list(self._contents.inside if at is None else at.inside)
 
     def members(self, operation: ir.Operation) -> list[ir.Operation]:
-        """The same as operations, also of a block."""
+        """Loops, blocks and allocations directly in a loop, a block or the function, as operations."""
         self.write()
         if self._is_current:
             return [member if isinstance(member, ir.Operation) else member.operation for member in self._inside(operation)]
         return [op for region in operation.regions for block in region.blocks for op in operations_in(block) if is_statement(op)]
 
     def blocks_in(self, at: "Loop | Block | ir.Operation") -> list[Block]:
-        """The outermost blocks inside of a loop, in order; a block itself."""
+        """The outermost blocks inside a loop, in order; for a block, the block itself."""
         if isinstance(at, Block):
             return [at]
         if isinstance(at, Loop):
@@ -565,7 +570,7 @@ class Nest:
         return self.members(self.function.operation)
 
     def readers(self, buffer: ir.Value) -> list[Block]:
-        """The outermost blocks that read a buffer, in order, without those that only read what they write themselves."""
+        """The outermost blocks that read a buffer, in order, except blocks that read only elements which they write themselves."""
         return [b for b in self.outer_blocks() if buffer in b.inputs()]
 
     def writers(self, buffer: ir.Value) -> list[Block]:
@@ -573,14 +578,14 @@ class Nest:
         return [b for b in self.outer_blocks() if b.stores_to(buffer)]
 
     def outer_blocks(self) -> list[Block]:
-        """The blocks that are in no other block, in the order of the text."""
+        """The blocks that are not nested in another block, in the order of the text."""
         found = self._found()
         return [b for b in found.blocks.values() if b.scope is None] if self._is_current else self.blocks_in(self._function.operation)
 
     # ---- names
 
     def free_loop(self, name: str) -> str:
-        """A name that no loop has: the name itself, or with a number behind. While the function is edited it is taken from then on."""
+        """A name that no loop has: `name`, with a number appended if it is in use. During an edit the name is reserved."""
         return self._free("loop", name, lambda: self._found().loops)
 
     def free_block(self, name: str) -> str:
@@ -601,7 +606,7 @@ class Nest:
     # ---- building
 
     def make_loop(self, name: str, extent: Size, kind: str = names.Kind.SERIAL) -> Loop:
-        """A loop without a body at the ambient insertion point; its name must be free."""
+        """Creates a loop without a body at the ambient insertion point; its name must be free."""
         bounds = [emit.index_constant(0), emit.index_constant(extent), emit.index_constant(1)]
         operation = emit.serial_loop(bounds, attributes={names.LOOP: ir.StringAttr.get(name)})
         made = self._contents.loops[name] = Loop(operation, self.facts, name, extent)
@@ -611,7 +616,7 @@ class Nest:
         return made
 
     def make_loops(self, wanted: Sequence[tuple[str, Size]]) -> list[Loop]:
-        """Nested loops at the ambient insertion point, the outermost first, whose names may get a number."""
+        """Creates nested loops at the ambient insertion point, outermost first; a number is appended to names in use."""
         made: list[Loop] = []
         place = ir.InsertionPoint.current
         for name, extent in wanted:

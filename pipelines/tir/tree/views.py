@@ -1,6 +1,7 @@
-"""Views of loops and blocks: what an operation of a function that is being scheduled tells of itself, and how it is changed.
+"""Views of loops and blocks: they read the operations of a function that is being scheduled, and change them.
 
-A view is of an operation as it stands, or of one that is to be written (see Nest.write). Names stay when operations are moved or rebuilt.
+A view describes an operation as it is, or an operation that is still to be written (see Nest.write). Names stay the same when operations
+are moved or rebuilt.
 """
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
@@ -31,18 +32,18 @@ from relayc.symbolic import Size
 
 
 class ScheduleError(ValueError):
-    """A primitive that cannot be applied: which one, to what, and why. The function is as it was."""
+    """A primitive cannot be applied; the message gives the primitive, its target and the reason. The function is unchanged."""
 
 
 class LoopVar(Var):
-    """The variable of a loop that is to be written; it has no value."""
+    """The variable of a loop that is not written yet; it has no value."""
 
     def __init__(self, value: ir.Value | None, extent: Size, name: str) -> None:
         super().__init__(0, extent - 1, value, name=name)
 
 
 class ValueVar(LoopVar):
-    """The variable of a loop or an iterator: the same in all views of it."""
+    """The variable of a loop or an iterator; equal in all views of it."""
 
     def __init__(self, value: ir.Value, extent: Size, name: str) -> None:
         super().__init__(value, extent, name)
@@ -56,23 +57,23 @@ class ValueVar(LoopVar):
 
 
 class Facts:
-    """What the views of a function share.
+    """State that the views of a function share.
 
     Attributes:
       sizes: values of the function that are sizes.
-      building: in which operations of the function are written.
+      building: returns the context in which operations of the function are written.
     """
 
     def __init__(self, sizes: Mapping[ir.Value, Size]) -> None:
         self.sizes = sizes
         self.building: Callable[[], AbstractContextManager[None]] = nullcontext
         self._contents: dict[str, Contents] = {}
-        """Of blocks without loops inside, by name."""
+        """Contents of blocks without inner loops, by name."""
         self._changing: Container[str] | None = ()
         """The blocks that are being changed; None for all."""
 
     def begin(self, bodies: Collection[str] | None) -> None:
-        """Some blocks are being changed from now on (see Nest.editing)."""
+        """Starts an edit of some blocks (see Nest.editing); None for all blocks."""
         self._changing = bodies
         if bodies is None:
             self._contents = {}
@@ -80,23 +81,23 @@ class Facts:
             self.keep([name for name in self._contents if name not in bodies])
 
     def end(self) -> None:
-        """Nothing is being changed from now on."""
+        """Ends the edit."""
         self._changing = ()
 
     def keep(self, blocks: Collection[str]) -> None:
-        """Forgets what is known of other blocks."""
+        """Drops the cached contents of all other blocks."""
         self._contents = {name: found for name, found in self._contents.items() if name in blocks}
 
     def forget(self, block: str) -> None:
-        """Forgets what is known of a block."""
+        """Drops the cached contents of a block."""
         self._contents.pop(block, None)
 
     def is_plain(self, block: str) -> bool:
-        """Whether a block is known to hold no loops."""
+        """Whether a block is known to have no inner loops."""
         return block in self._contents
 
     def contents(self, block: str, read: Callable[[], Contents]) -> Contents:
-        """What is in a block, which `read` gives."""
+        """The cached contents of a block, or the result of `read`."""
         found = self._contents.get(block)
         if found is None:
             found = read()
@@ -109,11 +110,11 @@ class Loop:
     """A loop of a function.
 
     Args:
-      operation: the scf.for; None of one that is to be written, whose name, extent and location are given.
+      operation: the scf.for; None if it is not written yet: then name, extent and location are given.
 
     Attributes:
-      around: the loops around it in the same block, outermost first; inside: what is directly in it.
-      scope: the block that it stands in, if any. All three as Nest found them.
+      around: the loops around it in the same block, outermost first; inside: its direct members.
+      scope: the enclosing block, if any. Nest sets these three.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Loop:
         return self._operation
 
     def is_of(self, operation: ir.Operation) -> bool:
-        """Whether it is the view of an operation."""
+        """Whether this is the view of an operation."""
         return self._operation is not None and self._operation == operation
 
     @property
@@ -161,7 +162,7 @@ class Loop:
 
     @cached_property
     def var(self) -> LoopVar:
-        """Its variable, with the bounds of its values."""
+        """The loop variable, with its bounds."""
         return ValueVar(self.body.arguments[0], self.extent, self.name)
 
     @cached_property
@@ -178,7 +179,7 @@ class Loop:
         return read_annotations(self.operation)
 
     def members(self) -> list[ir.Operation]:
-        """Loops, blocks and allocations directly in it, without computations of indices and the terminator."""
+        """Loops, blocks and allocations directly in the loop, without index computations and the terminator."""
         return [op for op in operations_in(self.body) if is_statement(op)]
 
     def set_kind(self, kind: str) -> None:
@@ -192,15 +193,15 @@ class Loop:
             self.operation.attributes[names.KIND] = ir.StringAttr.get(kind, self.operation.context)
 
     def set_annotations(self, annotations: dict[str, ir.Attribute]) -> None:
-        """Gives it these hints, and no others."""
+        """Replaces the annotations."""
         self.annotations = annotations
         if self._operation is not None:
             write_annotations(self.operation, annotations)
 
     def written(self) -> ir.Operation:
-        """Its operation anew at the ambient insertion point, without a body; the view is of that one then.
+        """Writes the loop at the ambient insertion point, without a body; the view then refers to the new operation.
 
-        Those in which it stood, and what was in it, stay where they are.
+        The old operation and its contents stay.
         """
         attributes = {} if self._operation is None else dict(self.operation.attributes.items())
         attributes[names.LOOP] = ir.StringAttr.get(self.name)
@@ -225,9 +226,9 @@ class Block:
     Attributes:
       operation: the tir.block.
       iterators: kind of each iterator; extents: of the iteration space.
-      vars: a variable for each iterator, over its extent, in terms of which accesses are told.
+      vars: a variable for each iterator, over its extent; accesses are expressed in these.
       around, scope: see Loop.
-      starts, inside: what is directly in its init, and in its body.
+      starts, inside: the direct members of its init, and of its body.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class Block:
     ) -> None:
         self.operation = operation
         self._draft = draft
-        """What is to be written in it, which is empty; None where it is as it stands."""
+        """Contents that are not written yet; None once they are."""
         self._facts = facts
         self.around: tuple[Loop, ...] = ()
         self.starts: list[Member] = []
@@ -292,11 +293,11 @@ class Block:
 
     @property
     def arguments(self) -> list[ir.Value]:
-        """The iterators as the body sees them."""
+        """The iterators as arguments of the body."""
         return list(self.operation.regions[1].blocks[0].arguments)
 
     def fill(self) -> None:
-        """Writes what is in it, where that is not written yet."""
+        """Writes the contents if they are not written yet."""
         draft, self._draft = self._draft, None
         if draft is None:
             return
@@ -329,7 +330,7 @@ class Block:
         return list(self.operation.operands)[: len(self.iterators)]
 
     def points(self, loops: Sequence[Loop]) -> list[Index]:
-        """The value of each iterator, over the loops around the block, which are given."""
+        """The value of each iterator, over the given enclosing loops."""
         if self._points is None:
             reader = self.reader(loops)
             found = [reader.read(v) for v in self.point_values()]
@@ -339,7 +340,7 @@ class Block:
         return list(self._points)
 
     def guards(self, loops: Sequence[Loop]) -> list[Guard]:
-        """Where the block ends, over the loops around it, which are given."""
+        """The guards of the block, over the given enclosing loops."""
         if self._guards is None:
             pairs = list(self.operation.operands)[len(self.iterators) :]
             reader = self.reader(loops) if pairs else Reader({}, {})
@@ -347,7 +348,7 @@ class Block:
         return list(self._guards)
 
     def reader(self, loops: Sequence[Loop]) -> Reader:
-        """What reads the points and guards: values over these loops, and over the iterators of the block that it stands in."""
+        """A reader of points and guards: values over the given loops and over the iterators of the enclosing block."""
         known = {loop.var.value: Index.of(loop.var) for loop in loops}
         around = enclosing_block(self.operation)
         if around is not None:
@@ -362,17 +363,17 @@ class Block:
         return read_annotations(self.operation)
 
     def set_annotations(self, annotations: dict[str, ir.Attribute]) -> None:
-        """Gives it these hints, and no others."""
+        """Replaces the annotations."""
         write_annotations(self.operation, annotations)
 
     def accesses(self, with_init: bool = True) -> list[Access]:
-        """The loads and stores of the block in their order, over `vars` (and, of a block that holds loops, the variables of these)."""
+        """The loads and stores of the block in order, over `vars` (and over the variables of its inner loops)."""
         found = self._contents.accesses
         return list(found) if with_init else [a for a in found if not a.is_init]
 
     def steps(self, is_init: bool) -> list[Step] | None:
-        """The steps of its init or of its body, over `vars`; None of an init that it has not, and of what holds other operations than
-        those on elements."""
+        """The steps of its init or of its body, over `vars`; None if the block has no init, or holds operations other than operations on
+        elements."""
         return self._contents.init if is_init else self._contents.body
 
     @property
@@ -387,7 +388,7 @@ class Block:
         return Contents([s.access for s in (*(init or ()), *body) if s.access is not None], init, body)
 
     def _read_accesses(self) -> list[Access]:
-        """The accesses of a block that holds loops or blocks."""
+        """The accesses of a block that has inner loops or blocks."""
         found: list[Access] = []
         for region, is_init in ((self.init, True), (self.body, False)):
             if region is None:
@@ -416,27 +417,27 @@ class Block:
         return [a for a in self.accesses(with_init) if a.is_store]
 
     def stores_to(self, buffer: ir.Value) -> bool:
-        """Whether it writes a buffer, in its init alone too."""
+        """Whether the block writes a buffer, including writes of the init."""
         return buffer in self._contents.stored
 
     def outputs(self) -> Sequence[ir.Value]:
-        """The buffers that it writes, each once, in the order of its stores."""
+        """The buffers that the body writes, each once, in the order of its stores."""
         return self._contents.outputs
 
     def inputs(self) -> Sequence[ir.Value]:
-        """The buffers that it reads and does not write, each once, in the order of its loads."""
+        """The buffers that the body reads and does not write, each once, in the order of its loads."""
         return self._contents.inputs
 
     def place(self, points: Sequence[Index], guards: Sequence[Guard]) -> None:
-        """Says where the block is, which is to be written. Guards that need not stand are left out."""
+        """Sets the points and guards of a block that is still to be written. Guards that are not needed are dropped."""
         self._points = [canonical(i) for i in points]
         self._guards = [Guard(canonical(g.index), g.limit) for g in needed(guards)]
 
     def written(self) -> ir.Operation:
-        """Its operation anew at the ambient insertion point, with what was in it; the view is of that one then, the old one is empty."""
+        """Writes the block at the ambient insertion point and moves its contents there; the view then refers to the new operation."""
         self.fill()
         points, guards = self._points, self._guards
-        assert points is not None  # it has been read where anything around it changed
+        assert points is not None  # points were read before anything around the block changed
         assert guards is not None
         old, writer = self.operation, Writer()
         with old.location:
@@ -450,9 +451,9 @@ class Block:
         return made
 
     def set_points(self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True) -> "Block":
-        """Moves the block to other points; its operation may be another one then. Guards that need not stand are left out.
+        """Sets the points and guards of the block, which may replace its operation. Guards that are not needed are dropped.
 
-        The operations that compute the points are right before the block; those of the old points are erased if nothing uses them.
+        The computations of the points are right before the block; computations of the old points are erased if unused.
         """
         self.fill()
         old = self.operation
@@ -489,5 +490,5 @@ Member: TypeAlias = "Loop | Block | ir.Operation"
 
 
 def body_point(loop: Loop) -> ir.InsertionPoint:
-    """Where operations go that are to be last in a loop."""
+    """The insertion point at the end of a loop body."""
     return ir.InsertionPoint.at_block_terminator(loop.body)

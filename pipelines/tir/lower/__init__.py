@@ -1,1 +1,1 @@
-"""blocks -> tir: the loops, vectors and registers that a scheduled function says."""
+"""blocks -> tir: the loops, vectors and registers that a schedule specifies."""

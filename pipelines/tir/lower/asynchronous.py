@@ -1,7 +1,8 @@
-"""Blocks that copy from memory to shared memory without a thread waiting: a vector of 4, 8 or 16 bytes at a time.
+"""Blocks that copy from global to shared memory asynchronously, in vectors of 4, 8 or 16 bytes.
 
-What is copied may be there under conditions, as pad_einsum has it: zeros are written where one of them does not hold. A condition is the
-same for all elements of a vector.
+A copy may have predicates, as pad_einsum creates them: zeros are written where a predicate is false. A predicate has the same value for
+all
+elements of a vector.
 """
 
 from relayc.dialects.mlir import ir
@@ -17,12 +18,12 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 from relayc.symbolic import Size, proves
 
 SIZES = (4, 8, 16)
-"""Bytes of a copy."""
+"""Bytes of one copy."""
 _WANTED = "expected a copy from global to shared memory, of what software_pipeline_async_stages names"
 
 
 def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
-    """Begins the copy of a block at a point, along lanes if there are some. Raises ScheduleError where it is none."""
+    """Starts the copy of a block at a point, vectorized along lanes if there are some. Raises ScheduleError if the block is not a copy."""
     found = read_copy(use, _WANTED)
     if bodies.evaluator.mask is not None:
         raise ScheduleError(f"{use.block}: {_WANTED}, of whole vectors, found a guard along the lanes of one")
@@ -44,7 +45,7 @@ def emit_copy(use: Use, bodies: Bodies, state: State) -> None:
 
 
 def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tuple[Index, ...], width: int) -> tuple[ir.Value, Index]:
-    """The memory of a buffer, and its element that the first lane accesses."""
+    """The memory of a buffer, and the element that the first lane accesses."""
     storage = bodies.storage[buffer]
     if not isinstance(storage, Memory):
         raise ScheduleError(f"{use.block}: {_WANTED}, found one of a buffer in registers")
@@ -61,7 +62,7 @@ def _start(use: Use, bodies: Bodies, state: State, buffer: ir.Value, indices: tu
 
 
 def _first(use: Use, index: Index, limit: Size, state: State, width: int) -> Index:
-    """What a condition compares of the first lane, where it holds for all lanes or for none."""
+    """The index of the first lane, where the comparison with the limit has the same result for all lanes."""
     lane = None if state.lanes is None else state.lanes.var
     if lane is None or (index.coefficient(lane) == 0 and not index.has_vector()):
         return index

@@ -1,7 +1,8 @@
-"""Where the threads of a block wait for each other: between accesses of the same memory by different threads, of which one writes.
+"""Barriers of a thread block: between accesses of the same memory by different threads, at least one of which writes.
 
-What an element of a buffer is does not count: two accesses of a buffer meet, unless it is known that each element is accessed by one thread
-in both. A barrier stands before a loop or a block, in control flow that is the same for all threads.
+Values of indices are not compared: two accesses of a buffer conflict unless it is proved that the same thread accesses an element in
+both.
+A barrier is placed before a loop or a block, in control flow that is uniform over the threads.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
 @dataclass(frozen=True, eq=False)
 class _Done:
-    """An access that threads may not all have come to yet."""
+    """An access since the last barrier."""
 
     use: Use
     access: Access
@@ -38,7 +39,7 @@ class Barriers:
     """The barriers of a launch.
 
     Args:
-      written: the buffers that the launch writes and that several threads see.
+      written: the buffers that the launch writes and that several threads access.
       arena: memory that some of them share.
     """
 
@@ -51,15 +52,15 @@ class Barriers:
             self._mark(node)
 
     def stands_before(self, node: Node) -> bool:
-        """Whether a barrier stands before a loop or block."""
+        """Whether a barrier is placed before a loop or block."""
         return id(node) in self._before
 
     def stands_in(self, node: Node) -> bool:
-        """Whether threads wait for each other in a loop, which all of them must run alike then."""
+        """Whether a loop has barriers inside, so that all threads must run it uniformly."""
         return id(node) in self._around
 
     def _mark(self, node: Node) -> bool:
-        """Notes the loops in which threads wait; gives whether they do in one, or before it."""
+        """Records the loops that have barriers inside; returns whether there is one in the node or before it."""
         if isinstance(node, LoopNode):
             inside = [self._mark(child) for child in node.children]
             if any(inside) or node.kind == ACROSS or isinstance(node, Pipelined):
@@ -68,7 +69,7 @@ class Barriers:
         return id(node) in self._before
 
     def _walk(self, nodes: Sequence[Node], done: list[_Done]) -> list[_Done]:
-        """Puts barriers where nodes need them that run after some accesses; gives what is done after the last barrier then."""
+        """Places the barriers that nodes need after the accesses in `done`; returns the accesses since the last barrier."""
         for node in nodes:
             if not isinstance(node, LoopNode):
                 done = self._after(node, self._accesses(node), done)
@@ -78,7 +79,7 @@ class Barriers:
             elif isinstance(node, Pipelined):
                 done = self._pipelined(node, done)
             else:
-                # Before the loop, rather than in each of its iterations.
+                # One barrier before the loop instead of one in each iteration.
                 if any(self._meet(before, now) for before in done for now in self._accesses(node)):
                     self._before.add(id(node))
                     done = []
@@ -89,8 +90,9 @@ class Barriers:
         return done
 
     def _pipelined(self, node: Pipelined, done: list[_Done]) -> list[_Done]:
-        """The same of a loop of which copies run ahead: each iteration begins with a barrier, on both sides of which buffers of the ring
-        are others."""
+        """`_walk` for a software pipelined loop: each iteration begins with a barrier, and accesses before and after it use different
+        buffers of
+        the ring."""
         own = self._accesses(node)
         if any(self._meet(before, now) for before in done for now in own):
             self._before.add(id(node))
@@ -107,12 +109,12 @@ class Barriers:
         return _once([*done, *accesses])
 
     def _accesses(self, node: Node) -> list[_Done]:
-        """What a node accesses of memory that the launch writes and several threads see."""
+        """The accesses of a node to memory that the launch writes and several threads access."""
         uses = node.uses if isinstance(node, LoopNode) else (node,)
         return [_Done(use, a) for use in uses for a in use.accesses if a.buffer in self.written]
 
     def _check_lanes(self, node: LoopNode) -> None:
-        """What runs in lanes runs at once."""
+        """Raises ScheduleError if blocks in one vectorized loop conflict: lanes run simultaneously."""
         for a in self._accesses(node):
             for b in self._accesses(node):
                 if a.use is not b.use and self._meet(a, b):
@@ -120,13 +122,13 @@ class Barriers:
                     raise ScheduleError(f"loop {node.loop.name}: expected blocks in its lanes that need no barrier, found {what}")
 
     def _meet(self, a: _Done, b: _Done) -> bool:
-        """Whether two accesses may be of the same element by different threads, one of which writes it."""
+        """Whether two accesses may access the same element from different threads, one of them writing."""
         if not self.arena.overlap(a.access.buffer, b.access.buffer) or not (a.access.is_store or b.access.is_store):
             return False
         if a.access.buffer != b.access.buffer:
             return True
         if a.use is b.use:
-            return False  # points of one block write different elements, and all steps of an element are of one thread
+            return False  # points of one block write different elements, and one thread runs all steps of an element
         own, other = (_owner(x, self.launch.threads) for x in (a, b))
         return own is None or own != other
 
@@ -136,7 +138,7 @@ def _once(accesses: Sequence[_Done]) -> list[_Done]:
 
 
 def check_private(launch: NestLaunch, scope: Scope, label: dict[ir.Value, str]) -> None:
-    """That buffers of a thread, and those of a block of threads, are read where they are written: by the same thread or block.
+    """Checks that private buffers of a thread, a warp or a thread block are read by the thread, warp or block that writes them.
 
     Args:
       label: names of the buffers.
@@ -168,13 +170,13 @@ def check_private(launch: NestLaunch, scope: Scope, label: dict[ir.Value, str]) 
 
 
 def _depends(use: Use, access: Access, axes: Sequence[Loop]) -> bool:
-    """Whether which element an access is of depends on axes."""
+    """Whether the accessed element depends on axes."""
     found: set[Var] = {loop.var for loop in axes}
     return any(not variables(index).isdisjoint(found) for index in use.indices(access))
 
 
 def _part(use: Use, access: Access, axes: Sequence[Loop]) -> tuple | None:
-    """What axes add to each index of an access; None where that is not a part by itself."""
+    """The contribution of axes to each index of an access; None if it cannot be separated."""
     outside: set[Var] = {loop.var for loop in axes}
     found = []
     for index in use.indices(access):
@@ -190,8 +192,8 @@ def _part(use: Use, access: Access, axes: Sequence[Loop]) -> tuple | None:
 
 
 def _owner(done: _Done, threads: Sequence[Loop]) -> dict[str, tuple] | None:
-    """How the thread that accesses an element follows from its indices: of each axis the dimension and what the number is multiplied by
-    there; None where several threads may access one element."""
+    """The position of the thread's number along each axis in the indices of an access: dimension and factor; None if several threads may
+    access one element."""
     found: dict[str, tuple] = {}
     indices = done.use.indices(done.access)
     for loop in threads:
@@ -205,8 +207,9 @@ def _owner(done: _Done, threads: Sequence[Loop]) -> dict[str, tuple] | None:
 
 
 def _digit(index: Index, loop: Loop) -> tuple | None:
-    """The factor of a thread's number in an index and the constant beside it, where that number is a digit of the index: what is smaller
-    than the factor stays below it, all else is a multiple of what lies above."""
+    """The factor of a thread's number in an index and the constant term, if the number is a digit of the index: smaller terms sum to
+    less than
+    the factor, and all others are multiples of factor * extent."""
     factor = index.coefficient(loop.var)
     if not isinstance(factor, int) or factor <= 0 or not isinstance(loop.extent, int) or not isinstance(index.const, int):
         return None

@@ -1,4 +1,4 @@
-"""The body of a block at a point: scalar operations, or vectors where a lane runs along one of the iterators."""
+"""The body of a block at a point: scalar operations, or vector operations if lanes run along an iterator."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,11 +28,11 @@ class Memory:
 
     Attributes:
       buffer: flat.
-      shape: of what is kept; lows: the index of its first element, over the loops around it.
-      strides: of the dimensions, in elements; by default each holds what lies side by side.
-      offset: the element of `buffer` that is the first one, over what is emitted.
-      version: grows with each store, and where loops that store begin and end: what was loaded before is then another value.
-      lines: of one in permuted lines, whose strides are those in a block of lines.
+      shape: of the stored region; lows: the index of its first element, over the loops around it.
+      strides: of the dimensions, in elements; by default contiguous.
+      offset: the position of the first element in `buffer`, over emitted values.
+      version: incremented by each store, and at the begin and end of loops that store: values loaded before are stale.
+      lines: the permuted lines of the buffer, if any; strides are then the strides in a block of lines.
     """
 
     buffer: ir.Value
@@ -48,24 +48,24 @@ class Memory:
 
     @property
     def size(self) -> Size:
-        """Elements of what is kept, with those between its lines."""
+        """Elements of the stored region, including padding."""
         if self.lines is not None:
             return self.lines.size
         return self.strides[0] * self.shape[0] if self.shape else 1
 
     def at(self, indices: Sequence[Index]) -> Index:
-        """The element of `buffer` at indices of what is kept."""
+        """The position in `buffer` of an element of the stored region."""
         return weighted(indices, self.strides) + self.offset
 
 
 @dataclass
 class File:
-    """A buffer in registers: see Registers; `shape` and `lows` as of Memory.
+    """A buffer in registers: see Registers; `shape` and `lows` as in Memory.
 
     Attributes:
-      around: the loops that it is made anew in.
-      memory: where it lies else, of one that is in registers while a loop runs.
-      along: the vectorized loop of which each iteration has an element of its own; None of any other file.
+      around: the loops in each iteration of which it is created anew.
+      memory: its home in memory, if it is in registers only while a loop runs.
+      along: the vectorized loop whose iterations each have their own element; None otherwise.
     """
 
     registers: Registers
@@ -80,7 +80,7 @@ class File:
         return strides_of(self.shape) if self.memory is None else self.memory.strides
 
     def slot(self, start: int, width: int) -> Slot:
-        """The register of a vector of the loop `along`, or of an element: those of fewer lanes are others."""
+        """The slot of a vector of the loop `along`, or of one element: vectors of other widths use other slots."""
         assert self.along is not None
         return start + width * int(self.along.extent), width
 
@@ -90,7 +90,7 @@ Storage = Memory | File
 
 @dataclass
 class Lanes:
-    """Lanes along a loop: the first element, how many, and which of them count (None: all)."""
+    """Lanes along a loop: the variable, the number of lanes, and the mask of active lanes (None: all)."""
 
     var: Var
     width: int
@@ -99,7 +99,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Shifted:
-    """The value of a loop variable of which `unit` times is an index, though it is no number of times that itself."""
+    """The value of a loop variable that is not an integer index while `unit` times it is."""
 
     base: Index
     unit: int
@@ -110,15 +110,15 @@ Point = Index | Shifted
 
 @dataclass
 class State:
-    """Where the emission stands.
+    """The state of the emission.
 
     Attributes:
       point: the index of each loop variable of the source.
-      run: another object wherever a loop has another value that is not unrolled or vectorized.
-      lanes: of the vectorized loop around; None outside of one.
+      run: a new object whenever a loop that is neither unrolled nor vectorized gets another value.
+      lanes: of the enclosing vectorized loop; None outside.
       facts: guards that hold here: keys of indices with their limits.
-      parts: of loops that are written out, by name, of which there is a part here: (start, lanes) of its values or vectors of them.
-      mask: of the lanes of these vectors that count (None: all).
+      parts: for unrolled loops that are split into parts, by name: (start, lanes) of the values or vectors of the present part.
+      mask: active lanes of these vectors (None: all).
     """
 
     point: dict[Var, Point]
@@ -129,13 +129,13 @@ class State:
     mask: ir.Value | None = None
 
     def at(self, var: Var, value: Point, is_fixed: bool, lanes: Lanes | None = None) -> "State":
-        """Where a loop variable has a value, as `is_fixed` of a loop that is unrolled or vectorized, along lanes."""
+        """The state in which a loop variable has a value; `is_fixed` for an unrolled or vectorized loop."""
         run = self.run if is_fixed else object()
         return State({**self.point, var: value}, run, lanes or self.lanes, self.facts, self.parts, self.mask)
 
 
 class Bodies:
-    """Emits bodies of blocks. Values are shared inside of a scope: one basic block, or what it dominates."""
+    """Emits bodies of blocks. Values are shared within a scope: one basic block, and blocks that it dominates."""
 
     def __init__(self, storage: dict[ir.Value, Storage]) -> None:
         self.storage = storage
@@ -146,26 +146,26 @@ class Bodies:
         self._held: list[Callable[[], None]] | None = None
 
     def lanes_of(self, width: int) -> Lanes:
-        """The lanes of vectors of a width: the same each time, so that what is computed for one vector serves another."""
+        """The lanes of vectors of a width. The object is cached, so that values computed for one vector are reused for another."""
         if width not in self._lanes:
             self._lanes[width] = Lanes(Var(0, width - 1, name="lane"), width)
         return self._lanes[width]
 
     def along(self, lanes: Lanes | None) -> "_Along":
-        """In it the evaluator reads and writes vectors along lanes."""
+        """Context in which the evaluator reads and writes vectors along lanes."""
         return _Along(self.evaluator, lanes)
 
     # ---- indices
 
     def at(self, index: Index, point: Mapping[Var, Point]) -> Index:
-        """An index of the source over what is emitted; quotients and remainders that do not fold are computed."""
+        """An index of the source over emitted values; quotients and remainders that do not fold are emitted."""
         total = Index(index.const)
         for var, factor in index.terms.items():
             total += self._times(var, factor, point)
         return total
 
     def over(self, index: Index, point: Mapping[Var, Point]) -> Index:
-        """An index where variables that have a value are replaced, and others stay; nothing is emitted."""
+        """An index whose variables that have values are replaced; emits nothing."""
         plain = {v: i for v, i in point.items() if isinstance(i, Index)}
         total = Index(index.const)
         for var, factor in index.terms.items():
@@ -201,7 +201,7 @@ class Bodies:
     # ---- memory
 
     def _offset(self, place: AccessOffset, state: State) -> tuple[Index, Size, int]:
-        """Where an access goes whose offset is linear: what moves with the loops that run, a number of elements, and elements a lane."""
+        """The linear offset of an access in three parts: the part that depends on running loops, a constant, and the stride of a lane."""
         assert place.moving is not None
         key = place, state.run
         base = self._bases.get(key)
@@ -215,16 +215,16 @@ class Bodies:
             for v, c in value.terms.items():
                 if state.lanes is not None and v is state.lanes.var:
                     stride += factor
-                else:  # of vectors that one code computes
+                else:  # of vectors that share one code
                     base += Index(0, {v: c * factor})
         return base, number, stride
 
     def _local(self, indices: Sequence[Index], state: State, storage: Storage) -> list[Index]:
-        """Indices of a buffer in what of it is kept."""
+        """Converts indices of a buffer to indices of its stored region."""
         return [i - self.at(low, state.point) for i, low in zip(indices, storage.lows, strict=True)]
 
     def _elements(self, place: AccessOffset, state: State, storage: File) -> tuple[int, int, int]:
-        """Which elements of a buffer in registers an access is: the first, how many, and how far apart."""
+        """The elements of a buffer in registers that an access covers: first element, count and stride."""
         if storage.along is not None:
             value = state.point[storage.along]
             assert isinstance(value, Index) and isinstance(value.const, int)  # of a vectorized loop
@@ -236,7 +236,7 @@ class Bodies:
         else:
             base, number, stride = self._offset(place, state)
         if storage.memory is not None and place.moving is not None:
-            base = Index()  # the same all the time
+            base = Index()  # loop-invariant
         if not base.is_constant or not isinstance(base.const, int) or not isinstance(number, int):
             name = allocation_name(place.access.buffer.owner.operation)
             raise ScheduleError(
@@ -246,8 +246,9 @@ class Bodies:
         return base.const + number, self.evaluator.width if stride else 1, stride
 
     def combination(self, use: Use) -> tuple[LoweredStep, AccessOffset] | None:
-        """Of a block whose body adds a value to one element by a commutative operation: the operation, and where that element is; None of
-        any other block."""
+        """For a block that combines a value with one element by a commutative operation: the operation and the place of the element;
+        otherwise
+        None."""
         source = use.block.steps(False)
         stores = [s for s in source or () if s.name == "memref.store"]
         number = combining_step(source, stores[0]) if source is not None and len(stores) == 1 else None
@@ -259,16 +260,16 @@ class Bodies:
         return steps[number], place
 
     def base_of(self, place: AccessOffset, state: State) -> Index:
-        """What the loops that run add to where an access goes, which is linear."""
+        """The part of the linear offset of an access that depends on running loops."""
         return self._offset(place, replace(state, point={**dict.fromkeys((var for var, _ in place.fixed), Index()), **state.point}))[0]
 
     def read_slot(self, memory: Memory, base: Index, slot: Slot) -> ir.Value:
-        """What memory holds in the place of a slot."""
+        """Loads the elements of a slot from memory."""
         with self.along(self.lanes_of(slot[1])):
             return self.evaluator.load_from(memory.buffer, memory.buffer.type.element_type, self._placed(base + memory.offset, slot))
 
     def write_slot(self, value: ir.Value, memory: Memory, base: Index, slot: Slot) -> None:
-        """Stores a slot where it belongs in memory."""
+        """Stores a slot to its place in memory."""
         memory.version += 1
         with self.along(self.lanes_of(slot[1])):
             self.evaluator.store(value, memory.buffer, self._placed(base + memory.offset, slot))
@@ -281,8 +282,8 @@ class Bodies:
         """The slots of registers that a block writes.
 
         Args:
-          state: in which what is unrolled and vectorized has its values.
-          is_init: whether only its init is asked for.
+          state: in which unrolled and vectorized loops have their values.
+          is_init: whether to return only the slots that the init writes.
         """
         if use.tensor is not None:
             return use.tensor.written_slots(use, self, state)
@@ -300,7 +301,7 @@ class Bodies:
         return found
 
     def load(self, place: AccessOffset, state: State, safe: bool, indices: Callable[[], list[Index]]) -> ir.Value:
-        """An element (a vector of them) of a buffer; with `safe` one that may lie outside is any element."""
+        """Loads an element, or a vector of elements, of a buffer. With `safe` an index out of bounds is clipped and gives any element."""
         source, evaluator = place.access.buffer, self.evaluator
         storage = self.storage[source]
         if isinstance(storage, File):
@@ -321,7 +322,7 @@ class Bodies:
         return self.evaluator.once(key, lambda: evaluator.load_from(storage.buffer, storage.buffer.type.element_type, offset()))
 
     def _clipped(self, index: Index, extent: Size) -> Index:
-        """An index that is inside: itself, or the nearest."""
+        """An index clipped to [0, extent)."""
         if index.is_within(0, extent - 1):
             return index
         if index.coefficient(self.evaluator.lane) != 0 or index.has_vector():
@@ -367,8 +368,9 @@ class Bodies:
 
     @contextmanager
     def stores_last(self) -> Iterator[None]:
-        """In it stores to memory wait until all else is emitted: what follows a store is not moved before it by the compiler, as it does
-        not know that they are of different elements."""
+        """Context in which stores to memory are delayed until everything else is emitted: LLVM cannot move later loads before a store,
+        because it
+        does not know that they access different elements."""
         outer, self._held = self._held, []
         yield
         held, self._held = self._held, None
@@ -378,13 +380,13 @@ class Bodies:
 
     @contextmanager
     def stores_at_once(self) -> Iterator[None]:
-        """In it, a branch, stores stand where they are."""
+        """Context, in a branch, in which stores are emitted immediately."""
         outer, self._held = self._held, None
         yield
         self._held = outer
 
     def _scatter(self, value: ir.Value, buffer: ir.Value, offset: Index) -> None:
-        """Stores the lanes that count, one by one."""
+        """Stores the active lanes one by one."""
         evaluator, width = self.evaluator, self.evaluator.width
         value, places = emit.broadcast(value, width), emit.broadcast(evaluator.index_value(offset), width)
         for i in range(width):
@@ -400,12 +402,12 @@ class Bodies:
         """Emits the init or the body of a block.
 
         Args:
-          safe: whether it may run at points that a guard excludes: loads there give anything, and it stores to registers only.
+          safe: whether it may run at points that a guard excludes: loads then give any element, and stores go to registers only.
         """
         _Body(self, state, safe).run(self.steps(use, is_init))
 
     def steps(self, use: Use, is_init: bool) -> list[LoweredStep]:
-        """The operations of the init or the body of a block, in order; none of an init that it has not."""
+        """The operations of the init or the body of a block, in order; empty if the block has no init."""
         key = use.block.name, is_init
         if key not in self._programs:
             if use.tensor is not None or (not use.block.has_init if is_init else use.is_start):
@@ -431,13 +433,13 @@ class _Along:
 
 
 class _Body:
-    """One body at one point."""
+    """The body of a block at one point."""
 
     def __init__(self, bodies: Bodies, state: State, safe: bool) -> None:
         self.bodies, self.state, self.safe = bodies, state, safe
         self.values: list[ir.Value] = []
         self.point: Mapping[Var, Point] = state.point
-        """Of the loops, and of what steps computed."""
+        """Loop variables, and variables for the results of steps."""
         self.evaluator = bodies.evaluator
 
     def run(self, steps: Sequence[LoweredStep]) -> None:
@@ -466,12 +468,12 @@ class _Body:
         self.bodies.store(value, place, self.state, lambda: self._indices(step))
 
     def _indices(self, step: LoweredStep) -> list[Index]:
-        """The indices of an access."""
+        """The indices of an access over emitted values."""
         assert step.access is not None
         return [self.bodies.at(index, self.point) for index in step.access.indices]
 
     def _moves(self, step: LoweredStep, place: AccessOffset) -> bool:
-        """Whether an access goes elsewhere for each lane."""
+        """Whether the accessed element differs between lanes."""
         storage = self.bodies.storage[place.access.buffer]
         if isinstance(storage, File) and storage.along is not None:
             return True
@@ -481,7 +483,7 @@ class _Body:
         return any(i.coefficient(self.evaluator.lane) != 0 or i.has_vector() for i in self._indices(step))
 
     def _across(self, step: LoweredStep, place: AccessOffset) -> ir.Value:
-        """What is stored to one element by all lanes: they are combined, where the body adds something to what the element was."""
+        """Combines the lanes that store to one element, with the operation by which the body combines a value with the element."""
         combine = self.steps[step.operands[0]]
         held = [i for i, v in enumerate(combine.operands) if self._is_load_of(v, place)]
         if len(combine.operands) != 2 or len(held) != 1 or combine.name not in COMMUTATIVE:
@@ -497,7 +499,7 @@ class _Body:
         return found is not None and same_place(found, place)
 
     def value(self, operand: Any) -> ir.Value:
-        """What an operand is (see tir.tree.steps)."""
+        """The value of an operand (see tir.tree.steps)."""
         if isinstance(operand, int):
             return self.values[operand]
         if isinstance(operand, Constant):
@@ -505,7 +507,7 @@ class _Body:
         return self.evaluator.index_value(self.bodies.at(operand, self.point))
 
     def _made(self, name: str, result: ir.Type, operands: list[ir.Value], attributes: dict[str, ir.Attribute], key: Hashable) -> ir.Value:
-        """An operation on values, once for the same values."""
+        """An operation on values, emitted once for the same operands."""
         make = lambda: self.evaluator.operation(name, result, operands, attributes)  # noqa: E731 (an argument)
         return self.evaluator.once((name, key, self.evaluator.width, *operands), make)
 

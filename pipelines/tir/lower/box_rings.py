@@ -1,7 +1,7 @@
-"""Rings of shared buffers to which copies of boxes run ahead: barriers of shared memory say which of them are there.
+"""Rings of shared buffers that are filled ahead by copies of boxes; barriers in shared memory (mbarriers) signal their arrival.
 
-Each place of a ring has a barrier, whose phase ends when the boxes that were announced for it have come. One thread begins the copies.
-That all threads have read a place is for the loop to say, by a barrier of the block of threads.
+Each place of a ring has a barrier whose phase ends when the announced boxes have arrived. One thread starts the copies. A barrier of the
+thread block, which the loop emits, ensures that all threads have read a place before it is overwritten.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ from relayc.pipelines.tir.lower.registers import Registers
 from relayc.pipelines.tir.values import nest
 
 TURN, FREE, PHASE = (0, 1), (1, 1), (2, 1)
-"""Of a ring: the place of what an iteration reads, the one that was read before, and the parity of the phase of the former."""
+"""State of a ring: the place that an iteration reads, the place read before it, and the parity of the phase of the former."""
 
 
 def following(place: ir.Value, last: int) -> ir.Value:
-    """The place of a ring behind another one, by their numbers."""
+    """The next place of a ring."""
     is_last = emit.compare("eq", place, emit.number(last, place.type))
     return emit.select(is_last, emit.number(0, place.type), emit.arith("addi", place, emit.number(1, place.type)))
 
@@ -34,11 +34,11 @@ class BoxRing:
     """The ring of a loop.
 
     Attributes:
-      boxes: what is copied, by the loops that say so.
-      maps: of their tensors, made by the host.
-      barriers: a flat buffer of shared memory with an element for each place.
-      leads: whether the thread is in the warp of which one thread begins copies (i1).
-      places: see TURN, FREE and PHASE. The ring goes on where the loop is run again.
+      boxes: the copies, by their loops.
+      maps: the tensor maps, created by the host.
+      barriers: a flat buffer of shared memory with one element per place.
+      leads: whether the thread is in the warp that starts copies (i1).
+      places: see TURN, FREE and PHASE. The ring continues when the loop is run again.
     """
 
     node: Pipelined
@@ -58,12 +58,13 @@ class BoxRing:
         thread: ir.Value,
         bodies: Bodies,
     ) -> "BoxRing":
-        """The ring, whose barriers the first thread of the block begins; others may use them behind a barrier of the block.
+        """Creates the ring. The first thread of the block initializes its barriers; other threads may use them after a barrier of the
+        block.
 
         Args:
-          thread: the number of the thread in its block.
+          thread: the linear number of the thread in its block.
         """
-        # Numbers of 32 bits, which ptxas keeps in registers of a warp.
+        # 32-bit numbers, which ptxas keeps in uniform registers.
         places = File(Registers(ir.IntegerType.get_signless(32)), [3], [Index()], ())
         places.registers.values = dict(zip((TURN, FREE, PHASE), map(bulk.i32, (0, node.ahead, 0)), strict=True))
         leads = emit.compare("ult", thread, emit.index_constant(WARP))
@@ -79,22 +80,22 @@ class BoxRing:
         return ring
 
     def now(self, slot: tuple[int, int]) -> ir.Value:
-        """What a ring has there (i32)."""
+        """The value of a state of the ring (i32)."""
         return self.places.registers.values[slot]
 
     def place(self, number: ir.Value) -> Index:
-        """A place by its number (i32)."""
+        """A place as an index, from its number (i32)."""
         return Index.of(Var(0, self.node.ahead, emit.create("arith.index_castui", [ir.IndexType.get()], [number]), name="turn"))
 
     def wait(self) -> None:
-        """Until the boxes of this turn are there."""
+        """Waits for the boxes of this turn."""
         bulk.wait(self._barrier(self.place(self.now(TURN))), self.now(PHASE))
 
     def copy(self, state: State, place: Index, at: Callable[[BoxCopy], State]) -> None:
-        """Begins the copies to a place, to which the buffers are set.
+        """Starts the copies to a place, to which the buffers are set.
 
         Args:
-          at: where the loops of a copy have their first values.
+          at: returns the state in which the loops of a copy have their first values.
         """
 
         def by_one() -> None:
@@ -104,10 +105,10 @@ class BoxRing:
                 box.emit(bulk.address_of(self.maps[node]), full, self.bodies, at(node))
 
         nest.when(self.leads, self.bodies.evaluator, lambda: nest.when(bulk.elected(), self.bodies.evaluator, by_one))
-        warp_barrier()  # else ptxas takes what follows as run by parts of warps, and products there wait for each other
+        warp_barrier()  # otherwise ptxas assumes that the following code is run by a part of the warp, and serializes wgmma there
 
     def advance(self) -> None:
-        """To the next turn."""
+        """Advances to the next turn."""
         turn, phase = self.now(TURN), self.now(PHASE)
         next_turn = following(turn, self.node.ahead)
         begins = emit.create("arith.extui", [phase.type], [emit.compare("eq", next_turn, bulk.i32(0))])

@@ -1,8 +1,8 @@
-"""Loops that are one copy of a box of a tensor, by the tensor memory accelerator of a GPU, from global to shared memory.
+"""Loops that are one copy of a box of a tensor from global to shared memory, by the tensor memory accelerator (TMA) of a GPU.
 
-The annotation "tensor_copy" of a loop says so. All that is in the loop is one block that copies; its shared buffer lies in permuted lines
-(intrinsics.Lines), as the tensor intrinsics read it that alone do so. Of the tensor the host makes a map. What is not there, by conditions
-as pad_einsum has them, comes as zeros.
+The annotation "tensor_copy" requests it. The loop contains one block, a copy, and the shared buffer has permuted lines
+(intrinsics.Lines), which only some tensor intrinsics read. The host creates the map of the tensor. Elements excluded by predicates, as
+pad_einsum creates them, are filled with zeros.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,15 +26,15 @@ from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 from relayc.symbolic import Size, proves
 
 TENSOR_COPY = "tensor_copy"
-"""Annotation of a loop."""
+"""Annotation of the loop."""
 _BOX = "box"
-"""How such a loop runs."""
+"""Kind of such a loop."""
 _EIGHT = bulk.EIGHT_BYTES // bulk.LINE_BYTES
-"""Lines that are permuted together."""
+"""Lines per permutation group."""
 _MOST_EXTENT = 256
-"""Of a box."""
+"""Limit of each extent of a box."""
 _CHUNK = 16
-"""Bytes that lines of a tensor begin at multiples of."""
+"""Alignment of the lines of a tensor, in bytes."""
 
 
 class BoxCopy(LoopNode):
@@ -50,17 +50,17 @@ class BoxCopy(LoopNode):
 
     @property
     def loops(self) -> tuple[Loop, ...]:
-        """This loop and those in it."""
+        """This loop and the loops inside it."""
         return self.use.loops[[loop.name for loop in self.use.loops].index(self.loop.name) :]
 
     @property
     def target(self) -> ir.Value:
-        """The buffer that it writes."""
+        """The buffer that the copy writes."""
         return next(a.buffer for a in self.use.accesses if a.is_store)
 
 
 def is_box(loop: Loop) -> bool:
-    """Whether a loop is to be one copy. Raises ScheduleError."""
+    """Whether a loop is annotated as one copy. Raises ScheduleError."""
     if TENSOR_COPY not in loop.annotations:
         return False
     found = decode(loop.annotations[TENSOR_COPY], lambda name: name)
@@ -70,7 +70,7 @@ def is_box(loop: Loop) -> bool:
 
 
 def boxes_in(nodes: Sequence[Node]) -> Iterator[BoxCopy]:
-    """The copies of boxes in some loops."""
+    """The copies of boxes in loops."""
     for node in nodes:
         if isinstance(node, BoxCopy):
             yield node
@@ -78,11 +78,11 @@ def boxes_in(nodes: Sequence[Node]) -> Iterator[BoxCopy]:
             yield from boxes_in(node.children)
 
 
-# ---- how buffers lie
+# ---- layout of buffers
 
 
 def lines_of(label: str, extents: Sequence[Size], element: ir.Type) -> Lines:
-    """How a buffer of these extents lies in permuted lines. Raises ScheduleError."""
+    """The permuted lines of a buffer of these extents. Raises ScheduleError."""
     elements = bulk.LINE_BYTES * 8 // element.width
     found = [e for e in extents if isinstance(e, int)]
     if len(found) != len(extents) or len(found) < 2 or found[-1] % elements or prod(found[:-1]) % _EIGHT:
@@ -94,9 +94,10 @@ def lines_of(label: str, extents: Sequence[Size], element: ir.Type) -> Lines:
 
 
 def buffers_in_lines(uses: Sequence[Use], boxes: Sequence[BoxCopy], labels: Mapping[ir.Value, str]) -> set[ir.Value]:
-    """The buffers that lie in permuted lines: only copies of boxes write them, and only tensor intrinsics read them that know these.
+    """The buffers that have permuted lines: only copies of boxes write them, and only tensor intrinsics that support the layout read
+    them.
 
-    Raises ScheduleError, which names the buffer and a block that does otherwise.
+    Raises ScheduleError, which names the buffer and a conflicting block.
     """
     written = {node.target for node in boxes}
     copying = {id(node.use) for node in boxes}
@@ -115,7 +116,7 @@ def buffers_in_lines(uses: Sequence[Use], boxes: Sequence[BoxCopy], labels: Mapp
     return written
 
 
-# ---- what is copied
+# ---- contents of a copy
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,9 @@ class Box:
     """A copy of a box.
 
     Attributes:
-      use: the block that copies; `copied` is what.
-      extents: of the box: of the whole buffer that it is copied to.
-      lines: of that buffer.
+      use: the block that copies; `copied` describes the copy.
+      extents: of the box, equal to the extents of the target buffer.
+      lines: of the target buffer.
     """
 
     use: Use
@@ -138,7 +139,7 @@ class Box:
         return self.lines.size * self.copied.target.type.element_type.width // 8
 
     def tensor_map(self, bodies: Bodies) -> ir.Value:
-        """The map of the tensor, made by the host."""
+        """The tensor map, created by the host."""
         source = bodies.storage[self.copied.source]
         assert isinstance(source, Memory)  # see box_of
         sizes, strides = ([emit.index_constant(n) for n in numbers][::-1] for numbers in (source.shape, source.strides[:-1]))
@@ -146,10 +147,10 @@ class Box:
         return TensorMap(source.buffer.type.element_type, source.buffer, emit.materialize(source.offset), sizes, strides, box).emit()
 
     def emit(self, tensor_map: ir.Value, barrier: ir.Value, bodies: Bodies, state: State) -> None:
-        """Begins the copy where loops have values; a barrier is told its bytes.
+        """Starts the copy at the point of `state`; its bytes are announced to a barrier.
 
         Args:
-          tensor_map: its address; barrier: that of shared memory.
+          tensor_map: address of the map; barrier: address in shared memory.
         """
         first = [bodies.at(substitute(index, self.use.point), state.point) for index in self.copied.indices]
         target = bodies.storage[self.copied.target]
@@ -161,7 +162,7 @@ class Box:
 
 
 def _with_single(copied: Copied, source: Sequence[Size]) -> Copied:
-    """The copy where the one element of a dimension, which is number 0 under a condition, is at the index that this is about."""
+    """Replaces the constant index 0 of a dimension of one element by the index of the predicate that restricts it to 0."""
     found = list(copied.indices)
     for d, (extent, at) in enumerate(zip(source, copied.at, strict=False)):
         if extent == 1 and equal(found[d], Index()) and any(equal(c.index, at) and c.limit == 1 for c in copied.conditions):
@@ -170,13 +171,13 @@ def _with_single(copied: Copied, source: Sequence[Size]) -> Copied:
 
 
 def box_of(node: BoxCopy, region: KeptRegion, lines: Lines, source: Sequence[Size]) -> Box:
-    """What a loop copies.
+    """The copy that a loop makes.
 
     Args:
-      region: what is kept of the shared buffer.
-      source: the shape of the tensor that is copied from, in global memory.
+      region: the stored region of the shared buffer.
+      source: the shape of the tensor in global memory.
 
-    Raises ScheduleError where it is no copy of a box that a map can say.
+    Raises ScheduleError if the loop is not a copy of a box that a tensor map can describe.
     """
     use = node.use
     wanted = f"expected the copy of a box from global to shared memory in loop {node.loop.name}, which has the annotation {TENSOR_COPY}"

@@ -1,4 +1,4 @@
-"""Blocks that copy, read for copies that no thread waits for: what they copy, from where to where, and under which conditions."""
+"""Recognizes blocks that are asynchronous copies: source, target and predicates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @dataclass(frozen=True)
 class Copied:
-    """What a block copies: an element at indices over its iterators to one at others, where all conditions hold, else zero."""
+    """The copy of a block: target[at] = source[indices] where all conditions hold, otherwise 0; indices are over the iterators."""
 
     source: ir.Value
     indices: tuple[Index, ...]
@@ -26,7 +26,7 @@ class Copied:
 
 
 def read_copy(use: Use, wanted: str) -> Copied:
-    """What a block copies. Raises ScheduleError, which says what is `wanted`, where it is no copy."""
+    """The copy that a block makes. Raises ScheduleError, with the expectation `wanted`, if the block is not a copy."""
     block, steps = use.block, use.block.steps(False) or []
     stores = [step for step in steps if step.name == "memref.store"]
     if use.tensor is not None or block.has_init or len(stores) != 1:
@@ -50,7 +50,7 @@ _LESS = ("slt", "ult")
 
 
 def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> Iterator[Guard]:
-    """The comparisons of an index with a size that are all to hold."""
+    """The comparisons of an index with a size whose conjunction is the predicate."""
     step = steps[operand] if isinstance(operand, int) else None
     if step is not None and step.name == "arith.andi":
         for part in step.operands:
@@ -67,7 +67,7 @@ def _conditions(operand: Any, steps: Sequence[Step], use: Use, wanted: str) -> I
 
 
 def _unclipped(index: Index, conditions: list[Guard]) -> Index:
-    """An index where conditions hold: the smaller of what is below a size and of the largest number below that is the former."""
+    """Removes a min(index, size - 1) where a condition ensures index < size."""
     for var in index.terms:
         if isinstance(var, Extremal) and var.kind == "min":
             for condition in conditions:

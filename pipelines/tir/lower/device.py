@@ -1,8 +1,8 @@
-"""A scheduled function as a kernel of a GPU: a launch for each of its nests, buffers by their scopes.
+"""A scheduled function as a kernel of a GPU: one launch for each of its loop nests, buffers placed by scope.
 
-"global" buffers lie in the workspace, which all launches of the kernel share, "shared" ones in the memory of a block of threads, "local"
-ones in registers of a thread, or in memory of its own where indices are not numbers, "warp" and "warpgroup" ones in registers of the
-threads of a warp, or of a group of four.
+"global" buffers are in the workspace, shared by all launches of the kernel; "shared" buffers in the shared memory of a thread block;
+"local" buffers in registers of a thread, or in local memory if indices are not constants; "warp" and "warpgroup" buffers in registers of
+the threads of a warp, or of a group of four warps.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,9 +41,9 @@ from relayc.pipelines.tir.values.buffers import local_buffer, view
 from relayc.symbolic import Size, proves, substitute, symbols_of
 
 WARPS = ("threadIdx.y", "threadIdx.z")
-"""Axes along which there are warps, where those along LANES are whole ones."""
+"""Axes whose iterations are whole warps, if the extent along LANES is a multiple of a warp."""
 PRIVATE = (*GROUPS, "local")
-"""Scopes of buffers in registers, which no other thread, or no other warp or group of warps, sees."""
+"""Scopes of register buffers, which are private to a thread, a warp or a warp group."""
 
 
 class DeviceFunction(Function):
@@ -70,7 +70,8 @@ class DeviceFunction(Function):
         return [use for found in self.launches for use in found.uses]
 
     def _check_homes(self, labels: dict[ir.Value, str]) -> None:
-        """Raises ScheduleError for a buffer of threads that several launches use, and for shared memory beyond what a block has."""
+        """Raises ScheduleError for a private or shared buffer that several launches use, and for shared memory beyond the limit of a
+        block."""
         for buffer in self.regions:
             scope = self.nest.scope(buffer)
             users = [found for found in self.launches if any(a.buffer == buffer for use in found.uses for a in use.accesses)]
@@ -92,7 +93,7 @@ class DeviceFunction(Function):
                 raise ScheduleError(f"loop {node.loop.name}: expected a target with cp-async for asynchronous stages, found {self.target}")
 
     def _find_boxes(self, labels: Mapping[ir.Value, str]) -> None:
-        """The copies of boxes, and how the buffers lie that these write."""
+        """Finds the copies of boxes, and the layout of the buffers that they write."""
         nodes = [node for found in self.launches for node in boxes_in(found.nodes)]
         self.lines: dict[ir.Value, Lines] = {}
         self.boxes: dict[BoxCopy, Box] = {}
@@ -114,13 +115,13 @@ class DeviceFunction(Function):
             self.boxes[node] = box_of(node, self.regions[node.target], self.lines[node.target], shape)
 
     def _shared_in(self, found: NestLaunch) -> tuple[list[ir.Value], Arena]:
-        """The shared buffers of a launch, and what some of them share."""
+        """The shared buffers of a launch, and the arena of buffers that share memory."""
         own = [b for b in self._made_in(found) if self.nest.scope(b) == "shared"]
         begin = bulk.EIGHT_BYTES if any(b in self.lines for b in own) else 1
         return own, Arena(found.nodes, {b: self._shared_size(b) * element_bytes(b.type.element_type) for b in own}, begin)
 
     def _shared_size(self, buffer: ir.Value) -> Size:
-        """Elements of a shared buffer, of all that are in a ring."""
+        """Elements of a shared buffer, including all buffers of its ring."""
         rings = [node.ahead + 1 for found in self.launches for node in pipelines_in(found.nodes) if buffer in node.buffers]
         strides, extents = self._strides(buffer), self.regions[buffer].extents
         if buffer in self.lines:
@@ -128,7 +129,7 @@ class DeviceFunction(Function):
         return (strides[0] * extents[0] if extents else 1) * prod(rings)
 
     def _strides(self, buffer: ir.Value) -> list[Size]:
-        """Of a shared buffer, in elements, as storage_align has them; of one in permuted lines those in a block of lines."""
+        """Strides of a shared buffer, in elements, with storage_align applied; for permuted lines the strides within a block of lines."""
         wanted, found = alignments(self.nest, buffer), list[Size]()
         extents = [*self.regions[buffer].extents]
         if buffer in self.lines:
@@ -143,11 +144,11 @@ class DeviceFunction(Function):
         return found[::-1]
 
     def _made_in(self, found: NestLaunch) -> list[ir.Value]:
-        """The buffers of a launch that are not global, in order."""
+        """The non-global buffers of a launch, in order."""
         used = {a.buffer for use in found.uses for a in use.accesses}
         return [b for b in self.regions if b in used and self.nest.scope(b) != "global"]
 
-    # ---- where buffers lie
+    # ---- placement of buffers
 
     def _region(self, buffer: ir.Value) -> KeptRegion:
         scope = self.nest.scope(buffer)
@@ -184,7 +185,7 @@ class DeviceFunction(Function):
                 self._launch(found)
 
     def _launch(self, found: NestLaunch) -> None:
-        """A launch. Where there are tensor maps it is in a branch of the host, if there may be no blocks: what is empty has no map."""
+        """Emits a launch. A launch with tensor maps that may have no blocks is in a host branch, because an empty tensor has no map."""
         blocks = prod(loop.extent for loop in found.blocks)
         for box in boxes_in(found.nodes):
             for extent in self.nest.shape(self.boxes[box].copied.source):
@@ -197,7 +198,7 @@ class DeviceFunction(Function):
         nest.when(some, self.bodies.evaluator, lambda: self._launch_blocks(found))
 
     def _boxes_of(self, found: NestLaunch) -> list[Pipelined]:
-        """The loops of a launch of which copies of boxes run ahead."""
+        """The loops of a launch that have copies of boxes running ahead."""
         return [node for node in pipelines_in(found.nodes) if node.boxes]
 
     def _launch_blocks(self, found: NestLaunch) -> None:
@@ -231,7 +232,7 @@ class DeviceFunction(Function):
             LaunchEmission(self.bodies, guards, self.target, barriers, group, private, rings).emit(found.nodes, state)
 
     def _ring(self, node: Pipelined, maps: Mapping[BoxCopy, ir.Value], group: ThreadGroup) -> BoxRing:
-        """The ring of a loop of which copies of boxes run ahead, where the launch begins."""
+        """Creates the ring of a loop with copies of boxes, at the beginning of the launch."""
         barriers = add_shared(group.launch, node.ahead + 1, ir.IntegerType.get_signless(64))
         return BoxRing.begin(node, self.boxes, maps, barriers, group.linear(), self.bodies)
 
@@ -252,7 +253,7 @@ class DeviceFunction(Function):
                 self.storage[buffer] = Memory(local_buffer(region.size, buffer.type.element_type), region.extents, region.lows)
 
     def _needed_guards(self, use: Use) -> list[Guard]:
-        """The guards of a block without those that keep nothing from harm: of what is computed for registers of memory that is there."""
+        """The guards of a block that are needed: a block that computes only registers, from memory in bounds, needs none."""
         guards = self.guards[use.block.name]
         if use.tensor is not None or any(not isinstance(self.storage[a.buffer], File) for a in use.accesses if a.is_store):
             return guards
@@ -269,11 +270,11 @@ class DeviceFunction(Function):
 
 
 def _of_warp(number: Var) -> Var:
-    """A number that is the same for all threads of a warp, which ptxas cannot know of a thread's, as one that it keeps once for all."""
+    """Broadcasts a warp-uniform number from lane 0, so that ptxas keeps it in a uniform register."""
     i32 = ir.IntegerType.get_signless(32)
     value = shuffle("idx", emit.create("arith.index_cast", [i32], [number.value]), 0)
     return Var(number.low, number.high, emit.create("arith.index_cast", [ir.IndexType.get()], [value]), name=number.name)
 
 
 _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
-"""Operations that may not be computed of any numbers."""
+"""Operations that fail for some operands."""

@@ -1,4 +1,4 @@
-"""Buffers of scope "warp" or "warpgroup": they lie in registers of threads that compute together, in tiles, as tensor intrinsics say."""
+"""Buffers of scope "warp" or "warpgroup": in registers of threads that compute together, in tiles that tensor intrinsics specify."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,20 +15,21 @@ from relayc.pipelines.tir.tree.indices import substitute
 from relayc.pipelines.tir.tree.views import ScheduleError
 
 SCOPES = {32: "warp", 128: "warpgroup"}
-"""By the number of threads that have a buffer together."""
+"""By the number of threads that share a buffer."""
 GROUPS = tuple(SCOPES.values())
 LANES = "threadIdx.x"
-"""The axis along which these threads are."""
+"""The axis of these threads."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """How a buffer lies in registers.
+    """The placement of a buffer in registers.
 
     Attributes:
       layout: see Fragments.
-      axes: for each dimension of the buffer the axis of a tile that it is, and the elements of a tile there; None and 1 where it is none.
-      registers: of a thread, for a tile; register: their type, as MLIR writes it.
+      axes: for each dimension of the buffer the axis of a tile and the extent of a tile there; None and 1 if it is not an axis of a
+      tile.
+      registers: per thread and tile; register: their type, as MLIR text.
       scope: of the buffer.
     """
 
@@ -40,7 +41,7 @@ class Placement:
 
     @staticmethod
     def of(fragments: Fragments, binding: Binding) -> "Placement":
-        """That of the buffer of an operand. Raises ScheduleError."""
+        """The placement of an operand's buffer. Raises ScheduleError."""
         axes: list[tuple[str | None, int]] = [(None, 1)] * len(binding.low)
         for tile, steps in zip(fragments.tile, binding.steps, strict=True):
             moving = [d for d, step in enumerate(steps) if step != 0]
@@ -54,7 +55,7 @@ class Placement:
 
 
 def placements(uses: Sequence[Use], scope: Callable[[ir.Value], str], labels: Mapping[ir.Value, str]) -> dict[ir.Value, Placement]:
-    """How the buffers of these scopes lie. Raises ScheduleError, which names the block and the buffer."""
+    """The placements of the buffers of these scopes. Raises ScheduleError, which names the block and the buffer."""
     found: dict[ir.Value, Placement] = {}
     for use in uses:
         bindings = {} if use.tensor is None else {b.buffer: b for b in use.tensor.match.operands}
@@ -82,7 +83,7 @@ def placements(uses: Sequence[Use], scope: Callable[[ir.Value], str], labels: Ma
 
 
 def check_region(label: str, region: KeptRegion, placement: Placement) -> None:
-    """That a buffer is whole tiles. Raises ScheduleError."""
+    """Checks that a buffer consists of whole tiles. Raises ScheduleError."""
     for extent, (_, tile) in zip(region.extents, placement.axes, strict=True):
         if not isinstance(extent, int) or extent % tile:
             raise ScheduleError(f"buffer {label}: expected extents of whole fragments, {placement}, found {list(region.extents)}")
@@ -90,12 +91,12 @@ def check_region(label: str, region: KeptRegion, placement: Placement) -> None:
 
 @dataclass(frozen=True)
 class FragmentTiles:
-    """The tiles of an operand in registers: where the first one is in the buffer, and how many there are.
+    """The tiles of an operand in registers.
 
     Attributes:
-      first: its number in each dimension of the buffer.
+      first: the number of the first tile in each dimension of the buffer.
       counts: tiles in each dimension of the operand.
-      dimensions: the dimension of the buffer that each of these is.
+      dimensions: the dimension of the buffer for each dimension of the operand.
     """
 
     file: File
@@ -106,7 +107,7 @@ class FragmentTiles:
 
     @staticmethod
     def of(fragments: Fragments, binding: Binding, use: Use, bodies: Bodies, state: State) -> "FragmentTiles":
-        """Those of an operand at a point. Raises ScheduleError."""
+        """The tiles of an operand at a point. Raises ScheduleError."""
         placement, file = Placement.of(fragments, binding), bodies.storage[binding.buffer]
         assert isinstance(file, File)
         first = []
@@ -123,7 +124,7 @@ class FragmentTiles:
         return FragmentTiles(file, placement, tuple(first), counts, dimensions)
 
     def operand(self) -> FragmentOperand:
-        """As an intrinsic is given it."""
+        """The operand as an intrinsic receives it."""
 
         def load(*tile: int) -> list[ir.Value]:
             return [self.file.registers.value(slot) for slot in self._slots(tile)]

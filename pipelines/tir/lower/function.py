@@ -1,4 +1,4 @@
-"""A scheduled function as a kernel of the tir stage: its signature, where its buffers lie, and its loops."""
+"""A scheduled function as a kernel of the tir stage: signature, placement of buffers, and loops."""
 
 from collections.abc import Sequence
 from math import prod
@@ -33,10 +33,11 @@ def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) 
     """Emits a scheduled function as a kernel at the ambient insertion point.
 
     Args:
-      source: the te function that was scheduled, whose parameters may now lie in another order.
+      source: the te function that was scheduled, whose parameters may have another layout now.
 
-    Raises ScheduleError where the schedule asks for what the target cannot do: a buffer of a thread that fits no stack, a vectorized loop
-    whose extent is not known.
+    Raises ScheduleError if the target does not support the schedule: a buffer of a thread exceeds the stack, a vectorized loop has
+    unknown
+    extent.
     """
     if target.is_gpu:
         from relayc.pipelines.tir.lower.device import DeviceFunction
@@ -58,7 +59,7 @@ class Function:
         used = {a.buffer for use in self.uses for a in use.accesses}
         self.regions = {b: self._region(b) for b in nest.buffers().values() if b in used and not isinstance(b.owner, ir.Block)}
         self.tensors = {a.buffer for use in self.uses if use.tensor is not None for a in use.accesses}
-        """Buffers that tensor intrinsics work on, in memory."""
+        """Operands of tensor intrinsics, which must be in memory."""
         self.loops = {loop.name: loop for use in self.uses for loop in use.loops}
 
     def _find_uses(self) -> list[Use]:
@@ -69,7 +70,7 @@ class Function:
         return region_of(buffer, self.nest.shape(buffer), self.uses)
 
     def _check_results(self) -> None:
-        """Raises ScheduleError for a result that is read before anything is written to it."""
+        """Raises ScheduleError for a result that is read before it is written."""
         written = set[ir.Value]()
         outputs = self.nest.outputs
         for access in (a for use in self.uses for a in use.accesses):
@@ -115,7 +116,7 @@ class Function:
         LoopEmitter(self.bodies, Guards(self.bodies, self.guards), self.target, self._begin).emit(self.tree, state)
 
     def _packings(self, inputs: Sequence[Tensor]) -> dict[int, Packing]:
-        """How parameters are packed that lie in another order."""
+        """The packings of parameters that have another layout."""
         found = {}
         for i, (tensor, attributes) in enumerate(zip(inputs, value_attributes(self.nest.head), strict=False)):
             if names.LAYOUT not in attributes:
@@ -139,23 +140,23 @@ class Function:
         return not any(self._in_branch(use) for use in self.uses if any(a.is_store and a.buffer == buffer for a in use.accesses))
 
     def _in_branch(self, use: Use) -> bool:
-        """Whether a block with guards stores to other buffers too: its stores are in a branch, which registers do not leave."""
+        """Whether a guarded block also stores to other buffers: its stores are in a branch, and registers cannot be carried out of it."""
         return bool(self.guards[use.block.name]) and len({a.buffer for a in use.accesses if a.is_store}) > 1
 
     def _threads(self, region: KeptRegion) -> list[Loop]:
-        """The parallel loops around all uses of a buffer: each iteration of them has one of its own. One of a single iteration is none."""
+        """The parallel loops around all uses of a buffer, except loops of one iteration: each iteration has its own copy of the buffer."""
         around = [self.loops[name] for name in region.around]
         return [loop for loop in around if loop.kind == Kind.PARALLEL and loop.extent != 1]
 
     def _fits_stack(self, buffer: ir.Value, region: KeptRegion) -> bool:
-        most = MOST_LOCAL_BYTES // 16  # of several that a thread has
+        most = MOST_LOCAL_BYTES // 16  # a thread may have several
         return isinstance(region.size, int) and region.size * element_bytes(buffer.type.element_type) <= most
 
     def _on_stack(self, buffer: ir.Value, region: KeptRegion) -> bool:
         return self._fits_stack(buffer, region) and (self.nest.scope(buffer) == "local" or bool(self._threads(region)))
 
     def _in_results(self) -> dict[ir.Value, ir.Value]:
-        """Results whose memory serves for other buffers, which would lie in the workspace, until they are written."""
+        """Results whose memory is used for other workspace buffers until the result is written."""
         results = self.nest.outputs
         found: dict[ir.Value, ir.Value] = {}
         for buffer, region in self.regions.items():
@@ -166,7 +167,7 @@ class Function:
         return found
 
     def _workspace(self) -> tuple[dict[ir.Value, Size], Size]:
-        """Where in the workspace buffers begin, in bytes, and how large it is. A buffer in parallel loops is there as often as they run."""
+        """Offsets of buffers in the workspace and its size, in bytes. A buffer inside parallel loops has one copy for each iteration."""
         offsets: dict[ir.Value, Size] = {}
         total: Size = 0
         for buffer, region in self.regions.items():
@@ -176,11 +177,11 @@ class Function:
         return offsets, total
 
     def _pitch(self, buffer: ir.Value, region: KeptRegion) -> Size:
-        """Bytes of a buffer, in whole cache lines."""
+        """Bytes of a buffer, rounded up to cache lines."""
         return ceil_div(region.size * element_bytes(buffer.type.element_type), LINE) * LINE
 
     def _begin(self, parallel: str | None, state: State) -> None:
-        """Makes the buffers of a thread: where the body of a parallel loop begins, or the function."""
+        """Creates the buffers of a thread, at the beginning of the body of a parallel loop or of the function."""
         for buffer, region in self.regions.items():
             threads = self._threads(region)
             if (threads[-1].name if threads else None) != parallel or self._in_registers(buffer) or buffer in self.in_results:
@@ -196,7 +197,7 @@ class Function:
 
 
 def check_parallel_loops(nest: Nest) -> None:
-    """Raises ScheduleError for a parallel loop whose iterations are not independent: as a person wrote it, or since a block has moved."""
+    """Raises ScheduleError for a parallel loop whose iterations are not independent: written so by hand, or after a block was moved."""
     for loop in nest.loops().values():
         if loop.kind == Kind.PARALLEL and loop.extent != 1:
             try:

@@ -1,4 +1,4 @@
-"""Guards: where loops end, which of their iterations have none, and how blocks are left out at points that guards exclude."""
+"""Guards: loop bounds clipped to guards, iterations without guards, and predicates of blocks."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from relayc.symbolic import Size, ceil_div, exact, maximum, minimum, proves
 
 @dataclass(frozen=True)
 class Strip:
-    """Elements of unrolled or vectorized loops, or of a loop over tiles of such ones, of which only the first have no guard.
+    """Elements of unrolled or vectorized loops, or of a loop over such tiles, of which a prefix satisfies the guard.
 
     Attributes:
       tile: extent of each of these loops.
-      loops: their names, each around other blocks.
-      left: how many elements there are.
-      known: what holds for them.
+      loops: their names; each contains different blocks.
+      left: the number of elements that satisfy the guard.
+      known: facts that hold for them.
     """
 
     tile: int
@@ -37,7 +37,7 @@ def holding(guard: Guard) -> tuple[Hashable, Size]:
 
 
 def _counts_tiles(index: Index, var: Var, tile: int) -> bool:
-    """Whether a variable is in an index as a number of tiles only."""
+    """Whether an index depends on a variable only through multiples of the tile."""
     for v, factor in index.terms.items():
         inside = [v.index] if isinstance(v, Divided) else [v.a, v.b] if isinstance(v, Extremal) else []
         if (v == var and exact(factor, tile) is None) or not all(_counts_tiles(i, var, tile) for i in inside):
@@ -56,7 +56,7 @@ class Guards:
         self.bodies, self.guards = bodies, guards
 
     def of(self, use: Use) -> Sequence[Guard]:
-        """The guards of a block that are not known to hold everywhere."""
+        """The guards of a block that are not proved to hold everywhere."""
         return self.guards[use.block.name]
 
     def has_any(self, node: LoopNode) -> bool:
@@ -64,14 +64,14 @@ class Guards:
         return any(self.of(use) or (use.tensor is not None and use.tensor.guards) for use in node.uses)
 
     def at_start(self, use: Use, init: Init | None) -> Sequence[Guard]:
-        """The guards of a block, or of its init: that happens even where the reduction has no step."""
+        """The guards of a block, or of its init, which runs even if the reduction has no iterations."""
         if init is None:
             return self.of(use)
         steps = {loop.var for loop in use.loops if loop.name in init.skipped}
         return [g for g in self.of(use) if not variables(g.index) or not variables(g.index) <= steps]
 
     def _guards_of(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[Use, Index, Size, Var]]:
-        """Guards in a loop that depend on its variable: over emitted variables and those of loops inside."""
+        """Guards in a loop that depend on its variable: over emitted variables and the variables of inner loops."""
         found: list[tuple[Use, Index, Size, Var]] = []
         for use in node.uses:
             if init is not None and use is not init.use:
@@ -85,8 +85,8 @@ class Guards:
         return found
 
     def end(self, node: LoopNode, state: State, init: Init | None) -> tuple[Index, tuple[Hashable, Size]] | None:
-        """Where a loop may end early, with what is known inside then: where all blocks in it have the same guard, which no inner loop takes
-        part in."""
+        """The clipped end of a loop, and the fact that holds inside: all blocks in the loop must have the same guard, independent of
+        inner loops."""
         guards = self._guards_of(node, state, init)
         uses = [use for use in node.uses if init is None or use is init.use]
         if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
@@ -99,14 +99,15 @@ class Guards:
             return None
         rest = index - Index(0, {var: 1})
         low, _ = rest.bounds()
-        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # of lanes, or a quotient that is not computed yet
+        if not proves(lambda: low >= 0) or any(v.value is None for v in rest.terms):  # an inner loop, or a quotient not yet computed
             return None
         end = emit.at_most(Index(limit) - rest, node.loop.extent)
         return end, (index.key, limit)
 
     def strip(self, node: LoopNode, state: State, kind: str, init: Init | None = None) -> Strip | None:
-        """The elements of a loop of a kind, or of a loop over tiles of such, where the same guard, of what is known outside, ends all of
-        them, and nothing else depends on where a tile ends."""
+        """The elements of a loop of a kind, or of a loop over tiles, if one guard with a limit known outside ends all of them and
+        nothing else
+        depends on the position within a tile."""
         guards = self._guards_of(node, state, init)
         uses = [use for use in node.uses if init is None or use is init.use]
         if len(guards) != len(uses) or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
@@ -132,7 +133,7 @@ class Guards:
         return list(found.values())[-1] if len(found) == 1 else None
 
     def _are_tiles(self, use: Use, var: Var, tile: int) -> bool:
-        """Whether all that a block accesses, and its iterators, depend on where the tiles of a loop begin alone."""
+        """Whether the accesses and iterators of a block depend on a loop only through the beginning of its tiles."""
         places = [s.access for which in (True, False) for s in self.bodies.steps(use, which) if s.access is not None]
         accessed = [i for p in places for i in (p.indices if p.moving is None else (p.moving,))]
         return all(_counts_tiles(index, var, tile) for index in (*use.points, *accessed))
@@ -143,8 +144,8 @@ class Guards:
             yield from (value.base if isinstance(value, Shifted) else value).terms
 
     def full_iterations(self, node: LoopNode, state: State, init: Init | None) -> Size | None:
-        """How many iterations of a loop have no guard at all, however the loops inside stand; None where all have none, or it is not
-        known."""
+        """The number of iterations of a loop that need no guard for any values of the inner loops; None if no iteration needs one, or
+        unknown."""
         counts: list[Size] = []
         outside = set(self._outside(state))
         for _, index, limit, var in self._guards_of(node, state, init):
@@ -161,7 +162,7 @@ class Guards:
         return None if least is None or proves(lambda: least >= extent) else minimum(least, extent)
 
     def is_fact(self, guard: Guard, state: State) -> bool:
-        """Whether a loop around ends where the guard does."""
+        """Whether an enclosing loop is clipped to the guard."""
         if holding(guard) in state.facts:
             return True
         keys = {key for key, limit in state.facts if limit == guard.limit}
@@ -172,7 +173,7 @@ class Guards:
         )
 
     def mask(self, index: Index, limit: Size, lanes: Lanes, before: ir.Value | None) -> ir.Value:
-        """The lanes at which an index is below a limit."""
+        """The mask of lanes at which an index is below a limit."""
         if index.coefficient(lanes.var) == 1 and not index.has_vector():
             count = Index(limit) - (index - Index(0, {lanes.var: 1}))
             made = self.bodies.evaluator.once(

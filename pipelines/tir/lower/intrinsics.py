@@ -1,4 +1,4 @@
-"""What is emitted of a block that a tensor intrinsic computes: its implementation, given where the operands lie."""
+"""Emits the implementation of a tensor intrinsic in place of the body of a block, with its operands."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ from relayc.symbolic import substitute as substitute_sizes
 
 @dataclass(frozen=True)
 class Tensorized:
-    """A tensor intrinsic in the place of a body.
+    """A tensor intrinsic in place of a body.
 
     Attributes:
-      match: which parts of buffers its operands are, over the iterators of the block.
+      match: the regions of buffers that are its operands, over the iterators of the block.
       accumulates: see TensorCall.
-      partial: where tiles may end early, over the loops around the block and those of the tile.
-      is_start: whether only the start of a reduction is emitted, of sums in registers of a warp.
+      partial: limits of partial tiles, over the loops around the block and the loops of the tile.
+      is_start: whether only the start of a reduction is emitted, for accumulators in registers of a warp.
     """
 
     intrin: TensorIntrin
@@ -45,16 +45,16 @@ class Tensorized:
 
     @property
     def threads(self) -> int:
-        """How many threads compute it together: those of a warp, or of a group of warps."""
+        """The number of threads that compute it together: a warp or a warp group."""
         return max((fragments.threads for fragments in self.intrin.fragments.values()), default=1)
 
     @property
     def guards(self) -> list[Guard]:
-        """Where tiles may end early, as guards of all that is in them."""
+        """The limits of partial tiles, as guards of all elements in the tile."""
         return [Guard(p.outer + p.inner, p.limit) for p in self.partial.values()]
 
     def run(self, use: Use, bodies: Bodies, state: State) -> None:
-        """Emits it at a point. Raises ScheduleError."""
+        """Emits the intrinsic at a point. Raises ScheduleError."""
         where = f"block {use.block.name}: tensor intrinsic {self.intrin.name}"
         if state.lanes is not None:
             raise ScheduleError(f"{where}: expected no vectorized loop around it, found one")
@@ -74,12 +74,12 @@ class Tensorized:
             _emit_function(where, self.intrin, call, use.block.operation.context)
 
     def written_slots(self, use: Use, bodies: Bodies, state: State) -> list[tuple[ir.Value, Slot]]:
-        """The registers of a warp's threads that it writes, with their buffers."""
+        """The registers of warp threads that it writes, with their buffers."""
         buffers = {b.name: b.buffer for b in self.match.operands if b.is_output}
         return [(buffers[name], slot) for name, tile in self._tiles(use, bodies, state).items() if name in buffers for slot in tile.slots()]
 
     def _tiles(self, use: Use, bodies: Bodies, state: State) -> dict[str, FragmentTiles]:
-        """The operands in registers of a warp's threads; of a start those that it sets."""
+        """The operands in registers of warp threads; for a start the operands that it clears."""
         fragments = self.intrin.fragments
         wanted = [b for b in self.match.operands if b.name in fragments and (b.is_output or not self.is_start)]
         return {b.name: FragmentTiles.of(fragments[b.name], b, use, bodies, state) for b in wanted}
@@ -91,7 +91,7 @@ class Tensorized:
         return found
 
     def _count(self, name: str, bodies: Bodies, state: State) -> Index:
-        """How much there is at a point of what may be partial."""
+        """The extent at a point of a loop that may be partial."""
         ends, most = self.partial.get(name), self.match.counts[name]
         if ends is None:
             return Index(most)
@@ -103,7 +103,7 @@ class Tensorized:
 
     def _operand(self, binding: Binding, use: Use, bodies: Bodies, state: State) -> Operand:
         storage = bodies.storage[binding.buffer]
-        assert isinstance(storage, Memory)  # what intrinsics work on is not kept in registers
+        assert isinstance(storage, Memory)  # operands of these intrinsics are not kept in registers
         local = [substitute(i, use.point) - low for i, low in zip(binding.low, storage.lows, strict=True)]
         within = 0
         if storage.lines is None:
@@ -119,7 +119,7 @@ class Tensorized:
 
     @staticmethod
     def _line(use: Use, binding: Binding, storage: Memory, lines: Lines, local: Sequence[Index]) -> tuple[Index, int]:
-        """The first element of the line that an operand begins in, and the one of the line that it begins with."""
+        """The first element of the line in which an operand begins, and the operand's position in that line."""
         found = local[-1].split(lines.elements)
         if found is None or not isinstance(found[1].const, int) or found[1].terms:
             raise ScheduleError(
@@ -130,12 +130,12 @@ class Tensorized:
         return weighted([*local[:-1], Index()], storage.strides) + block * lines.block + storage.offset, int(within.const)
 
     def _has_room(self, name: str, count: int, binding: Binding, low: Sequence[Index], shape: Sequence[Size]) -> bool:
-        """Whether a buffer, which begins at `low`, has elements for so much of what may be partial."""
+        """Whether a buffer, whose region begins at `low`, has enough elements for `count` iterations of a partial loop."""
         extents = dict(self.match.extents)
         for loop, factor in sorted(self.intrin.partial[name].items(), key=lambda item: -item[1]):
             extents[loop] = ceil_div(count, factor)
             if extents[loop] != 1:
-                break  # those inside are full
+                break  # inner loops are full
         for t, (start, size) in enumerate(zip(low, shape, strict=True)):
             if any(binding.loops[loop][t] != 0 for loop in self.intrin.partial[name]):
                 last = start + sum((steps[t] * (extents[loop] - 1) for loop, steps in binding.loops.items()), start=0)
@@ -181,7 +181,7 @@ def _emit_function(where: str, intrin: TensorIntrin, call: TensorCall, context: 
 
 
 def _set_sizes(where: str, nest: Nest, call: TensorCall) -> None:
-    """Makes the symbols of a function the sizes of a call."""
+    """Replaces the symbols of a function by the sizes of a call."""
     names = symbol_positions(nest.function)
     if unknown := [name for name in names if name not in call.sizes]:
         raise ScheduleError(f"{where}: expected symbols of the description, found {unknown[0]}")

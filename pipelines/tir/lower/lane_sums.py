@@ -1,5 +1,4 @@
-"""Reductions along the lanes of vectors: each lane adds up what it meets, and the lanes are combined once, behind all loops of the
-reduction."""
+"""Reductions along vector lanes: each lane accumulates separately, and the lanes are combined once, after all loops of the reduction."""
 
 from collections.abc import Callable
 
@@ -18,8 +17,9 @@ from relayc.pipelines.tir.values.lanes import Block, LaneCover, cover_sums
 
 
 def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None:
-    """Where a loop holds nothing but a reduction that adds to one element, along it and along all loops in it, one of which is vectorized:
-    the block, and the variable of that loop."""
+    """For a loop that contains only a reduction to one element, along it and all inner loops, one of which is vectorized: the block and
+    the
+    variable of the vectorized loop; otherwise None."""
     found: list[Var] = []
     inside: LoopNode | Use = node
     names = set[str]()
@@ -38,12 +38,12 @@ def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None
 
 
 class LaneSums:
-    """The lanes of a reduction, which have registers of their own in place of the element that they add to, until that gets their sum."""
+    """The partial sums of the lanes of a reduction, in registers that replace the element until the lanes are combined."""
 
     def __init__(self, use: Use, var: Var, bodies: Bodies, state: State) -> None:
         self.bodies, self.state = bodies, state
         combination = bodies.combination(use)
-        assert combination is not None  # it has been looked for
+        assert combination is not None  # checked by the caller
         self.operation, self.place = combination
         self.buffer = self.place.access.buffer
         self.whole = bodies.storage[self.buffer]
@@ -51,7 +51,7 @@ class LaneSums:
         self.file = bodies.storage[self.buffer] = File(registers, (), (), (), None, var)
 
     def add(self, left: Index, lanes: LaneCover, block: Block) -> None:
-        """Adds what `block` gives for the elements from 0 to before `left`, which begins with nothing."""
+        """Accumulates the results of `block` for the elements in [0, left)."""
         registers, slots = self.file.registers, [self.file.slot(0, width) for width in (lanes.width, 1)]
         before = registers.snapshot()
         start = [[emit.number(registers.unwritten, registers.type_of(slot))] for slot in slots]
@@ -63,7 +63,7 @@ class LaneSums:
             before[slot] = self.combined(before[slot], value) if slot in before else value
 
     def finish(self) -> None:
-        """Adds the lanes to the element."""
+        """Combines the lanes with the element."""
         bodies, by_width = self.bodies, dict[int, list[ir.Value]]()
         bodies.storage[self.buffer] = self.whole
         for (_, width), value in self.file.registers.values.items():
@@ -81,5 +81,5 @@ class LaneSums:
         return emit.create("vector.reduction", [value.type.element_type], [value], attributes)
 
     def combined(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        """Two sums as one."""
+        """Combines two partial sums."""
         return emit.create(self.operation.name, [a.type], [a, b], self.operation.attributes)

@@ -1,7 +1,7 @@
-"""What a thread of a launch runs: the loops of a function that are not bound, between the barriers of its block of threads.
+"""The code of a thread of a launch: the loops of a function that are not bound to axes, between barriers of the thread block.
 
-Guards are branches: as far outside as all that is in them has them, and no thread waits inside. What a branch writes to registers it gives,
-so that nothing is computed where it is not used.
+Guards become branches, as far outside as all blocks inside share them and no barrier is inside. Registers written in a branch are its
+results, so that nothing is computed where it is not used.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -40,13 +40,13 @@ _Slots = dict[ir.Value, dict[Slot, None]]
 
 
 class LaunchEmission(LoopEmitter):
-    """Emits what a thread of a launch runs.
+    """Emits the code of a thread of a launch.
 
     Args:
       barriers: of the launch.
-      threads: the block of threads.
+      threads: the thread block.
       private: buffers of which each thread has its own.
-      boxes: the rings of loops of which copies of boxes run ahead.
+      boxes: the rings of loops with copies of boxes running ahead.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class LaunchEmission(LoopEmitter):
         self.is_asynchronous = False
         self._rings: dict[Pipelined, File] = {}
         self._unfinished: list[Use] = []
-        """Tensor intrinsics that are finished where the loop around them says so."""
+        """Tensor intrinsics whose results are completed by the enclosing loop."""
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         left = [n for n in nodes if init is None or any(use is init.use for use in _uses(n))]
@@ -72,7 +72,7 @@ class LaunchEmission(LoopEmitter):
             node = left[0]
             if init is None and self.barriers.stands_before(node):
                 if self.boxes:
-                    bulk.fence_memory()  # boxes may come to what threads wrote
+                    bulk.fence_memory()  # boxes may overwrite memory that threads wrote
                 self._wait()
             common = self._common_guards(node, state, init)
             count = 1
@@ -82,14 +82,14 @@ class LaunchEmission(LoopEmitter):
             self._emit_under(list(common.values()), group, state, init)
 
     def _wait(self) -> None:
-        """A barrier; what was loaded before may be another value behind it."""
+        """Emits a barrier; values loaded before it are stale."""
         barrier()
         for storage in self.bodies.storage.values():
             if isinstance(storage, Memory):
                 storage.version += 1
 
     def _joins(self, node: Node, common: dict[Hashable, Guard], state: State, init: Init | None) -> bool:
-        """Whether a node goes into the branch of those before it."""
+        """Whether a node belongs to the branch of the nodes before it."""
         if init is None and self.barriers.stands_before(node):
             return False
         return self._common_guards(node, state, init).keys() == common.keys()
@@ -109,11 +109,11 @@ class LaunchEmission(LoopEmitter):
         return emit.compare("slt", self.bodies.evaluator.index_value(index), emit.index_constant(limit))
 
     def _common_guards(self, node: Node, state: State, init: Init | None) -> dict[Hashable, Guard]:
-        """The guards of all blocks in a loop that are known where it begins; none of one in which threads wait, and of a block alone."""
+        """The guards common to all blocks in a loop that are known at its begin; none for a loop with barriers, or for a single block."""
         if state.lanes is not None or not isinstance(node, LoopNode) or self.barriers.stands_in(node):
             return {}
         known = {var for var, value in state.point.items() if isinstance(value, Index)}
-        found: dict[Hashable, Guard] | None = None  # of the blocks so far
+        found: dict[Hashable, Guard] | None = None  # of the blocks visited so far
         for use in node.uses:
             if init is not None and use is not init.use:
                 continue
@@ -122,7 +122,7 @@ class LaunchEmission(LoopEmitter):
         return found or {}
 
     def _is_open(self, guard: Guard, known: set[Var], state: State) -> bool:
-        """Whether a guard depends on nothing but what is known, and is not known to hold."""
+        """Whether a guard depends only on known variables, and is not known to hold."""
         if not variables(guard.index) <= known or self.guards.is_fact(guard, state):
             return False
         plain = not any(isinstance(v, (Divided, Extremal)) for v in guard.index.terms)
@@ -134,7 +134,7 @@ class LaunchEmission(LoopEmitter):
     def _branch(
         self, conditions: Sequence[ir.Value], nodes: Sequence[Node], state: State, init: Init | None, code: Callable[[], None]
     ) -> None:
-        """Code for nodes where conditions hold. What it writes to registers is as it was where they do not."""
+        """Emits code for nodes under conditions. Registers that it writes keep their values where a condition is false."""
         found: _Slots = {}
         self._slots(nodes, state, init, found)
         carried: list[tuple[File, Slot]] = []
@@ -192,7 +192,7 @@ class LaunchEmission(LoopEmitter):
         else:
             super()._serial(node, state, init)
 
-    # ---- loops of which copies run ahead
+    # ---- software pipelined loops
 
     def _pipelined(self, node: Pipelined, state: State) -> None:
         for number in range(node.ahead):
@@ -202,7 +202,7 @@ class LaunchEmission(LoopEmitter):
         self._rings[node].registers.values = {TURN: emit.index_constant(0), FREE: emit.index_constant(node.ahead)}
         self._run(node, state, None, 0, Index(node.loop.extent), Var(0, node.loop.extent - 1, name=node.loop.name))
         if node.is_asynchronous:
-            wait_for_copies(0)  # groups that brought nothing
+            wait_for_copies(0)  # empty groups
 
     def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
         found = super()._carried(node, state, init)
@@ -231,11 +231,12 @@ class LaunchEmission(LoopEmitter):
             self.emit(node.rest, state)
         places.update({FREE: places[TURN], TURN: following(places[TURN], node.ahead)})
 
-    # ---- those whose copies are of boxes
+    # ---- software pipelined copies of boxes
 
     def _with_boxes(self, node: Pipelined, ring: BoxRing, state: State) -> None:
-        """A loop of which copies of boxes run ahead. What tensor intrinsics began in an iteration ends while the next one runs: then the
-        place that they read is free."""
+        """A loop with copies of boxes running ahead. Tensor intrinsics started in an iteration complete during the next one; then the
+        place that
+        they read is free."""
         place = ring.now(TURN)
         for number in range(node.ahead):
             self._copy_ahead(node, state, Index(number), ring.place(place))
@@ -261,12 +262,12 @@ class LaunchEmission(LoopEmitter):
         ring.advance()
 
     def _commit(self) -> None:
-        """Makes a group of what was begun in an iteration."""
+        """Commits the group of operations started in an iteration."""
         for begun in self._kinds():
             begun.commit()
 
     def _finish(self, keep: int) -> None:
-        """Waits for what was begun in a loop, but for so many groups of it."""
+        """Waits for the operations started in a loop, except the last `keep` groups."""
         for begun in self._kinds():
             begun.wait(keep)
 
@@ -275,7 +276,7 @@ class LaunchEmission(LoopEmitter):
         return list(dict.fromkeys(kind for kind in found if kind is not None))
 
     def _copy_ahead(self, node: Pipelined, state: State, number: Index, turn: Index) -> None:
-        """The copies of an iteration, where there is one of this number, to a place in the ring."""
+        """Emits the copies for an iteration to a place in the ring, if the loop has an iteration of this number."""
         extent = node.loop.extent
         low, high = number.bounds()
         if proves(lambda: high < extent):
@@ -301,12 +302,12 @@ class LaunchEmission(LoopEmitter):
 
     @staticmethod
     def _begin_of(box: BoxCopy, state: State) -> State:
-        """Where the loops of a copy of a box are at their start."""
+        """The state in which the loops of a copy of a box are at their start."""
         return replace(state, point={**state.point, **{loop.var: Index() for loop in box.loops}})
 
     @contextmanager
     def _in_ring(self, node: Pipelined, turn: Index) -> Iterator[None]:
-        """In it buffers are those at a place in the ring."""
+        """Context in which the ring's buffers are the buffers at one place."""
         memories = [m for m in map(self.bodies.storage.get, node.buffers) if isinstance(m, Memory)]
         before = [memory.offset for memory in memories]
         for memory in memories:
@@ -327,10 +328,10 @@ class LaunchEmission(LoopEmitter):
             begun.commit()
             begun.wait(0)
 
-    # ---- reductions that threads share
+    # ---- reductions shared by threads
 
     def _across(self, node: Across, state: State) -> None:
-        """Each thread reduces its own steps, then all of them together; the element has the result for all of them."""
+        """Each thread reduces its own steps, then the threads combine their results; the element gets the total."""
         use, bodies = node.use, self.bodies
         combination = bodies.combination(use)
         if combination is None:
@@ -382,7 +383,7 @@ class LaunchEmission(LoopEmitter):
             self._by_first(node, use, lambda: self._stored_where_open(use, state, stored))
 
     def _by_first(self, node: Across, use: Use, code: Callable[[], None]) -> None:
-        """Code that the first of the threads runs that share the steps of a block."""
+        """Emits code that only the first of the threads sharing a reduction runs."""
         zero = emit.index_constant(0)
         conditions = [emit.compare("eq", self.threads.number(axis), zero) for axis in node.axes]
         self._changed(use)
@@ -395,7 +396,7 @@ class LaunchEmission(LoopEmitter):
         self._changed(use)
 
     def _stored_where_open(self, use: Use, state: State, code: Callable[[], None]) -> None:
-        """Code under the guards of a block that do not depend on the steps of its reduction."""
+        """Emits code under the guards of a block that do not depend on the steps of its reduction."""
         known = {var for var, value in state.point.items() if isinstance(value, Index)}
         start = Init(use, frozenset(use.reduction_loops))
         steps = {loop.var for loop in use.loops if loop.name in start.skipped}
@@ -407,7 +408,7 @@ class LaunchEmission(LoopEmitter):
 
 
 def _ignored(values: object) -> None:
-    """What a branch that writes no registers gives."""
+    """The results of a branch that writes no registers."""
 
 
 def _uses(node: Node) -> Sequence[Use]:

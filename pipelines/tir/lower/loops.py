@@ -1,8 +1,9 @@
-"""The loops of a scheduled function in tir: serial and parallel ones, and what vectorized and unrolled ones become.
+"""The loops of a scheduled function in tir: serial and parallel loops, and the code of vectorized and unrolled ones.
 
-Guards: a serial loop ends where all that is in it ends; where only some iterations of what is unrolled or vectorized inside are excluded,
-the iterations without a guard are a loop by themselves. What is left of a guard is a mask along lanes, a branch around stores to memory,
-and nothing at all where only buffers of this thread are written: what is computed there is not used.
+Guards: a serial loop is clipped if all blocks in it end together; if a guard excludes only some iterations of inner unrolled or
+vectorized
+loops, the iterations without guard become a separate loop. The remaining guards become a mask along lanes, a branch around stores to
+memory, or nothing if only buffers of this thread are written, because the excess results are not used.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,9 +31,10 @@ from relayc.pipelines.tir.values.lanes import LaneCover, cover
 from relayc.symbolic import Dim, Size, proves
 
 GRAIN = "grain"
-"""Hint of a parallel loop of symbolic extents: the points of blocks in it, in all its iterations, from which it runs on several threads."""
+"""Annotation of a parallel loop of symbolic extents: the number of block points, over all iterations, from which it runs on several
+threads."""
 MOST_SUMS = 32
-"""Values of sums in memory that are kept in registers while a loop adds to them: more would not stay there."""
+"""Limit of the accumulators in memory that are kept in registers while a loop updates them: more would spill."""
 
 
 class LoopEmitter:
@@ -41,8 +43,8 @@ class LoopEmitter:
     Args:
       bodies: emits blocks.
       guards: of each block.
-      target: whose vectors there are.
-      begin: emits the buffers of a thread at the start of the body of a parallel loop, which it is given by name.
+      target: gives the vector widths.
+      begin: emits the buffers of a thread at the start of the body of a parallel loop, whose name it receives.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class LoopEmitter:
         self.bodies, self.guards, self.target, self.begin = bodies, guards, target, begin
         self._cut: dict[LoopNode, list[tuple[int, int]]] = {}
         self._sums: LaneSums | None = None
-        """The reduction in lanes that is being emitted."""
+        """The reduction along lanes that is being emitted."""
 
     def emit(self, nodes: Sequence[Node], state: State, init: Init | None = None) -> None:
         for node in nodes:
@@ -83,21 +85,21 @@ class LoopEmitter:
 
     @staticmethod
     def _is_elementwise(node: LoopNode) -> bool:
-        """Whether a loop is a vectorized one of a block that stores what it computes."""
+        """Whether a loop is vectorized and contains one block that is not a reduction."""
         if node.kind != Kind.VECTORIZED or len(node.children) != 1 or isinstance(use := node.children[0], LoopNode):
             return False
         return use.tensor is None and not use.block.has_init
 
     def _adds_to_lanes(self, node: LoopNode) -> bool:
-        """Whether what is in a loop adds to lanes already."""
+        """Whether the blocks in a loop already accumulate into lanes."""
         files = (self.bodies.storage.get(a.buffer) for use in node.uses for a in use.accesses if a.is_store)
         return any(isinstance(f, File) and f.along is not None for f in files)
 
     def _guarded_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
-        """Sums in lanes, where the guards of the element hold: all lanes together are added to it in memory."""
+        """A guarded reduction along lanes: the combined lanes are added to the element in memory where its guards hold."""
         bodies = self.bodies
         combination = bodies.combination(use)
-        assert combination is not None  # it adds to lanes
+        assert combination is not None  # it accumulates into lanes
         inner = {loop.var for loop in use.loops[[loop.name for loop in use.loops].index(node.loop.name) :]}
         outside = [g for g in self.guards.of(use) if variables(g.index).isdisjoint(inner) and not self.guards.is_fact(g, state)]
         found = [(g, bodies.at(g.index, state.point)) for g in outside]
@@ -109,7 +111,7 @@ class LoopEmitter:
         self._when(conditions, use, lambda: self._lane_sums(node, inside, use, var))
 
     def _lane_sums(self, node: LoopNode, state: State, use: Use, var: Var) -> None:
-        """A reduction in lanes of vectors, which are combined behind it."""
+        """A reduction along vector lanes, which are combined after the loop."""
         sums = self._sums = LaneSums(use, var, self.bodies, state)
         self._as_it_runs(node, state, None)
         self._sums = None
@@ -131,10 +133,10 @@ class LoopEmitter:
             raise ScheduleError(f"loop {loop.name}: expected a loop of the CPU, found one that is bound to {node.kind}")
 
     def _each(self, node: LoopNode, state: State, init: Init | None) -> None:
-        """A loop that is written out."""
+        """Emits an unrolled or vectorized loop."""
         if node.kind == Kind.VECTORIZED and state.lanes is not None:
             raise ScheduleError(f"vectorize: expected one vectorized loop around a block, found {node.loop.name} inside of another one")
-        # Iterations of a vectorized loop run together: what one of them stores, no other one loads.
+        # Vectorized iterations are independent: an iteration does not load elements that another one stores.
         for _, alike in groupby(self._written_out(node, state), key=lambda inner: inner.lanes and inner.lanes.width):
             with self.bodies.stores_last() if self._is_elementwise(node) else nullcontext():
                 for inner in alike:
@@ -142,11 +144,11 @@ class LoopEmitter:
 
     @staticmethod
     def _at(state: State, node: LoopNode, value: Index) -> State:
-        """Where a loop has a value."""
+        """The state in which a loop has a value."""
         return state.at(node.loop.var, value, node.loop.extent != 1 and node.kind in (Kind.UNROLLED, Kind.VECTORIZED))
 
     def _written_out(self, node: LoopNode, state: State) -> Iterator[State]:
-        """Where a loop that is unrolled or vectorized has each of its values; a vector of them at a time."""
+        """The states for the values of an unrolled loop, or for the vectors of a vectorized one."""
         parts = state.parts.get(node.loop.name)
         for start, width in self._pieces(node) if parts is None else parts:
             if width == 1:
@@ -163,7 +165,7 @@ class LoopEmitter:
         return self._cut[node]
 
     def _width(self, node: LoopNode) -> int:
-        """Lanes of the vectors in a loop: as many as the widest element allows."""
+        """Lanes of the vectors in a loop: limited by its widest element type."""
         return min((self.target.lanes(a.buffer.type.element_type.width) for use in node.uses for a in use.accesses), default=1)
 
     def _parallel(self, node: LoopNode, state: State, init: Init | None) -> None:
@@ -186,7 +188,8 @@ class LoopEmitter:
 
     @staticmethod
     def _work(node: LoopNode) -> tuple[Size, int]:
-        """Operations of all iterations of a parallel loop, and from how many on it is one, of a loop with such a hint."""
+        """The operations of all iterations of a parallel loop, and the threshold from which it runs in parallel, if it has the
+        annotation."""
         if GRAIN not in node.loop.annotations:
             return 0, 0
         total: Size = 0
@@ -197,7 +200,7 @@ class LoopEmitter:
         return total, ir.IntegerAttr(node.loop.annotations[GRAIN]).value
 
     def _iteration(self, chain: Sequence[LoopNode], state: State, init: Init | None) -> None:
-        """An iteration of parallel loops, one inside the other: by a branch, where the last ones have guards that the others have not."""
+        """One iteration of nested parallel loops: in a branch if the last iterations have guards."""
         node, *inner = chain
         value, full = state.point[node.loop.var], self.guards.full_iterations(node, state, init)
 
@@ -225,8 +228,7 @@ class LoopEmitter:
         nest.when(condition, self.bodies.evaluator, *[self._alone(branch) for branch in branches])
 
     def _ends_inside(self, node: LoopNode) -> bool:
-        """Whether a loop with a guard of a parallel one is inside of it, which then ends where the guard says; what a tensor intrinsic
-        computes has no such loop."""
+        """Whether a guard of a parallel loop clips a loop inside it; the code of a tensor intrinsic has no such loop."""
         if any(guard.index.coefficient(node.loop.var) != 0 for use in node.uses if use.tensor is not None for guard in use.tensor.guards):
             return False
         guards = [guard for use in node.uses for guard in self.guards.of(use) if guard.index.coefficient(node.loop.var) != 0]
@@ -234,7 +236,7 @@ class LoopEmitter:
         return all(not serial.isdisjoint(guard.index.terms) for guard in guards)
 
     def _alone(self, code: Callable[[], None]) -> Callable[[], None]:
-        """Code in a branch, which only stores to memory."""
+        """Wraps code for a branch that only stores to memory."""
 
         def branch() -> None:
             with self.bodies.evaluator.scope(), self._isolated(), self.bodies.stores_at_once():
@@ -244,7 +246,7 @@ class LoopEmitter:
 
     @staticmethod
     def _last(var: Var) -> Index:
-        """A variable as an index: a number where it has one value."""
+        """A variable as an index: a constant if it has only one value."""
         return Index(var.low) if isinstance(var.low, int) and var.low == var.high else Index.of(var)
 
     def _serial(self, node: LoopNode, state: State, init: Init | None) -> None:
@@ -271,11 +273,12 @@ class LoopEmitter:
         else:
             self._run(node, state, init, full, Index(extent), Var(full, extent - 1, name=loop.name))
 
-    # ---- vectors up to where the running program says
+    # ---- vectors up to a bound known at run time
 
     def _strip_of(self, node: LoopNode, state: State, init: Init | None) -> tuple[Strip, LaneCover] | None:
-        """The elements of vectorized loops where a guard ends them, and how vectors cover them; None where there is no such guard, or where
-        a loop carries registers of certain elements."""
+        """The elements of vectorized loops that a guard bounds, and how vectors cover them; None without such a guard, or if a loop
+        carries
+        registers of fixed elements."""
         if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED) or not self.guards.has_any(node):
             return None
         strip, width = self.guards.strip(node, state, Kind.VECTORIZED), self._width(node)
@@ -287,14 +290,15 @@ class LoopEmitter:
         return strip, LaneCover(width, strip.tile // width, bits > 0, bits == 8)
 
     def _carried_files(self, node: LoopNode) -> list[File]:
-        """The buffers in registers that are written in a loop, and are not others in each of its iterations."""
+        """The buffers in registers that a loop writes and that live across its iterations."""
         stored = dict.fromkeys(a.buffer for use in node.uses for a in use.accesses if a.is_store)
         files = [f for f in map(self.bodies.storage.get, stored) if isinstance(f, File)]
         return [f for f in files if f.along is not None or node.kind == Kind.VECTORIZED or node.loop.name not in f.around]
 
     def _may_be_masked(self, node: LoopNode) -> bool:
-        """Whether vectors of all elements in a loop can be masked: where they are stored side by side, and of what reductions read at
-        computed indices a mask, which leaves lanes unused, would gain nothing."""
+        """Whether vectors in a loop can be masked: only for contiguous stores; for reductions that load at computed indices, masked
+        vectors
+        with idle lanes would not be faster."""
         for use in node.uses:
             for step in (s for which in (True, False) for s in self.bodies.steps(use, which)):
                 place = step.access
@@ -311,14 +315,14 @@ class LoopEmitter:
 
     @staticmethod
     def _parts(strip: Strip, lanes: LaneCover) -> list[list[tuple[int, int]]]:
-        """What vectors are emitted, and elements: a whole tile, and what is left over."""
+        """The vectors and single elements to emit: for a full tile, and for the remainder."""
         whole = vectors.pieces(strip.tile, lanes.width)
         if strip.left.is_constant and isinstance(strip.left.const, int):
             return [whole, vectors.pieces(strip.left.const % strip.tile, lanes.width)]
         return [whole, [(0, lanes.width)], [] if lanes.masked else [(0, 1)]]
 
     def _strip(self, node: LoopNode, state: State, strip: Strip, lanes: LaneCover) -> None:
-        """Tiles of vectors, single ones, and what is left over."""
+        """Emits full tiles, single vectors and the remainder."""
         tile, left, over_tiles = strip.tile, strip.left, node.kind == Kind.SERIAL
         state = replace(state, facts=state.facts | strip.known)
         inside: Callable[[State], None] = lambda state: self.emit(node.children, state) if over_tiles else self._each(node, state, None)  # noqa: E731
@@ -350,20 +354,21 @@ class LoopEmitter:
 
     @staticmethod
     def _part(strip: Strip, parts: Sequence[tuple[int | Index, int]], state: State) -> State:
-        """Where the vectorized loops of a strip have only these vectors."""
+        """The state in which the vectorized loops of a strip have only these vectors."""
         return replace(state, parts={**state.parts, **dict.fromkeys(strip.loops, parts)})
 
-    # ---- what is left behind the last whole tile of a symbolic extent
+    # ---- remainder after the last full tile of a symbolic extent
 
     def _tail(self, node: LoopNode, state: State, init: Init | None) -> Strip | None:
-        """What of a loop over tiles of unrolled ones can be cut in smaller tiles behind the last whole one, each in a branch, which nothing
-        in registers leaves."""
+        """The strip of a loop over unrolled tiles whose remainder can be split into smaller tiles, each in a branch; None if registers
+        would be
+        carried out of a branch."""
         found = self.guards.strip(node, state, Kind.UNROLLED, init)
         has_symbols = found is not None and found.left.is_constant and isinstance(found.left.const, Dim)
         return found if has_symbols and not self._carried(node, state, init) else None
 
     def _versions_of_tail(self, tail: Strip, node: LoopNode, state: State, inside: Callable[[State], None]) -> None:
-        """Tiles of half the height, a quarter, down to one, each where what is left has that bit."""
+        """Emits tiles of half the height, a quarter, down to one, each under a branch on the corresponding bit of the remainder."""
         limit, full = tail.left.const, tail.left.const // tail.tile * tail.tile
         left, start = emit.index_constant(limit - full), emit.index_constant(full)
         rows = 1 << ((tail.tile - 1).bit_length() - 1)
@@ -377,7 +382,7 @@ class LoopEmitter:
             rows //= 2
 
     def _run(self, node: LoopNode, state: State, init: Init | None, low: Size | ir.Value, high: Index, var: Var) -> None:
-        """A loop from one number to another; what it writes to registers it carries."""
+        """Emits a loop from `low` to `high`; it carries the registers that it writes."""
         if high.is_constant and isinstance(low, int) and isinstance(high.const, int) and high.const - low <= 1:
             if high.const > low:
                 self.emit(node.children, self._at(state, node, Index(low)), init)
@@ -402,12 +407,13 @@ class LoopEmitter:
             self._set(carried, made.results)
 
     def _contents(self, node: LoopNode, state: State, init: Init | None) -> None:
-        """What is in a loop that runs, in an iteration."""
+        """Emits the contents of a serial loop, in one iteration."""
         self.emit(node.children, state, init)
 
     @contextmanager
     def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
-        """Sums that lie in memory are in registers while the loop of their steps runs, where it adds to a few of them, the same in each
+        """Context in which accumulators in memory are kept in registers while a loop runs, if it updates only a few and the same ones in
+        each
         iteration."""
         bodies = self.bodies
         held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
@@ -434,8 +440,9 @@ class LoopEmitter:
                 bodies.write_slot(value, file.memory, base, slot)
 
     def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, AccessOffset] | None:
-        """The buffer of a reduction in a loop whose elements are the same in all its iterations, and a place in it; None where they are
-        not, where a guard may exclude some, or where something else in the loop uses the buffer."""
+        """The buffer of a reduction whose accumulators are the same in all iterations of a loop, and its place; None if they differ, a
+        guard may
+        exclude some, or another block in the loop uses the buffer."""
         if not use.block.is_reduction:
             return None
         inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]
@@ -464,7 +471,7 @@ class LoopEmitter:
             file.registers.values[slot] = value
 
     def _carried(self, node: LoopNode, state: State, init: Init | None) -> list[tuple[File, Slot]]:
-        """What is written to registers in a loop; each slot is prepared."""
+        """The registers that a loop writes; each slot is prepared."""
         found: dict[ir.Value, dict[Slot, None]] = {}
         self._slots([node], state, init, found)
         carried = []
@@ -472,13 +479,14 @@ class LoopEmitter:
             file = self.bodies.storage[buffer]
             assert isinstance(file, File)
             if node.loop.name in file.around:
-                continue  # another one in each iteration
+                continue  # a new buffer in each iteration
             file.registers.prepare(slots)
             carried += [(file, slot) for slot in slots]
         return carried
 
     def _slots(self, nodes: Sequence[Node], state: State, init: Init | None, found: dict[ir.Value, dict[Slot, None]]) -> None:
-        """The slots that stores write, in order, at all values of what is unrolled and vectorized: other loops change nothing there."""
+        """Collects the slots that stores write, in order, over all values of unrolled and vectorized loops; other loops write the same
+        slots."""
         for node in nodes:
             if isinstance(node, LoopNode):
                 if not any(self._writes_registers(use, init) for use in node.uses):
@@ -506,7 +514,7 @@ class LoopEmitter:
 
     @contextmanager
     def _anew(self, node: LoopNode) -> Iterator[None]:
-        """What is in registers in an iteration of a loop and not before or after it."""
+        """Context in which register buffers local to an iteration of a loop start and end empty."""
         files = [s for s in self.bodies.storage.values() if isinstance(s, File) and node.loop.name in s.around]
         for file in files:
             file.registers.values = {}
@@ -516,7 +524,7 @@ class LoopEmitter:
 
     @contextmanager
     def _isolated(self) -> Iterator[None]:
-        """What is in registers inside is not so outside: of the body of a parallel loop, or of a branch that only stores to memory."""
+        """Context that restores registers at its end: for the body of a parallel loop, or a branch that only stores to memory."""
         files = [s for s in self.bodies.storage.values() if isinstance(s, File)]
         before = [file.registers.snapshot() for file in files]
         yield
@@ -525,7 +533,7 @@ class LoopEmitter:
 
     @contextmanager
     def _versions(self, node: LoopNode) -> Iterator[None]:
-        """What is loaded from buffers that a loop stores to is another value in each iteration, and after it."""
+        """Context that invalidates values loaded from buffers that a loop stores to, in each iteration and after the loop."""
         stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
         memories = [m for m in map(self.bodies.storage.get, stored) if isinstance(m, Memory)]
         for memory in memories:
@@ -562,7 +570,7 @@ class LoopEmitter:
                 self._open(use, state, open_, init)
 
     def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
-        """A block at a point that guards may exclude."""
+        """Emits a block at a point that guards may exclude."""
         safe = bool(guards) and self._is_local(use)
         if not guards or safe:
             self._run_block(use, state, init, safe)
@@ -571,17 +579,18 @@ class LoopEmitter:
         self._when(conditions, use, lambda: self._run_block(use, state, init, False))
 
     def _when(self, conditions: Sequence[ir.Value], use: Use, code: Callable[[], None]) -> None:
-        """What is emitted of a block, where conditions hold. What it stores to is another value before and after the branch."""
+        """Emits code of a block under conditions. Values loaded from the buffers that it stores to are stale inside and after the
+        branch."""
         self._changed(use)
         nest.when(emit.all_of(conditions), self.bodies.evaluator, self._alone(code))
         self._changed(use)
 
     def _is_local(self, use: Use) -> bool:
-        """Whether a block writes registers only: nobody sees what it computes where it should not."""
+        """Whether a block writes only registers, so that excess results are not visible."""
         return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
 
     def _init_at_start(self, use: Use, state: State, safe: bool) -> None:
-        """The init of a block where the step of its reduction is the first one: loops cannot tell."""
+        """Emits the init of a block under a run-time test for the first step of its reduction, where loops do not determine it."""
         if state.lanes is not None:
             raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
         at, zero = [self.bodies.at(use.points[i], state.point) for i in use.block.reduction], emit.index_constant(0)
@@ -589,7 +598,7 @@ class LoopEmitter:
         self._when(conditions, use, lambda: self.bodies.run(use, state, True, safe))
 
     def _changed(self, use: Use) -> None:
-        """What a block stores to is another value from here on."""
+        """Invalidates values loaded from the buffers that a block stores to."""
         for access in use.accesses:
             storage = self.bodies.storage[access.buffer]
             if access.is_store and isinstance(storage, Memory):

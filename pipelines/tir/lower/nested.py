@@ -1,4 +1,4 @@
-"""The loops and blocks of a function as they are emitted: what stands in a block stands in its place."""
+"""Flattens nested blocks: the contents of an outer block are emitted in place of the block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,23 +22,24 @@ from relayc.pipelines.tir.tree.views import Block, Loop, Member, ScheduleError, 
 
 
 def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
-    """The loops and blocks of a function.
+    """The loops and blocks of a function, with nested blocks flattened.
 
-    The points of what stands in a block are those of its outer iterators, and it ends where the outer block does. The init of such a block
-    stands before the loops that its reduction runs along; where these decide on the element too, it ends behind the first step.
+    The points of an inner block are expressed over the outer loops, and it inherits the guards of the outer block. The init of an outer
+    block
+    is placed before the loops of its reduction; if these loops also determine the element, the init is guarded by the first step.
     """
     return tuple(_Trees(nest, target).build(nest.inside(), _Around()))
 
 
 @dataclass(frozen=True)
 class _Around:
-    """What is around loops and blocks.
+    """The context of loops and blocks.
 
     Attributes:
-      loops: the outermost first.
-      point: the iterators of blocks around, over the loops.
-      guards: of blocks around.
-      first: loops that are at their start.
+      loops: enclosing loops, outermost first.
+      point: the iterators of enclosing blocks, over the loops.
+      guards: of enclosing blocks.
+      first: names of loops that are at their start.
     """
 
     loops: tuple[Loop, ...] = ()
@@ -48,11 +49,11 @@ class _Around:
 
     @cached_property
     def _once(self) -> Mapping[Var, Index]:
-        """Loops that have one value."""
+        """The values of loops that have only one value."""
         return {loop.var: Index() for loop in self.loops if loop.extent == 1 or loop.name in self.first}
 
     def at(self, index: Index) -> Index:
-        """An index over the loops, of which some have one value."""
+        """An index over the loops, with loops of one value replaced."""
         found = substitute(index, self.point) if self.point else index
         return substitute(found, self._once) if self._once else found
 
@@ -61,7 +62,7 @@ class _Trees:
     def __init__(self, nest: Nest, target: Target) -> None:
         self.nest, self.target = nest, target
         self.starts: dict[str, list[Node]] = {}
-        """What stands before a loop, by its name: inits of blocks that hold loops."""
+        """Nodes to place before a loop, by its name: inits of blocks that hold loops."""
 
     def build(self, members: Sequence[Member], around: _Around) -> list[Node]:
         found: list[Node] = []
@@ -88,15 +89,16 @@ class _Trees:
 
     @staticmethod
     def _inside(use: Use, around: _Around, region: ir.Block) -> _Around:
-        """What is around the contents of a block."""
+        """The context of the contents of a block."""
         iterators = [ValueVar(a, v.extent, v.name) for a, v in zip(region.arguments, use.block.vars, strict=True)]
         return replace(around, point={**around.point, **dict(zip(iterators, use.points, strict=True))}, guards=use.guards)
 
     def _init(self, use: Use, around: _Around, tensor: Tensorized | None = None) -> list[Node]:
-        """The init of a block that holds loops, where that stands right before it; else it is remembered for the loop that it precedes.
+        """The init of a block that holds loops, if it is placed right before the block; otherwise it is recorded for the loop that it
+        precedes.
 
         Args:
-          tensor: what is emitted of it where its sums are in registers of a warp.
+          tensor: the intrinsic to emit for it, if its accumulators are in registers of a warp.
         """
         region = use.block.init
         if region is None:
@@ -129,7 +131,7 @@ class _Trees:
         return [replace(use, loops=around.loops, accesses=accesses, is_start=True)]
 
     def _tensorized(self, use: Use, around: _Around) -> list[Node]:
-        """A block that a tensor intrinsic computes, with what is to be stored before."""
+        """A block that a tensor intrinsic computes, after the nodes that initialize its result."""
         block = use.block
         intrin = TensorIntrin.get(ir.StringAttr(block.annotations[ANNOTATION]).value)
         match = match_block(self.nest, block, intrin)
@@ -149,7 +151,7 @@ class _Trees:
         return [*start, replace(use, tensor=Tensorized(intrin, match, accumulates, self.target, partial))]
 
     def _inner_init(self, use: Use, inner: Block, loops: Sequence[Loop], around: _Around) -> list[Node]:
-        """The init of the block that a tensorized one holds, in the loops of its elements."""
+        """The init of the block inside a tensorized one, in the loops of its elements."""
         points = inner.points(loops)
         of_elements = set[Var]().union(*(variables(points[i]) for i in inner.parallel))
         kept = tuple(loop for loop in loops if loop.var in of_elements)
@@ -163,7 +165,7 @@ class _Trees:
 
 
 def check_zero(block: Block, init: ir.Block) -> None:
-    """That a reduction starts at zero. Raises ScheduleError."""
+    """Checks that a reduction starts at zero. Raises ScheduleError."""
     for op in walk(init):
         if op.name == "memref.store":
             owner = op.operands[0].owner

@@ -1,9 +1,10 @@
-"""Loops of which some parts run ahead, for later iterations: copies to shared memory, of which there is a ring of buffers then.
+"""Software pipelined loops: copies to shared memory run ahead for later iterations, into a ring of buffers.
 
-The annotations are TVM's: "software_pipeline_stage" says by how many iterations each part of a loop follows the iteration that is begun,
-"software_pipeline_async_stages" which stages are copies that threads do not wait for. In iteration `i` what is in stage 0 is done for
-iteration i + n, and what is in stage n for iteration i: one barrier in each iteration says that a copy is there for all threads, and that
-the buffer of the next one is free.
+The annotations are TVM's: "software_pipeline_stage" gives for each part of a loop the number of iterations by which it follows the
+newest
+iteration, "software_pipeline_async_stages" the stages that are asynchronous copies. Iteration `i` runs stage 0 for iteration i + n and
+stage n for iteration i: one barrier per iteration ensures that a copy is visible to all threads and that the buffer of the next copy is
+free.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,14 +25,14 @@ STAGES, ASYNCHRONOUS = "software_pipeline_stage", "software_pipeline_async_stage
 
 
 class Pipelined(LoopNode):
-    """A loop of which some parts run ahead.
+    """A software pipelined loop.
 
     Attributes:
-      ahead: by how many iterations.
-      copies: these parts; rest: the others.
-      buffers: what the copies write, of which there are `ahead` and one more.
-      is_asynchronous: whether threads wait for copies at the barrier only.
-      boxes: the copies, where they are of boxes.
+      ahead: the number of iterations by which copies run ahead.
+      copies: the parts that run ahead; rest: the other parts.
+      buffers: the buffers that the copies write; each becomes a ring of `ahead` + 1 buffers.
+      is_asynchronous: whether threads wait for copies only at the barrier.
+      boxes: the copies that are copies of boxes.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Pipelined(LoopNode):
 
 
 def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], str]) -> Pipelined | None:
-    """A loop with what is in it as one of which parts run ahead; None where its annotations say nothing of that. Raises ScheduleError."""
+    """The software pipelined loop of a loop and its contents; None if it has no such annotation. Raises ScheduleError."""
     stages = _numbers(loop, STAGES)
     if stages is None or (loop.extent == 1 and not any(True for _ in boxes_in(inside))):
         return None
@@ -79,7 +80,7 @@ def pipelined(loop: Loop, inside: Sequence[Node], scope: Callable[[ir.Value], st
 
 
 def _obstacle(access: Access, scope: str, is_read: bool, is_written: bool) -> str | None:
-    """What an access does that copies which run ahead may not, of a buffer that the rest of the loop reads and writes or not."""
+    """Why an access is not allowed in a copy that runs ahead, given whether the rest of the loop reads and writes its buffer."""
     if not access.is_store:
         return "reads what that writes" if is_written else None
     if scope != "shared":
@@ -88,8 +89,8 @@ def _obstacle(access: Access, scope: str, is_read: bool, is_written: bool) -> st
 
 
 def unfinished_in(node: Pipelined) -> list[Use]:
-    """The tensor intrinsics in a loop whose results are not there when they have run, and which nothing else in the loop uses: for these it
-    is enough to wait in the next iteration, and behind the loop."""
+    """The asynchronous tensor intrinsics in a loop whose results nothing else in the loop uses: it suffices to wait for them in the next
+    iteration, and after the loop."""
     found, others = list[Use](), list[Use]()
     for use in uses_in(node.rest):
         begins = use.tensor is not None and use.tensor.intrin.asynchronous is not None and not use.is_start
@@ -99,7 +100,7 @@ def unfinished_in(node: Pipelined) -> list[Use]:
 
 
 def pipelines_in(nodes: Sequence[Node]) -> Iterator[Pipelined]:
-    """The loops of some nests of which parts run ahead."""
+    """The software pipelined loops in loop nests."""
     for node in nodes:
         if isinstance(node, Pipelined):
             yield node
@@ -108,7 +109,7 @@ def pipelines_in(nodes: Sequence[Node]) -> Iterator[Pipelined]:
 
 
 def check_pipelines(nodes: Sequence[Node], uses: Sequence[Use], labels: Mapping[ir.Value, str]) -> None:
-    """That what copies write ahead is read in the iteration for which it is written, and nowhere else, and that copies of boxes run ahead.
+    """Checks that data copied ahead is read only in the iteration for which it is copied, and that copies of boxes run ahead.
 
     Args:
       uses: of the whole launch.
@@ -148,7 +149,7 @@ def _covers(node: Pipelined, writer: Use, store: Access, reader: Use, load: Acce
 
 
 def _numbers(loop: Loop, key: str) -> list[int] | None:
-    """The numbers of an annotation."""
+    """The numbers in an annotation; None without it. Raises ScheduleError."""
     if key not in loop.annotations:
         return None
     found = decode(loop.annotations[key], lambda name: name)

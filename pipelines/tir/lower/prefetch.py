@@ -1,4 +1,4 @@
-"""What a loop asks the memory for ahead of its use: its annotation "prefetch"."""
+"""Software prefetches of a loop: its annotation "prefetch"."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ ANNOTATION = "prefetch"
 
 @dataclass(frozen=True)
 class Prefetch:
-    """A loop asks in each of its iterations for a share of what a later iteration of a loop reads of a buffer: of `ahead`, itself or one
-    around it, the one `distance` further on. It is to come to the cache of a level."""
+    """Each iteration of a loop prefetches a share of the elements of a buffer that a later iteration of the loop `ahead`, itself or an
+    enclosing one, reads: the iteration `distance` further on. `level` is the cache level."""
 
     buffer: ir.Value
     ahead: str
@@ -30,7 +30,7 @@ class Prefetch:
     level: int
 
     def emit(self, loop: Loop, uses: Sequence[Use], bodies: Bodies, state: State) -> None:
-        """Emits an iteration's share, where it is known how the buffer is read: in one piece."""
+        """Emits the prefetches of one iteration, if the buffer is read contiguously."""
         for use in uses:
             for step in bodies.steps(use, False):
                 place, memory = step.access, bodies.storage.get(self.buffer)
@@ -56,7 +56,7 @@ class Prefetch:
         number = Index(total, {v: c for v, c in place.moving.terms.items() if v not in inner})
         number += linearize([Index.of(around.var) for around in between], [around.extent for around in between]) * share
         own = Index(0, {loop.var: number.coefficient(loop.var)})
-        # What would be beyond the buffer is its end: that is known before the loop begins.
+        # The address is clamped to the end of the buffer; the limit is loop-invariant.
         most = prod(memory.shape) - (loop.extent - 1) * own.coefficient(loop.var) - share
         if not isinstance(most, int) or most < 0:
             return
@@ -66,7 +66,7 @@ class Prefetch:
 
 
 def prefetch_of(nest: Nest, loop: Loop) -> Prefetch | None:
-    """What the annotation of a loop asks for. Raises ScheduleError."""
+    """The prefetch that the annotation of a loop requests, if any. Raises ScheduleError."""
     given = loop.annotations.get(ANNOTATION)
     if given is None:
         return None

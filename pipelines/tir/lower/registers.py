@@ -1,4 +1,4 @@
-"""A buffer that lies in registers: its elements are values, whole vectors where they are written so."""
+"""A buffer in registers: its elements are SSA values, whole vectors where it is written in vectors."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ Slot = tuple[int, int]
 
 
 class Registers:
-    """The values of a buffer's elements, by slot. Slots do not overlap; what was never written reads as a number."""
+    """The values of a buffer's elements, by slot. Slots do not overlap; elements never written read as `unwritten`."""
 
     def __init__(self, element: ir.Type, unwritten: float | int = 0) -> None:
         self.element, self.unwritten = element, unwritten
@@ -21,19 +21,19 @@ class Registers:
         return self.element if slot[1] == 1 else emit.vector_of(slot[1], self.element)
 
     def value(self, slot: Slot) -> ir.Value:
-        """What a slot holds."""
+        """The value of a slot."""
         found = self.values.get(slot)
         return emit.number(self.unwritten, self.type_of(slot)) if found is None else found
 
     def load(self, first: int, lanes: int, stride: int = 1) -> ir.Value:
-        """The elements from one on, so far apart: a vector, or a scalar of one lane."""
+        """Loads elements from `first` on, `stride` apart: a vector, or a scalar for one lane."""
         if (stride == 1 or lanes == 1) and ((first, lanes) in self.values or not self._covers((first, lanes))):
             return self.value((first, lanes))
         elements = [self._element(first + i * stride) for i in range(lanes)]
         return elements[0] if lanes == 1 else vectors.from_elements(elements)
 
     def store(self, value: ir.Value, first: int, lanes: int, stride: int = 1) -> None:
-        """Sets elements from one on, so far apart; a scalar for several lanes goes to all of them."""
+        """Stores elements from `first` on, `stride` apart; a scalar is broadcast to all lanes."""
         if lanes > 1 and stride != 1:
             wide = emit.broadcast(value, lanes)
             for i in range(lanes):
@@ -45,7 +45,7 @@ class Registers:
         self.values[slot] = emit.broadcast(value, lanes)
 
     def prepare(self, slots: Iterable[Slot]) -> None:
-        """Makes these slots of the file, with what their elements hold now: before a loop or a branch that writes them."""
+        """Creates these slots with the present values of their elements: before a loop or a branch that writes them."""
         for slot in slots:
             if slot not in self.values:
                 value = self.load(*slot) if self._covers(slot) else self.value(slot)
@@ -62,7 +62,7 @@ class Registers:
         return emit.number(self.unwritten, self.element)
 
     def _clear(self, first: int, end: int) -> None:
-        """Takes elements out of the slots that hold them; their neighbours there become slots of their own."""
+        """Removes elements from the slots that hold them; the other elements of such a slot become slots of one lane."""
         for start, width in list(self.values):
             if start < end and first < start + width:
                 value = self.values.pop((start, width))

@@ -1,4 +1,4 @@
-"""Shared buffers of a launch that lie in one place, as one of them is no longer used where the other one begins."""
+"""Shared buffers of a launch that share memory, because their live ranges do not overlap."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,19 +10,19 @@ from relayc.pipelines.tir.memory import Tensor, plan
 from relayc.symbolic import Size
 
 LEAST_BYTES = 4 << 10
-"""Of a buffer that lies with others: before it is used threads wait for each other, which less memory is not worth."""
+"""Minimum size of a buffer that shares memory: reuse needs a barrier, which costs more than a smaller saving is worth."""
 
 
 class Arena:
-    """Shared memory that several buffers of a launch share. What is used in one loop is used all the time that this runs.
+    """Shared memory that several buffers of a launch use. A buffer used in a loop is live during the whole loop.
 
     Args:
       nodes: of the launch.
       sizes: bytes of each shared buffer.
-      begin: bytes that each of them begins at a multiple of.
+      begin: alignment of each buffer, in bytes.
 
     Attributes:
-      tensors: where buffers lie in it; none where each has memory of its own.
+      tensors: placement of the buffers; empty if each has its own memory.
       size: in bytes.
     """
 
@@ -35,19 +35,19 @@ class Arena:
             self.size = 0
 
     def overlap(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether two buffers have memory in common."""
+        """Whether the memory of two buffers overlaps."""
         if a not in self.tensors or b not in self.tensors:
             return bool(a == b)
         one, other = self.tensors[a], self.tensors[b]
         return int(one.offset) < int(other.offset) + int(other.size) and int(other.offset) < int(one.offset) + int(one.size)
 
     def view(self, memory: ir.Value, buffer: ir.Value, count: int, element: ir.Type) -> ir.Value:
-        """A buffer of some elements in the memory, of bytes, at the ambient insertion point."""
+        """A view of a buffer in the arena, at the ambient insertion point."""
         return emit.create("memref.view", [shared_type(count, element)], [memory, emit.index_constant(self.tensors[buffer].offset)])
 
 
 def _span(nodes: Sequence[Node], buffer: ir.Value) -> tuple[int, int]:
-    """The first and the last of some loops and blocks that use a buffer."""
+    """The positions of the first and the last node that use a buffer."""
     found = []
     for number, node in enumerate(nodes):
         uses = node.uses if isinstance(node, LoopNode) else (node,)

@@ -1,4 +1,4 @@
-"""What the threads of a block that share a reduction do with their parts: combine them by shuffles in a warp, by shared memory beyond."""
+"""Reductions across the threads of a block: by shuffles within a warp, by shared memory across warps."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -16,11 +16,11 @@ _AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 
 
 class ThreadGroup:
-    """The threads of a block, while the body of a launch is emitted.
+    """The threads of a block, during the emission of the body of a launch.
 
     Args:
       axes: the axes that have several threads.
-      numbers: the number of the thread along each of these.
+      numbers: the number of the thread along each axis.
     """
 
     def __init__(self, axes: dict[str, Loop], numbers: dict[str, Var], evaluator: Evaluator) -> None:
@@ -30,7 +30,7 @@ class ThreadGroup:
         self._scratch: dict[ir.Type, ir.Value] = {}
 
     def linear(self) -> ir.Value:
-        """The number of the thread in its block."""
+        """The linear number of the thread in its block."""
         return self._linear(list(self.extents))
 
     def number(self, axis: str) -> ir.Value:
@@ -38,7 +38,7 @@ class ThreadGroup:
         return self.numbers[axis].value
 
     def reduced(self, value: ir.Value, axes: Sequence[str], combine: Combine) -> ir.Value:
-        """The values of threads combined along axes: each thread gets the result. All threads of the block come here."""
+        """Combines the values of threads along axes: each thread gets the result. All threads of the block must execute this."""
         together = [axis for axis in self.extents if axis in axes]
         size = prod(self.extents[axis] for axis in together)
         if size == 1:
@@ -58,7 +58,7 @@ class ThreadGroup:
         return value
 
     def _in_warps(self, value: ir.Value, size: int, combine: Combine) -> ir.Value:
-        """By warps, whose results each thread reads."""
+        """Reduces within each warp; then each thread combines the results of the warps."""
         value = self._in_warp(value, WARP, combine)
         if size == WARP:
             return value
@@ -73,7 +73,7 @@ class ThreadGroup:
         return self._all(memory, group, size // WARP, value.type, combine)
 
     def _all(self, memory: ir.Value, start: ir.Value, count: int, type_: ir.Type, combine: Combine) -> ir.Value:
-        """Some elements that follow each other, combined in pairs."""
+        """Combines contiguous elements pairwise."""
         found = []
         for i in range(count):
             at = emit.arith("addi", start, emit.index_constant(i)) if i else start
@@ -84,7 +84,7 @@ class ThreadGroup:
         return found[0]
 
     def _in_memory(self, value: ir.Value, axes: Sequence[str], size: int, combine: Combine) -> ir.Value:
-        """Through shared memory: half of the threads combine two parts each, then half of these, and so on."""
+        """Tree reduction in shared memory: half of the threads combine two parts each, then a quarter, and so on."""
         memory = self._memory(value.type)
         others = [axis for axis in self.extents if axis not in axes]
         own = self._linear(axes)
@@ -108,7 +108,7 @@ class ThreadGroup:
         return emit.create("memref.load", [value.type], [memory, start])
 
     def _linear(self, axes: Sequence[str]) -> ir.Value:
-        """The number of the thread along several axes together, the first of which varies fastest."""
+        """The linear number of the thread along several axes, the first of which varies fastest."""
         total, stride = Index(), 1
         for axis in axes:
             total += Index.of(self.numbers[axis]) * stride
@@ -119,14 +119,14 @@ class ThreadGroup:
         return emit.arith(name, value, emit.index_constant(divisor))
 
     def _memory(self, element: ir.Type) -> ir.Value:
-        """A buffer that the block shares, with an element for each of its threads."""
+        """A shared buffer with one element for each thread of the block."""
         if element not in self._scratch:
             self._scratch[element] = add_shared(self.launch, prod(self.extents.values()), element)
         return self._scratch[element]
 
 
 def add_shared(body: ir.Block, count: int, element: ir.Type) -> ir.Value:
-    """A further buffer of a launch that the threads of a block share."""
+    """Adds a shared buffer to a launch."""
     launch = body.owner.operation
     made = body.add_argument(shared_type(count, element), launch.location)
     known = ir.IntegerAttr(launch.attributes["workgroup_attributions"]).value
@@ -135,7 +135,7 @@ def add_shared(body: ir.Block, count: int, element: ir.Type) -> ir.Value:
 
 
 def _shuffled(value: ir.Value, distance: int) -> ir.Value:
-    """The value of the thread whose number in the warp differs by one bit."""
+    """The value of the thread whose lane number differs in one bit (shuffle xor)."""
     type_ = value.type
     i32 = ir.IntegerType.get_signless(32)
     if isinstance(type_, ir.IndexType):

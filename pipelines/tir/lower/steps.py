@@ -1,4 +1,4 @@
-"""The steps of a block at its points: of each access what changes from point to point and what does not."""
+"""The steps of a block at its points: the loop-variant and the constant part of each access."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ class LoweredStep:
     """A step of a block.
 
     Attributes:
-      operands: as of the step (see tir.tree.steps), indices over the loops around the block.
-      access: the load or store that it is.
-      attributes: of the operation to make; `key` tells them from others.
-      var: its result in indices, where that is of type index.
+      operands: as in Step (see tir.tree.steps), with indices over the loops around the block.
+      access: the load or store that the step performs.
+      attributes: of the operation to create; `key` identifies them.
+      var: the result as a variable of indices, if it is of type index.
     """
 
     name: str
@@ -37,14 +37,14 @@ class LoweredStep:
 
 @dataclass(eq=False)
 class AccessOffset:
-    """Where an access goes.
+    """The place of an access.
 
     Attributes:
       access: the load or store.
       indices: over the loops around the block.
-      moving: the part of its flat offset, within what of the buffer is kept, that loops decide which run: over their variables; None where
-        the offset is not linear in them.
-      fixed: what the loops that are unrolled or vectorized add: (variable, elements) each.
+      moving: the part of the flat offset in the stored region that depends on serial and parallel loops; None if the offset is not
+      linear.
+      fixed: the contributions of unrolled and vectorized loops: (variable, elements) each.
     """
 
     access: Access
@@ -54,13 +54,13 @@ class AccessOffset:
 
 
 Kept = Callable[[ir.Value], tuple[Sequence[Size], Sequence[Index]]]
-"""What of a buffer is kept: how that lies in memory, in elements, and the indices of its first element over the loops around."""
+"""Returns the stored region of a buffer: its strides in elements, and the indices of its first element over the enclosing loops."""
 
 
 def placed_steps(use: Use, is_init: bool, kept: Kept) -> list[LoweredStep]:
-    """The init or the body of a block at its points.
+    """The steps of the init or the body of a block at its points.
 
-    Raises ScheduleError for what is no operation on elements.
+    Raises ScheduleError for steps that are not operations on elements.
     """
     contract = use.block.is_reduction and not is_init
     made: list[LoweredStep] = []
@@ -80,7 +80,7 @@ def placed_steps(use: Use, is_init: bool, kept: Kept) -> list[LoweredStep]:
 
 
 def _no_steps(use: Use, is_init: bool) -> list[Any]:
-    """Raises ScheduleError where a block holds what is no operation on elements; there may be none at all."""
+    """Raises ScheduleError if a block holds an operation with regions; otherwise returns no steps."""
     region = use.block.init if is_init else use.block.body
     for view in () if region is None else region.operations:
         if len(view.operation.regions):

@@ -1,6 +1,7 @@
-"""Where the buffers of a function lie: its arguments in memory of the caller, others in a workspace, on the stack, or in registers.
+"""Placement of the buffers of a function: arguments in memory of the caller, others in a workspace, on the stack, or in registers.
 
-A buffer holds only what is alive at once: what the loops inside of the innermost loop around all of its uses touch.
+A buffer stores only the region that is live at once: the elements accessed by the loops inside the innermost loop around all of its
+uses.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
     from relayc.pipelines.tir.lower.intrinsics import Tensorized
 
 MOST_REGISTERS = 1 << 10
-"""Elements of a buffer beyond which it is not kept in registers, whatever its scope says, in vectors of 16."""
+"""Limit of the elements of a buffer in registers, in vectors of 16, whatever its scope."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """A block that is emitted.
+    """A block to emit.
 
     Attributes:
-      loops: around it, those around the blocks that it stands in among them.
-      points: of its iterators, over these loops.
-      accesses: what it loads and stores.
-      guards: where it ends, over the loops.
+      loops: the enclosing loops, including loops around enclosing blocks.
+      points: values of its iterators, over these loops.
+      accesses: its loads and stores.
+      guards: predicates, over the loops.
       is_start: whether only its init is emitted.
-      tensor: what is emitted instead of its body: a tensor intrinsic.
+      tensor: the tensor intrinsic that is emitted instead of its body, if any.
     """
 
     block: Block
@@ -49,7 +50,7 @@ class Use:
 
     @cached_property
     def has_init(self) -> bool:
-        """Whether its init is to be emitted with it."""
+        """Whether its init is emitted with it."""
         return self.block.has_init and self.tensor is None
 
     @cached_property
@@ -59,7 +60,7 @@ class Use:
 
     @cached_property
     def is_mixed(self) -> bool:
-        """Whether a loop decides on the element as well as on the step of the reduction (of both fused)."""
+        """Whether a loop determines both the element and the step of the reduction (a fused loop)."""
         return not self._variables(self.block.reduction).isdisjoint(self._variables(self.block.parallel))
 
     @cached_property
@@ -70,7 +71,7 @@ class Use:
 
     @cached_property
     def carried_along(self) -> set[Var]:
-        """Variables of the loops that steps follow each other along: those of its reduction and of iterators in an order."""
+        """Variables of loops that carry a dependence: loops of its reduction and of sequential iterators."""
         return self._variables([i for i in range(len(self.points)) if i not in self.block.parallel])
 
     def _variables(self, iterators: Sequence[int]) -> set[Var]:
@@ -78,7 +79,7 @@ class Use:
 
     @cached_property
     def point(self) -> dict[Var, Index]:
-        """The iterators over the loops."""
+        """The values of the iterators over the loops."""
         return dict(zip(self.block.vars, self.points, strict=True))
 
     @cached_property
@@ -95,13 +96,13 @@ class Use:
 
 @dataclass(frozen=True)
 class KeptRegion:
-    """What of a buffer is kept.
+    """The stored region of a buffer.
 
     Attributes:
       around: names of the loops around all uses, outermost first.
-      lows: index of the first element kept in each dimension, over these loops.
-      extents: how many are.
-      in_registers: whether every index is a number once what is unrolled and vectorized has its values.
+      lows: index of the first stored element in each dimension, over these loops.
+      extents: of the region.
+      in_registers: whether every index is constant once unrolled and vectorized loops have their values.
     """
 
     around: tuple[str, ...]
@@ -115,14 +116,14 @@ class KeptRegion:
 
 
 def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], together: Collection[str] = ()) -> KeptRegion:
-    """What of a buffer that is no argument is to be kept.
+    """The stored region of a buffer that is not an argument.
 
     Args:
-      together: loops whose iterations have one buffer: threads that share it.
+      together: loops whose iterations share one buffer, because threads share it.
     """
     own = [(use, [a for a in use.accesses if a.buffer == buffer]) for use in uses]
     own = [(use, accesses) for use, accesses in own if accesses]
-    # The iterations of a vectorized loop run together, and what a block goes on from is that of the iteration before.
+    # Vectorized iterations run simultaneously, and a loop-carried value comes from the previous iteration.
     going_on = [use.carried_along if _goes_on(accesses) else set[Var]() for use, accesses in own]
     paths = [
         [loop.name for loop in takewhile(lambda loop: loop.kind != Kind.VECTORIZED and loop.var not in along, use.loops)]  # noqa: B023
@@ -158,13 +159,14 @@ def region_of(buffer: ir.Value, shape: Sequence[Size], uses: Sequence[Use], toge
 
 
 def _goes_on(accesses: Sequence[Access]) -> bool:
-    """Whether a block goes on from what it stored to a buffer before."""
+    """Whether a block reads values that it stored to a buffer before."""
     return any(a.is_store for a in accesses) and any(not a.is_store for a in accesses)
 
 
 def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.Value]) -> ir.Value | None:
-    """A result in whose memory a buffer may lie: of its type and shape, written by the block that uses the buffer last, at each point the
-    element at the indices at which that loads the buffer, and by no other."""
+    """A result whose memory a buffer may use: of the same type and shape, written only by the last block that uses the buffer, which
+    stores
+    each element at the indices at which it loads the buffer."""
     own = [use for use in uses if any(a.buffer == buffer for a in use.accesses)]
     last = own[-1]
     if last.has_init or last.tensor is not None or any(a.is_store and a.buffer == buffer for a in last.accesses):
@@ -178,7 +180,7 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
     loads = [last.indices(a) for a in last.accesses if a.buffer == buffer]
     if any(not equal(i, j) for indices in loads for i, j in zip(indices, at, strict=True)):
         return None
-    # What is written in an iteration of the loops around all uses becomes the result in the same iteration.
+    # An element written in an iteration of the loops around all uses becomes the result in the same iteration.
     around = set(_common([[loop.name for loop in use.loops] for use in own]))
     kept = {
         _part(use, index, around) for use in own for a in use.accesses if a.buffer == buffer and a.is_store for index in [use.indices(a)]
@@ -187,7 +189,7 @@ def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.
 
 
 def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:
-    """Which elements a block accesses in an iteration of loops around; None where that is no box."""
+    """The elements that a block accesses in one iteration of the enclosing loops; None if they are not a box."""
     outside: set[Var] = {loop.var for loop in use.loops if loop.name in around}
     found = []
     for index in indices:
@@ -199,7 +201,7 @@ def _part(use: Use, indices: Sequence[Index], around: set[str]) -> tuple | None:
 
 
 def _common(paths: Sequence[Sequence[str]]) -> list[str]:
-    """What several lists begin with."""
+    """The common prefix of several lists."""
     found: list[str] = []
     for names in zip(*paths, strict=False):
         if len(set(names)) > 1:
@@ -209,7 +211,7 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
 
 
 def outer_and_bounds(index: Index, outside: set[Var]) -> tuple[Index, tuple[Size, Size]]:
-    """An index as the part over variables outside, and the bounds of the rest."""
+    """Splits an index into the part over variables outside and the bounds of the rest."""
     inner: dict[Var, Size] = {}
     outer: dict[Var, Size] = {}
     for var, factor in index.terms.items():
@@ -233,13 +235,13 @@ def _largest(sizes: Sequence[Size]) -> Size | None:
 
 
 def _is_along_lanes(use: Use, offset: Index) -> bool:
-    """Whether the elements at a flat offset are equally far apart in a vector."""
+    """Whether the elements at a flat offset have a constant stride in a vector."""
     inside = set[Var]().union(*(variables(Index.of(v)) for v in offset.terms if v not in use.loop_of))
     return not any(use.loop_of[v].kind == Kind.VECTORIZED for v in inside)
 
 
 def _is_fixed(use: Use, index: Index) -> bool:
-    """Whether an index is a number where loops that are unrolled and vectorized have their values."""
+    """Whether an index is constant once unrolled and vectorized loops have their values."""
     if not index.terms:
         return True
     loops = [use.loop_of.get(v) for v in variables(index)]

@@ -1,9 +1,9 @@
-"""Loops that are bound to threads of a GPU: each nest of a function as one launch.
+"""Loops that are bound to threads of a GPU: each loop nest of a function becomes one launch.
 
-All loops of a nest that are bound to one axis are that axis, which is around the whole launch: what stands in them stands in the launch,
-with the number of the thread in the place of their variable, and a guard where the axis has more threads than the loop iterations. A block
-that computes the same along an axis is computed by all threads along it, each for itself, where it writes buffers of a thread; else by
-the first.
+All loops of a nest that are bound to one axis become this axis, which encloses the whole launch: their contents use the number of the
+thread instead of the loop variable, with a guard if the axis has more threads than the loop has iterations. A block that does not depend
+on
+an axis is computed by every thread along it if it writes buffers private to a thread, otherwise by the first thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,16 +25,16 @@ from relayc.symbolic import exact
 
 BLOCK, THREAD, VIRTUAL = "blockIdx.", "threadIdx.", "vthread."
 MOST_THREADS = 1024
-"""Threads of a block, of every GPU."""
+"""Limit of the threads of a block, on every GPU."""
 ACROSS = "across threads"
-"""How a reduction runs whose steps threads share."""
+"""Kind of a reduction that threads share."""
 
 Scope = Callable[[ir.Value], str]
-"""Where a buffer lies: "global", "shared", ..."""
+"""Returns the memory scope of a buffer: "global", "shared", ..."""
 
 
 class _Alike(Loop):
-    """A loop that runs in another way than it says."""
+    """A loop with another kind than its annotation."""
 
     def __init__(self, loop: Loop, kind: str) -> None:
         super().__init__(None, loop._facts, loop.name, loop.extent, loop.location)
@@ -42,11 +42,11 @@ class _Alike(Loop):
 
 
 class Across(LoopNode):
-    """A reduction whose steps threads of a block share: the loops of the steps of one thread are in it.
+    """A reduction whose steps are shared by threads of a block; its contents are the loops over the steps of one thread.
 
     Attributes:
       use: the block.
-      axes: the axes that its steps run along.
+      axes: the axes along which its steps are distributed.
     """
 
     def __init__(self, loop: Loop, inside: Node, use: Use, axes: Sequence[str]) -> None:
@@ -56,11 +56,11 @@ class Across(LoopNode):
 
 @dataclass(frozen=True)
 class NestLaunch:
-    """A nest of a function as it is launched.
+    """A loop nest of a function as a launch.
 
     Attributes:
-      axes: the loop that stands for each axis, those of blocks first, as they are nested.
-      nodes: what a thread runs.
+      axes: the loop that represents each axis, axes of blocks first, in nesting order.
+      nodes: the code of a thread.
     """
 
     axes: dict[str, Loop]
@@ -77,7 +77,7 @@ class NestLaunch:
 
     @property
     def warps(self) -> list[Loop]:
-        """The axes along which warps are."""
+        """The axes along which different warps lie."""
         return [loop for axis, loop in self.axes.items() if axis.startswith(THREAD) and axis != LANES]
 
     @property
@@ -87,15 +87,15 @@ class NestLaunch:
 
 
 def launches_of(tree: Sequence[Node], scope: Scope) -> list[NestLaunch]:
-    """The launches of a function, one for each of its nests.
+    """The launches of a function, one for each loop nest.
 
-    Raises ScheduleError for loops that are bound as no launch can have them.
+    Raises ScheduleError for invalid bindings.
     """
     return [_Launches(node, scope).run() for node in tree]
 
 
 def is_bound(loop: Loop) -> bool:
-    """Whether a loop is bound to blocks of threads or to threads."""
+    """Whether a loop is bound to blocks or threads."""
     return loop.kind.startswith((BLOCK, THREAD))
 
 
@@ -117,7 +117,7 @@ class _Launches:
         return NestLaunch(self.axes, self._nodes(self.node))
 
     def _nodes(self, node: Node) -> tuple[Node, ...]:
-        """What is left of a node where the loops that are bound are axes."""
+        """The nodes that remain of a node when bound loops become axes."""
         if not isinstance(node, LoopNode):
             return (self._use(node),)
         if is_box(node.loop):
@@ -134,7 +134,7 @@ class _Launches:
         return (staged or LoopNode(_unbound(node.loop), inside),)
 
     def _box(self, node: LoopNode) -> BoxCopy:
-        """Loops that are one copy of a box, which one thread begins."""
+        """Loops that are one copy of a box, which one thread starts."""
         inside: Node = node
         while isinstance(inside, LoopNode):
             if inside.kind != Kind.SERIAL or len(inside.children) != 1:
@@ -146,7 +146,7 @@ class _Launches:
         return BoxCopy(node.loop, self._use(inside, is_of_first=False))
 
     def _across(self, node: LoopNode, use: Use) -> Across:
-        """A reduction of which loops are bound to threads, from its outermost loop on."""
+        """A reduction with loops bound to threads, from its outermost loop on."""
         chain: list[LoopNode] = []
         inside: Node = node
         while isinstance(inside, LoopNode):
@@ -175,7 +175,7 @@ class _Launches:
         """A block over the axes.
 
         Args:
-          is_of_first: whether the first thread along an axis computes it, where others would do the same.
+          is_of_first: whether only the first thread along an axis computes it if it does not depend on the axis.
         """
         if use.tensor is not None and use.tensor.threads > 1:
             self._check_group(use)
@@ -203,7 +203,7 @@ class _Launches:
         return replace(use, loops=loops, points=points, guards=(*guards, *given))
 
     def _check_group(self, use: Use) -> None:
-        """That the threads of a warp, or of a group of warps, are there for a block that they compute together."""
+        """Checks that the launch has the threads of the warp or warp group that compute a block together."""
         assert use.tensor is not None
         lanes, wanted = self.axes[LANES].extent if LANES in self.axes else 1, use.tensor.threads
         if lanes != wanted:
@@ -218,7 +218,7 @@ class _Launches:
             )
 
     def _is_of_first(self, use: Use, axis: str) -> bool:
-        """Whether the first along an axis computes a block for all, which computes the same along it."""
+        """Whether only the first thread along an axis computes a block that does not depend on the axis."""
         scopes = {self.scope(a.buffer) for a in use.accesses if a.is_store}
         if axis == LANES and use.tensor is not None and use.tensor.threads > 1:
             return False
@@ -235,7 +235,7 @@ class _Launches:
 
 
 def _of_vectors(guard: Guard, loops: Sequence[Loop]) -> Guard:
-    """A guard without lanes, where vectors are inside as a whole or not at all."""
+    """A guard without lanes, if it includes or excludes whole vectors."""
     for loop in loops:
         lanes, index = loop.extent, guard.index
         if loop.kind != Kind.VECTORIZED or index.coefficient(loop.var) != 1 or not isinstance(lanes, int):
@@ -247,7 +247,7 @@ def _of_vectors(guard: Guard, loops: Sequence[Loop]) -> Guard:
 
 
 def _axis(axis: str, loops: Sequence[Loop]) -> Loop:
-    """The loop that stands for an axis: one of the most iterations."""
+    """The loop that represents an axis: the one with the most iterations."""
     first = loops[0]
     if axis.startswith(BLOCK):
         for loop in loops:
@@ -270,7 +270,7 @@ def _loops(node: Node) -> Iterator[Loop]:
 
 
 def _unbound(loop: Loop) -> Loop:
-    """A loop that a thread runs: of virtual threads it is one that is written out."""
+    """A loop that a thread runs; loops of virtual threads are unrolled."""
     return _Alike(loop, Kind.UNROLLED) if loop.kind.startswith(VIRTUAL) else loop
 
 
@@ -284,12 +284,12 @@ def _thread_steps(use: Use) -> list[Loop]:
 
 
 def _mixed_loops(use: Use) -> set[str]:
-    """The loops that decide on the step of a reduction as well as on the element."""
+    """The loops that determine both the step and the element of a reduction."""
     parallel = use._variables(use.block.parallel)
     steps = use._variables(use.block.reduction)
     return {loop.name for loop in use.loops if loop.var in parallel & steps}
 
 
 def _begins(use: Use, loop: str) -> bool:
-    """Whether a loop is the outermost one that a reduction runs along."""
+    """Whether a loop is the outermost loop of a reduction."""
     return not use.is_start and use.reduction_loops[:1] == (loop,)

@@ -1,4 +1,4 @@
-"""The loops and blocks of a function as the lowering sees them."""
+"""The loops and blocks of a function for lowering."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from relayc.pipelines.tir.lower.prefetch import Prefetch
 
 MOST_UNROLLED = 1 << 12
-"""Points of blocks that one loop nest may be unrolled to: code beyond would not fit the instruction cache, nor compile in time."""
+"""Limit of the block points that one loop nest may be unrolled to: larger code would exceed the instruction cache and compile slowly."""
 
 
 @dataclass(eq=False)
 class LoopNode:
-    """A loop with what is in it, in order.
+    """A loop with its contents, in order.
 
     Attributes:
-      prefetch: what its iterations ask the memory for.
+      prefetch: the prefetches that its iterations issue.
       kind: how it runs.
       uses: the blocks in it, in order.
-      begins: those of them whose reduction runs along this loop and no outer one: their init stands before it.
+      begins: blocks whose reduction has this loop as its outermost one: their init is placed before the loop.
       reduces: whether there are reductions in it.
     """
 
@@ -45,14 +45,14 @@ Node: TypeAlias = LoopNode | Use
 
 @dataclass(frozen=True)
 class Init:
-    """The init of a block, for which the loops that its reduction runs along are at their start."""
+    """The init of a block, emitted with the loops of its reduction at their start."""
 
     use: Use
     skipped: frozenset[str]
 
 
 def number_of(loop: Loop) -> int:
-    """The extent of a loop that is written out, or the lanes of vectors. Raises ScheduleError where it is none to be so."""
+    """The extent of an unrolled or vectorized loop. Raises ScheduleError if it is symbolic or too large."""
     if isinstance(loop.extent, Dim):
         raise ScheduleError(f"loop {loop.name}: expected an extent that is a number where it is {loop.kind}, found {loop.extent}")
     if loop.extent > MOST_UNROLLED:

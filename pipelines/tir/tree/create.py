@@ -74,7 +74,7 @@ class _Creation:
 
     @cached_property
     def computed(self) -> set[ir.Location]:
-        """Locations of computations."""
+        """Locations of linalg computations."""
         return {n.structured.op.location.attr for n in self.kernel.values.values() if n.kind == "generic"}
 
     def run(self) -> Nest:

@@ -72,11 +72,11 @@ class Step:
 
 @dataclass
 class Contents:
-    """What is in a block.
+    """The contents of a block.
 
     Attributes:
-      accesses: its loads and stores in their order, those of the init first.
-      init, body: its steps; None of an init that it has not, and of what holds other operations than those on elements.
+      accesses: its loads and stores in order, the accesses of the init first.
+      init, body: its steps; None if the block has no init, or holds operations other than operations on elements.
     """
 
     accesses: list[Access]

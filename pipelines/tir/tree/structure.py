@@ -116,7 +116,7 @@ class Nest:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """In it operations may be built (see `editing`)."""
+        """Context in which operations may be built (see `editing`)."""
         if self._is_building:
             yield
             return

@@ -1,1 +1,1 @@
-"""What several primitives do to blocks: move them, copy buffers, change their bodies, name tensor intrinsics."""
+"""Edits that primitives share: moving blocks, copying buffers, changing bodies, tensor intrinsics."""

@@ -1,4 +1,4 @@
-"""What primitives that change the bodies of blocks share: accesses, buffers by position, copies of operations, inverse indices."""
+"""Edits of block bodies that primitives share: accesses, buffers by position, copies of operations, inverse indices."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from relayc.symbolic import Size
 
 
 def accesses_of(nest: Nest, buffer: ir.Value) -> Iterator[tuple[Block, Access]]:
-    """All loads and stores of a buffer, each with the innermost block it stands in; the indices are over what is known in its region."""
+    """All loads and stores of a buffer, each with its innermost enclosing block; indices are over the arguments of its region."""
     for block in nest.blocks().values():
         for access in block.accesses():
             if access.buffer == buffer and enclosing_block(access.operation) == block.operation:
@@ -26,7 +26,7 @@ def accesses_of(nest: Nest, buffer: ir.Value) -> Iterator[tuple[Block, Access]]:
 
 
 def _local(block: Block, access: Access) -> Access:
-    """An access of the init of a block over the arguments of that."""
+    """An access with the iterators replaced by the arguments of the init if it is in the init."""
     if not access.is_init or block.init is None:
         return access
     point: dict[Var, Index] = {v: Index.of(iterator_in(block, block.init, i)) for i, v in enumerate(block.vars)}
@@ -34,7 +34,7 @@ def _local(block: Block, access: Access) -> Access:
 
 
 def iterator_in(block: Block, region: ir.Block, position: int) -> Var:
-    """An iterator of a block as its init or its body sees it."""
+    """An iterator of a block as an argument of its init or body."""
     var = block.vars[position]
     return ValueVar(region.arguments[position], var.extent, var.name)
 
@@ -58,13 +58,13 @@ def find_buffer(nest: Nest, block: Block, kind: str, which: int | str) -> ir.Val
 
 
 def check_plain(block: Block) -> None:
-    """Raises ScheduleError where a block holds loops or blocks."""
+    """Raises ScheduleError if a block holds loops or blocks."""
     if any(op.operation.name in ("scf.for", "tir.block") for op in block.body.operations):
         raise ScheduleError(f"block {block.name}: expected a block without loops inside, found a blockized one")
 
 
 def check_changeable(blocks: Sequence[Block]) -> None:
-    """Raises ScheduleError where what blocks compute is that of a tensor intrinsic."""
+    """Raises ScheduleError if a block is computed by a tensor intrinsic."""
     for block in blocks:
         if ANNOTATION in read_annotations(block.operation):
             raise ScheduleError(
@@ -74,7 +74,7 @@ def check_changeable(blocks: Sequence[Block]) -> None:
 
 
 def copy_operations(operations: Sequence[ir.Operation], values: dict[ir.Value, ir.Value]) -> None:
-    """Copies operations to the ambient insertion point; `values` says what is used in place of others, and learns the results."""
+    """Copies operations to the ambient insertion point; `values` maps operands to their replacements, and receives the results."""
     for op in operations:
         if all(r in values for r in op.results) and len(op.results):
             continue
@@ -94,19 +94,19 @@ def _rename(op: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> None:
 
 
 def sweep(region: ir.Block) -> None:
-    """Erases what nothing uses of the operations of a block."""
+    """Erases unused operations of a block."""
     for op in reversed([op.operation for op in region.operations]):
         if op.name.startswith(("affine.", "arith.", "math.", "memref.load")) and not any(next(iter(r.uses), None) for r in op.results):
             op.erase()
 
 
 def set_buffer(access: Access, buffer: ir.Value) -> None:
-    """Lets a load or store be of another buffer, at the same indices."""
+    """Changes the buffer of a load or store, at the same indices."""
     access.operation.operands[int(access.is_store)] = buffer
 
 
 def reindex_access(access: Access, buffer: ir.Value, indices: Sequence[Index]) -> None:
-    """Replaces a load or store by one of another buffer, at other indices."""
+    """Replaces a load or store by an access to another buffer, at other indices."""
     op = access.operation
     with ir.InsertionPoint(op), op.location:
         at = [write(i) for i in indices]
@@ -118,13 +118,13 @@ def reindex_access(access: Access, buffer: ir.Value, indices: Sequence[Index]) -
 
 
 Rule = Callable[[Sequence[Index]], Index]
-"""An iterator of a block by the indices of an element."""
+"""Computes an iterator of a block from the indices of an element."""
 
 
 def inverse_of(nest: Nest, block: Block, access: Access) -> Callable[[Sequence[Index]], list[Index]]:
-    """How the iterators of a block follow from the indices of the element that an access is of.
+    """The inverse of an access: computes the iterators of a block from the indices of the accessed element.
 
-    Raises ScheduleError where it is not another element at each point, or where the points do not reach all elements.
+    Raises ScheduleError if the access is not injective, or does not cover the buffer.
     """
     shape = nest.shape(access.buffer)
     name = nest.buffer_name(access.buffer)
@@ -156,7 +156,7 @@ def inverse_of(nest: Nest, block: Block, access: Access) -> Callable[[Sequence[I
 
 
 def _plain(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule] | None:
-    """An iterator that is an index."""
+    """An iterator that is itself an index."""
     for dim, index in enumerate(indices):
         if equal(index, Index.of(var)):
             return (dim,), itemgetter(dim)
@@ -164,7 +164,7 @@ def _plain(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule] |
 
 
 def _divided(indices: Sequence[Index], var: Var) -> tuple[tuple[int, ...], Rule] | None:
-    """An iterator of which one index is the quotient, another one the remainder by the same number."""
+    """An iterator of which one index is the quotient and another the remainder by the same number."""
     for dim, index in enumerate(indices):
         only = next(iter(index.terms), None)
         if (

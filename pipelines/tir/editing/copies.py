@@ -1,4 +1,4 @@
-"""Blocks that copy a part of a buffer into another one."""
+"""Blocks that copy a region of a buffer to another buffer."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -16,11 +16,11 @@ from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 from relayc.symbolic import Size
 
 Place: TypeAlias = Callable[[Sequence[Index]], Sequence[Index]]
-"""Indices of an element, by the iterators of a block."""
+"""Computes the indices of an element from the iterators of a block."""
 
 
 def common_loops(nest: Nest, blocks: Sequence[Block]) -> list[Loop]:
-    """The loops around all of some blocks, the outermost first."""
+    """The loops common to several blocks, outermost first."""
     chains = [nest.loops_around(b.operation) for b in blocks]
     found = []
     for level in zip(*chains, strict=False):
@@ -31,30 +31,30 @@ def common_loops(nest: Nest, blocks: Sequence[Block]) -> list[Loop]:
 
 
 def loop_between(nest: Nest, ends: Sequence[Block], blocks: Sequence[Block]) -> Loop | None:
-    """The innermost loop that is around some blocks and around one of `ends`, which write what they read, or read what they write."""
+    """The innermost loop around all the blocks and one of `ends`, their producers or consumers."""
     around = max((common_loops(nest, [end, *blocks]) for end in ends), key=len, default=[])
     return around[-1] if around else None
 
 
 def kind_of(buffer: Sequence[str | int]) -> tuple[str, str | int]:
-    """What ["read", 0] or ["write", "C"] says. Raises ScheduleError."""
+    """Parses ["read", 0] or ["write", "C"]. Raises ScheduleError."""
     if len(buffer) != 2 or buffer[0] not in ("read", "write"):
         raise ScheduleError(f'buffer: expected ["read", position or name] or ["write", position or name], found {list(buffer)}')
     return str(buffer[0]), buffer[1]
 
 
 def still_in_scope(nest: Nest, scope: ir.Operation | None) -> set[Var]:
-    """What has one value in a block: its iterators; in a function nothing."""
+    """The variables that are fixed in a block: its iterators; none in a function."""
     return set() if scope is None else set(iterators_of(nest, scope))
 
 
 def outermost(nest: Nest, block: Block, candidates: Sequence[Block]) -> str | None:
-    """The name of that of some blocks that a block is or is in."""
+    """The name of the candidate that is, or contains, a block."""
     return next((c.name for c in candidates if moving.contains(c.operation, block.operation)), None)
 
 
 def member_with(nest: Nest, scope: ir.Operation, loop: Loop | None, block: Block) -> ir.Operation:
-    """The outermost loop or block around a block, inside of a loop; for None in what a block or the function `scope` holds."""
+    """The outermost loop or block around a block inside a loop; for None inside the block or function `scope`."""
     found = block.operation
     end = scope if loop is None else loop.operation
     while found.parent.operation != end:
@@ -63,7 +63,7 @@ def member_with(nest: Nest, scope: ir.Operation, loop: Loop | None, block: Block
 
 
 def add_buffer(nest: Nest, name: str, shape: Sequence[Size], element: ir.Type, scope: str, before: ir.Operation) -> ir.Value:
-    """An allocation in front of the loops of the function that `before` is in."""
+    """Creates an allocation before the top-level loop or block that contains `before`."""
     top = next(op for op in nest.at_root() if moving.contains(op, before))
     with ir.InsertionPoint(moving.start_of(top)), top.location:
         return make_buffer(nest.free_buffer(name), shape, element, scope)
@@ -78,10 +78,10 @@ def add_copy(
     extents: Sequence[Size],
     spot: moving.Spot,
 ) -> str:
-    """A block that copies elements, in loops over a domain that stand at a spot; gives its name.
+    """Adds a block that copies elements, in loops over a domain at a spot; returns its name.
 
     Args:
-      source, target: each a buffer, and what gives the indices of the element of the iterators of the block (these themselves for None).
+      source, target: a buffer, and the function from the iterators of the block to the element's indices (None: identity).
       extents: of the iteration space of the block.
     """
     with nest.function.operation.location:

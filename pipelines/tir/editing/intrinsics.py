@@ -1,4 +1,4 @@
-"""Tensor intrinsics: pieces of computation that are told twice, what they compute and how, so that schedules put one for the other."""
+"""Tensor intrinsics: a description of a computation and its implementation, so that schedules can replace the former by the latter."""
 
 import importlib
 import re
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
     from relayc.pipelines.context.target import Target
 
 ANNOTATION = "tensor_intrin"
-"""Annotation of a block: the name of the intrinsic that it is lowered to."""
+"""Annotation of a block: the name of the intrinsic to which it is lowered."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """Where a tensor of an intrinsic's description lies.
+    """The placement of a tensor of an intrinsic's description.
 
     Attributes:
       name: of the tensor in the description.
       buffer: a flat memref.
-      offset: the element of it that is the tensor's first one.
-      strides: for each dimension, by how many elements its neighbours are apart.
+      offset: position of the tensor's first element in the buffer.
+      strides: of the dimensions, in elements.
       shape: of the tensor, with the sizes of this use.
       is_output: whether the description computes it.
-      has_room: whether the buffer has elements for so much of what may be partial, though there may be less.
-      lines: of a buffer that lies in permuted lines, of which `within` is the element of a line that is the tensor's first one; `offset` is
-        the line's first one then, and `strides` are those in a block of lines.
+      has_room: whether the buffer has enough elements for a given extent of a partial dimension, even if fewer are valid.
+      lines: the permuted lines of the buffer, if any. Then `offset` is the start of the line with the tensor's first element, `within`
+      the
+        position of the element in it, and `strides` are the strides within a block of lines.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Operand:
         return self.buffer.type.element_type
 
     def at(self, *indices: "Index | Size | ir.Value") -> Index:
-        """Where an element of the tensor is in the buffer."""
+        """The position of an element of the tensor in the buffer."""
         found = self.offset
         for index, stride in zip(indices, self.strides, strict=True):
             given = Index.of(Var(-FAR, FAR, index)) if isinstance(index, ir.Value) else Index.of(index)
@@ -65,17 +66,18 @@ class Operand:
         return found
 
     def value_at(self, *indices: "Index | Size | ir.Value") -> ir.Value:
-        """This as a value of type index at the ambient insertion point, for memref.load, vector.load, amx.tile_load."""
+        """The position of an element as a value of type index at the ambient insertion point, for memref.load, vector.load,
+        amx.tile_load."""
         return emit.materialize(self.at(*indices))
 
     def load(self, *indices: "Index | Size | ir.Value", lanes: int = 1) -> ir.Value:
-        """An element; or a vector of as many that lie side by side from one on."""
+        """Loads an element, or a vector of contiguous elements."""
         if lanes == 1:
             return emit.create("memref.load", [self.element], [self.buffer, self.value_at(*indices)])
         return vectors.load(self.buffer, self.at(*indices), lanes)
 
     def store(self, value: ir.Value, *indices: "Index | Size | ir.Value") -> None:
-        """Stores an element; or a vector to those that lie side by side from one on."""
+        """Stores an element, or a vector to contiguous elements."""
         if emit.is_vector(value):
             vectors.store(value, self.buffer, self.at(*indices))
         else:
@@ -84,14 +86,15 @@ class Operand:
 
 @dataclass(frozen=True)
 class Lines:
-    """How a shared buffer lies that copies of boxes write and products by groups of warps read: in lines of 128 bytes, of eight of which
-    chunks of 16 bytes are permuted.
+    """The layout of a shared buffer that copies of boxes write and wgmma reads: lines of 128 bytes; within each eight lines the 16-byte
+    chunks
+    are permuted (swizzled).
 
-    What follows along the innermost dimension is cut into lines, and all lines with the same part of it are a block.
+    The innermost dimension is split into lines; all lines of the same part of it form a block.
 
     Attributes:
       elements: of a line.
-      count: lines of a block; blocks: how many there are.
+      count: lines of a block; blocks: the number of blocks.
     """
 
     elements: int
@@ -111,16 +114,16 @@ class Lines:
 
 @dataclass(frozen=True)
 class Fragments:
-    """How a tensor lies in the registers of the threads of a warp, or of a group of four: in tiles, of each of which a thread has some.
+    """The layout of a tensor in the registers of the threads of a warp or warp group: in tiles, distributed over the threads.
 
     Its buffer has scope "warp" or "warpgroup", and only tensor intrinsics use it.
 
     Attributes:
-      layout: a name for which thread has which element: all intrinsics that use a buffer must have the same.
-      tile: for each dimension of the tensor which axis of a tile it is, by name, and how many elements a tile has there.
-      registers: of a thread, for a tile.
-      register: their type, as MLIR writes it.
-      threads: that have it: 32 of a warp, or 128 of a group of warps.
+      layout: a name of the mapping from elements to threads: all intrinsics that use a buffer must have the same.
+      tile: for each dimension of the tensor the axis of a tile, by name, and the extent of a tile there.
+      registers: per thread and tile.
+      register: their type, as MLIR text.
+      threads: 32 for a warp, 128 for a warp group.
     """
 
     layout: str
@@ -135,8 +138,8 @@ class FragmentOperand:
     """A tensor of an intrinsic's description in registers: tiles by their numbers, from 0 in each dimension.
 
     Attributes:
-      load: gives the registers of a tile.
-      store: sets those of a tile.
+      load: returns the registers of a tile.
+      store: sets the registers of a tile.
     """
 
     load: "Callable[..., list[ir.Value]]"
@@ -145,21 +148,22 @@ class FragmentOperand:
 
 @dataclass(frozen=True)
 class TensorCall:
-    """A use of an intrinsic: what a Python implementation is given.
+    """A use of an intrinsic: the argument of a Python implementation.
 
-    It emits operations at the ambient insertion point that do what the description says, of these operands. The elements of the innermost
-    dimension of an operand lie side by side, but for the tensors that the intrinsic has as `strided`.
+    The implementation emits operations at the ambient insertion point that compute the description on these operands. The innermost
+    dimension
+    of an operand is contiguous, except for tensors that the intrinsic lists as `strided`.
 
     Attributes:
-      operands: in memory, by the name of the tensor in the description; fragments: those in registers of several threads.
+      operands: in memory, by the name of the tensor in the description; fragments: operands in registers of several threads.
       sizes: of the symbols of the description, by name.
-      accumulates: whether the outputs go on from what they hold (a reduction that began before). Where the intrinsic does not start by
-        itself this is so for every reduction, and its start has been stored.
-      target: what it is compiled for.
-      counts: how much there is of what may be `partial`, by name: a number, or an index over what is emitted. What is beyond is not
-        to be read nor written, unless an operand has room there.
-      lane: the number of the thread in its warp, or in its group of warps, of an intrinsic that has fragments: all these threads compute
-        it together.
+      accumulates: whether the outputs accumulate into their contents (a reduction that started before). If the intrinsic does not start
+        reductions itself this is true for every reduction, and its init has been stored.
+      target: the compilation target.
+      counts: the extents of `partial` dimensions, by name: a number, or an index over emitted values. Elements beyond must not be
+        read or written, unless an operand has room for them.
+      lane: the number of the thread in its warp or warp group, for an intrinsic with fragments, which all these threads compute
+        together.
     """
 
     operands: Mapping[str, Operand]
@@ -177,11 +181,11 @@ class TensorCall:
 
 @dataclass(frozen=True)
 class Asynchronous:
-    """How threads wait for what they began.
+    """Completion of asynchronous operations.
 
     Attributes:
-      commit: makes a group of what was begun since the last one.
-      wait: waits until at most so many of the last groups are on their way.
+      commit: makes a group of the operations started since the last one.
+      wait: waits until at most the given number of the last groups are pending.
     """
 
     commit: Callable[[], None]
@@ -196,17 +200,17 @@ class TensorIntrin:
     """A tensor intrinsic.
 
     Attributes:
-      name: under which schedules find it.
-      desc: what it computes: the text of a module of one te function.
-      impl: how: a function that emits it (see TensorCall), or the text of a module of one function of blocks and loops, whose arguments
-        have the names of those of the description.
-      starts: whether the implementation begins a reduction by itself where `TensorCall.accumulates` is false.
-      strided: tensors whose elements along the innermost dimension may lie apart.
+      name: by which schedules refer to it.
+      desc: the computation: the text of a module of one te function.
+      impl: the implementation: a function that emits it (see TensorCall), or the text of a module of one function of blocks and loops,
+        whose arguments have the names of the description's.
+      starts: whether the implementation initializes a reduction itself if `TensorCall.accumulates` is false.
+      strided: tensors whose innermost dimension need not be contiguous.
       uses_tiles: whether the implementation has operations on matrix tiles (AMX).
-      partial: what there may be less of than the description says, by name: how often each loop of the description counts.
-      fragments: tensors that lie in registers of a warp, or of a group of warps.
-      lines: tensors whose shared buffers lie in permuted lines (see Lines).
-      asynchronous: how what implementations begin is waited for; None where they are done when their operations are.
+      partial: dimensions that may be smaller than in the description, by name: the weight of each loop of the description.
+      fragments: tensors in registers of a warp or warp group.
+      lines: tensors whose shared buffers have permuted lines (see Lines).
+      asynchronous: how to wait for operations that the implementation starts; None if it is synchronous.
     """
 
     name: str
@@ -237,26 +241,30 @@ class TensorIntrin:
         asynchronous: Asynchronous | None = None,
         override: bool = False,
     ) -> "TensorIntrin":
-        """Makes an intrinsic known, for `Schedule.tensorize`.
+        """Registers an intrinsic for `Schedule.tensorize`.
 
         Args:
-          desc: what it computes: a module of one te function (te.create_prim_func), or its text, that becomes one block. A size may be a
-            symbol: it fits any extent, and the implementation is told which.
-          impl: how: a function that is called with a TensorCall, which emits what runs; or a module of one function of blocks and loops
-            (prim_func) that has buffers of the same names, and others only in registers. It adds to what its outputs hold where the
-            description is a reduction.
-          starts: whether `impl`, a function, can begin a reduction by itself, so that its outputs need not be set before.
-          strided: tensors whose elements along the innermost dimension may lie apart; those of others lie side by side.
-          uses_tiles: whether `impl` has operations on matrix tiles (AMX), which a process must be allowed to use.
-          partial: what `impl`, a function, takes less of than `desc` says, under names of its own: {"rows": {"i": 1}}, or of two loops of
-            which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles then may end early there (TensorCall.counts); others are full.
-          fragments: tensors that lie in registers of the threads of a warp, or of a group of warps, which compute it together.
-          lines: tensors in shared memory that lie in permuted lines, as copies of boxes ("tensor_copy") write them.
-          asynchronous: how what `impl` begins is waited for: what it writes is there, and what it reads may be written, only then.
-          override: whether one of the same name is replaced.
+          desc: the computation: a module of one te function (te.create_prim_func), or its text, that becomes one block. A size may be a
+            symbol: it matches any extent, which is passed to the implementation.
+          impl: the implementation: a function that receives a TensorCall and emits the code; or a module of one function of blocks and
+          loops
+            (prim_func) whose arguments have the same names, and whose other buffers are only in registers. For a reduction it
+            accumulates
+            into its outputs.
+          starts: whether `impl`, a function, can initialize a reduction itself, so that its outputs need not be set before.
+          strided: tensors whose innermost dimension need not be contiguous; the others are contiguous.
+          uses_tiles: whether `impl` has operations on matrix tiles (AMX), for which a process needs permission.
+          partial: dimensions in which `impl`, a function, accepts less than `desc`, under names of its own: {"rows": {"i": 1}}, or over
+          two
+            loops of which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles may be partial there (TensorCall.counts);
+            otherwise full.
+          fragments: tensors in registers of the threads of a warp or warp group, which compute it together.
+          lines: tensors in shared memory with permuted lines, as copies of boxes ("tensor_copy") write them.
+          asynchronous: how to wait for operations that `impl` starts: outputs are complete, and inputs may be overwritten, only then.
+          override: whether an intrinsic of the same name is replaced.
 
         Raises:
-          ScheduleError: a name that is taken; a description that is not of one block.
+          ScheduleError: a name that is taken; a description that is not one block.
         """
         if name in TensorIntrin._REGISTRY and not override:
             raise ScheduleError(f"tensor intrinsic {name}: expected a name that is free, found one that is registered")
@@ -280,18 +288,18 @@ class TensorIntrin:
 
     @staticmethod
     def register_family(name: str, pattern: str, make: Callable[..., "TensorIntrin"]) -> None:
-        """Makes intrinsics known whose names have numbers in them, for any numbers.
+        """Registers a family of intrinsics whose names contain numbers.
 
         Args:
-          name: how the names look, for people: "dot_f32_{rows}x{columns}".
-          pattern: a regular expression that such a name matches whole.
-          make: registers the intrinsic for the groups of the pattern, texts.
+          name: pattern for messages: "dot_f32_{rows}x{columns}".
+          pattern: a regular expression that matches the whole name.
+          make: registers the intrinsic for the groups of the pattern, as texts.
         """
         TensorIntrin._FAMILIES[name] = re.compile(pattern), make
 
     @staticmethod
     def get(name: str) -> "TensorIntrin":
-        """The intrinsic of a name; those of backends are known. Raises ScheduleError."""
+        """The intrinsic of a name, including intrinsics of backends. Raises ScheduleError."""
         if name not in TensorIntrin._REGISTRY:
             for module in backend_modules():
                 importlib.import_module(module)
@@ -305,7 +313,7 @@ class TensorIntrin:
         return TensorIntrin._REGISTRY[name]
 
     def description(self, context: ir.Context) -> "Description":
-        """What it computes, as blocks and loops of a context."""
+        """The computation, as blocks and loops in a context."""
         made = self._read("description", self.desc, context)
         blocks = made.nest.outer_blocks()
         if len(blocks) != 1:
@@ -314,7 +322,7 @@ class TensorIntrin:
         return made
 
     def implementation(self, context: ir.Context) -> "Description":
-        """How it is computed, as blocks and loops of a context; for one that is no Python function."""
+        """The implementation, as blocks and loops in a context; only if it is not a Python function."""
         assert isinstance(self.impl, str)
         return self._read("implementation", self.impl, context)
 
@@ -337,10 +345,10 @@ class TensorIntrin:
 
 @dataclass(frozen=True)
 class Description:
-    """What an intrinsic computes, or how, as a function of blocks and loops.
+    """The computation or the implementation of an intrinsic as a function of blocks and loops.
 
     Attributes:
-      modules: which hold it.
+      modules: the modules that own it.
     """
 
     nest: Nest
@@ -348,7 +356,7 @@ class Description:
 
 
 def _text(module: IRModule | str, what: str) -> str:
-    """A module as text, with the names that its locations are. Raises ScheduleError for what is neither."""
+    """A module as text, with its locations (names). Raises ScheduleError for other arguments."""
     if not isinstance(module, (IRModule, str)):
         raise ScheduleError(f"{what}: expected a module (te.create_prim_func, prim_func) or its text, found {module!r}")
     return module if isinstance(module, str) else module.module.operation.get_asm(enable_debug_info=True)

@@ -1,4 +1,4 @@
-"""What primitives that move blocks share: which blocks belong together, where something may stand, and blocks in new loops."""
+"""Moves of blocks that primitives share: blocks of a scope, legal positions, and blocks in new loops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,25 +20,25 @@ ZERO = Index()
 
 
 def names_of(blocks: Sequence[Block]) -> str:
-    """Blocks for a message."""
+    """Names of blocks, for a message."""
     return ", ".join(b.name for b in blocks) or "none"
 
 
 def blocks_beside(nest: Nest, view: Loop | Block) -> list[Block]:
-    """The outermost blocks of the same scope as a block or loop: of the function, or of the block that it stands in."""
+    """The outermost blocks of the same scope as a block or loop: of the function, or of the enclosing block."""
     if view.scope is None:
         return nest.outer_blocks()
     return [b for m in (*view.scope.starts, *view.scope.inside) if isinstance(m, (Loop, Block)) for b in nest.blocks_in(m)]
 
 
 def members_with(nest: Nest, loop: Loop, blocks: Sequence[Block]) -> list[Loop | Block]:
-    """What is directly in a loop that some of the blocks are in, or are, in order."""
+    """The direct members of a loop that are, or contain, some of the blocks, in order."""
     named = {b.name for b in blocks}
     return [m for m in nest.inside(loop) if isinstance(m, (Loop, Block)) and any(b.name in named for b in nest.blocks_in(m))]
 
 
 def top_of(view: Loop | Block) -> Loop | Block:
-    """The loop or block of the function that another one is or is in."""
+    """The top-level loop or block of the function that is, or contains, a loop or block."""
     while view.scope is not None:
         view = view.scope
     return view.around[0] if view.around else view
@@ -55,7 +55,7 @@ def writers_of(blocks: Sequence[Block], buffer: ir.Value) -> list[Block]:
 
 
 def check_only_writer(nest: Nest, block: Block) -> None:
-    """Raises ScheduleError unless a block alone writes what it writes, and computes all of it by itself."""
+    """Raises ScheduleError unless a block is the only writer of its outputs, and has no opaque iterators."""
     if OPAQUE in block.iterators:
         raise ScheduleError(f"block {block.name}: expected parallel and reduction iterators, found {', '.join(block.iterators)}")
     check_elements(block)
@@ -68,10 +68,10 @@ def check_only_writer(nest: Nest, block: Block) -> None:
 
 
 def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
-    """Raises ScheduleError where another block writes a buffer too."""
+    """Raises ScheduleError if another block also writes a buffer."""
     around = block.scope
     if around is not None:
-        # What is in a block sees only what is in it.
+        # A nested block sees only the buffers of its scope.
         users = [
             b for b in nest.outer_blocks() if any(a.buffer == buffer for a in b.accesses()) and not contains(b.operation, around.operation)
         ]
@@ -85,7 +85,7 @@ def check_alone(nest: Nest, block: Block, buffer: ir.Value) -> None:
 
 
 def check_inputs_stay(nest: Nest, block: Block) -> None:
-    """Raises ScheduleError where what a block reads is written again behind it: it cannot be computed later."""
+    """Raises ScheduleError if an input of a block is overwritten after it, so that it cannot be computed later."""
     order = list(nest.blocks())
     beside = blocks_beside(nest, block)
     for buffer in block.inputs():
@@ -98,20 +98,20 @@ def check_inputs_stay(nest: Nest, block: Block) -> None:
 
 
 def check_scope(scope: str) -> None:
-    """Raises ScheduleError for what is no place of a buffer."""
+    """Raises ScheduleError for an unknown memory scope."""
     if scope not in SCOPES:
         raise ScheduleError(f"storage_scope: expected one of {', '.join(SCOPES)}, found {scope!r}")
 
 
 def check_intermediate(nest: Nest, block: Block) -> None:
-    """Raises ScheduleError where a block writes an argument of the function."""
+    """Raises ScheduleError if a block writes an argument of the function."""
     for buffer in block.outputs():
         if isinstance(buffer.owner, ir.Block):
             raise ScheduleError(f"block {block.name}: expected no output of @{nest.name}, found that it writes {nest.buffer_name(buffer)}")
 
 
 def check_same_scope(block: Block, loop: Loop) -> None:
-    """Raises ScheduleError where a block is under a loop already, or one of them is in another block."""
+    """Raises ScheduleError if a block is already under a loop, or one of them is in another block."""
     if any(around.name == loop.name for around in block.around):
         raise ScheduleError(f"block {block.name}: expected a loop that is not around it, found {loop.name}")
     if block.scope is not loop.scope:
@@ -119,7 +119,7 @@ def check_same_scope(block: Block, loop: Loop) -> None:
 
 
 def contains(outer: ir.Operation, operation: ir.Operation) -> bool:
-    """Whether an operation is another one or in it."""
+    """Whether an operation is, or contains, another one."""
     found = operation
     while found != outer and found.name != "func.func":
         found = found.parent.operation
@@ -127,7 +127,7 @@ def contains(outer: ir.Operation, operation: ir.Operation) -> bool:
 
 
 def start_of(operation: ir.Operation) -> ir.Operation:
-    """The first of the computations of the points of a block, which stand before it; a loop itself."""
+    """The first of the computations of a block's points, which precede it; a loop itself."""
     found = operation
     if operation.name != "tir.block":
         return found
@@ -138,13 +138,13 @@ def start_of(operation: ir.Operation) -> ir.Operation:
             break
         before = [] if is_statement(op) else [*before, op]
     if operation.parent.operation.name == "func.func":
-        return found  # there the computations of sizes stand
+        return found  # computations of sizes precede it there
     return before[0] if before else found
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A place in the text: before an operation, or at the end of a block without a terminator."""
+    """A position in the text: before an operation, or at the end of a block without a terminator."""
 
     block: ir.Block
     before: ir.Operation | None
@@ -153,7 +153,7 @@ class Spot:
         return ir.InsertionPoint(self.block) if self.before is None else ir.InsertionPoint(self.before)
 
     def take(self, operation: ir.Operation) -> None:
-        """Moves an operation there."""
+        """Moves an operation to the position."""
         if self.before is None:
             self.block.append(operation)
         else:
@@ -161,27 +161,27 @@ class Spot:
 
 
 def ahead_of(operation: ir.Operation) -> Spot:
-    """Before a block, with the computations of its points, or a loop."""
+    """The position before a loop, or before a block and the computations of its points."""
     found = start_of(operation)
     return Spot(found.block, found)
 
 
 def behind(operation: ir.Operation) -> Spot:
-    """Right behind a block or loop."""
+    """The position right after a block or loop."""
     operations = [op.operation for op in operation.block.operations]
     following = operations[operations.index(operation) + 1 :]
     return Spot(operation.block, following[0] if following else None)
 
 
 def remove(nest: Nest, block: Block) -> None:
-    """Erases a block, and the loops in which nothing is left."""
+    """Erases a block, and the loops that become empty."""
     loops = nest.loops_around(block.operation)
     drop(block.operation)
     drop_empty(loops)
 
 
 def drop_empty(loops: Sequence[Loop]) -> None:
-    """Erases those of nested loops, the outermost first, in which nothing is left."""
+    """Erases empty loops of a nest, given outermost first."""
     for loop in reversed(loops):
         if loop.members():
             return
@@ -189,12 +189,12 @@ def drop_empty(loops: Sequence[Loop]) -> None:
 
 
 def remove_buffer(buffer: ir.Value) -> None:
-    """Erases an allocation of which nothing is left but itself."""
+    """Erases an unused allocation."""
     drop(buffer.owner.operation)
 
 
 def hoist(nest: Nest, buffer: ir.Value, before: ir.Operation) -> None:
-    """Lets an allocation stand before an operation of the function, where it stands behind it."""
+    """Moves an allocation before an operation of the function if it is after it."""
     if isinstance(buffer.owner, ir.Block):
         return
     alloc = buffer.owner.operation
@@ -215,7 +215,8 @@ def move(
     keep_unit: bool = False,
     guards: Sequence[Guard] = (),
 ) -> list[Loop]:
-    """Moves a block as `rebind` does, to before or behind a loop or block, with these guards beside those of its extents."""
+    """Moves a block as `rebind` does, to a position before or after a loop or block, with further guards beside the guards of its
+    extents."""
     kept = [i for i, found in enumerate(domain) if found.extent != 1 or keep_unit]
     made = nest.new_loops([(f"ax{i}", domain[i].extent) for i in kept], block.operation.location)
     points = [found.low for found in domain]
@@ -227,12 +228,12 @@ def move(
 
 
 def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> list[Loop]:
-    """Moves a block into new loops over a domain, a span for each iterator, which stand at a spot.
+    """Moves a block into new loops over a domain, a span for each iterator, at a spot.
 
-    The block is guarded where the domain may reach over its extents. The loops that were around it go where they hold nothing else.
+    The block is guarded if the domain may exceed its extents. Enclosing loops that become empty are removed.
 
     Returns:
-      the new loops, called ax and the number of the iterator; an iterator of a single value has none.
+      the new loops, named ax and the number of the iterator; an iterator with a single value has none.
     """
     old = nest.loops_around(block.operation)
     points: list[Index] = []
@@ -258,9 +259,9 @@ def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> list
 
 
 def values_within(index: Index, found: Span, var: Var) -> Span | None:
-    """The values of an iterator for which an index of a buffer is in a span; None where that is not a span.
+    """The values of an iterator for which an index of a buffer is in a span; None if they are not a span.
 
-    It is exact where the index is in the span for all of them, whatever the other iterators are.
+    It is exact if the index is in the span for all of them, for any values of the other iterators.
     """
     if isinstance(only := next(iter(index.terms), None), Divided) and len(index.terms) == 1 and only.kind == QUOTIENT:
         if index.terms[only] == 1 and only.index.terms == {var: 1}:

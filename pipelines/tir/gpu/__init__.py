@@ -1,1 +1,1 @@
-"""Launches of kernels on GPUs, and copies by groups of their threads, as operations of the tir stage."""
+"""Launches of GPU kernels, and cooperative copies of threads, as operations of the tir stage."""

@@ -1,4 +1,4 @@
-"""Loads and stores that say how they are aligned, without which a device takes the elements of a vector one by one."""
+"""Loads and stores with alignment attributes, without which a device accesses vectors element by element."""
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
@@ -8,11 +8,11 @@ from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import proves
 
 VECTOR_BYTES = 16
-"""What a thread loads or stores at once at most, and what buffers are aligned to."""
+"""Widest access of a thread, and the alignment of buffers."""
 
 
 class AlignedEvaluator(Evaluator):
-    """An evaluator whose vectors say so where they start at a multiple of their size."""
+    """An evaluator that annotates vector accesses aligned to their size."""
 
     def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         value = super().load_from(buffer, element, offset)
@@ -29,7 +29,7 @@ class AlignedEvaluator(Evaluator):
 
 
 def align(op: ir.Operation, start: Index) -> None:
-    """Gives a vector.load or vector.store from an element on its alignment, where that is known to be more than an element's."""
+    """Sets the alignment of a vector.load or vector.store, if it is known to exceed the alignment of an element."""
     type_ = next(v.type for v in (*op.results, *op.operands) if isinstance(v.type, ir.VectorType))
     lanes, element_bytes = type_.shape[0], type_.element_type.width // 8
     found = lanes
@@ -41,19 +41,19 @@ def align(op: ir.Operation, start: Index) -> None:
 
 
 def is_multiple(index: Index, number: int) -> bool:
-    """Whether an index is known to be a multiple of a number, whatever its variables are."""
+    """Whether an index is a multiple of a number for all values of its variables."""
     parts = [index.const, *(factor * var.step for var, factor in index.terms.items())]
     return all(proves(lambda: part % number == 0) for part in parts)  # noqa: B023
 
 
 def load(buffer: ir.Value, start: Index, lanes: int) -> ir.Value:
-    """A vector from an element of a flat buffer on."""
+    """Loads a contiguous vector of a flat buffer."""
     value = emit.create("vector.load", [emit.vector_of(lanes, buffer.type.element_type)], [buffer, emit.materialize(start)])
     align(value.owner.operation, start)
     return value
 
 
 def store(value: ir.Value, buffer: ir.Value, start: Index) -> None:
-    """A vector to an element of a flat buffer and those that follow."""
+    """Stores a contiguous vector to a flat buffer."""
     made = ir.Operation.create("vector.store", operands=[value, buffer, emit.materialize(start)])
     align(made, start)

@@ -1,6 +1,6 @@
-"""Copies by the tensor memory accelerator, and the barriers in shared memory that count them.
+"""Copies by the tensor memory accelerator (TMA), and the mbarriers in shared memory that track them.
 
-Addresses are pointers to shared memory, maps those of tensor_maps. PTX ISA: "mbarrier", "cp.async.bulk.tensor".
+Addresses are pointers to shared memory; maps are from tensor_maps. PTX ISA: "mbarrier", "cp.async.bulk.tensor".
 """
 
 from collections.abc import Sequence
@@ -11,39 +11,39 @@ from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.gpu.copies import as_pointer
 
 LINE_BYTES = 128
-"""Of a line of a tile in shared memory, as copies permute it."""
+"""Bytes of a line of a tile in shared memory (swizzle unit of copies)."""
 EIGHT_BYTES = 8 * LINE_BYTES
-"""Of lines that are permuted together."""
+"""Bytes of the eight lines that are permuted together."""
 BARRIER_BYTES = 8
 _TICKS = 10_000_000
-"""Nanoseconds that a thread sleeps at most before it looks at a barrier again."""
+"""Limit of the nanoseconds that a thread sleeps between tests of a barrier."""
 
 
 def i32(value: int) -> ir.Value:
     return emit.number(value, ir.IntegerType.get_signless(32))
 
 
-# ---- barriers: words of 8 bytes in shared memory
+# ---- barriers: 8-byte words in shared memory
 
 
 def init_barrier(barrier: ir.Value, arrivals: int) -> None:
-    """A barrier whose phases end with so many arrivals, and the bytes that were announced."""
+    """Initializes a barrier whose phases end after the given number of arrivals and the announced bytes."""
     emit.create("nvvm.mbarrier.init", [], [barrier, i32(arrivals)])
 
 
 def fence_barriers() -> None:
-    """What was initialised is seen by copies, too."""
+    """Makes initialized barriers visible to copies."""
     emit.create("nvvm.fence.mbarrier.init", [], [])
     fence_memory()
 
 
 def fence_memory() -> None:
-    """What the thread wrote to shared memory is written before copies write there, or read, which it, or a barrier, lets begin."""
+    """Orders the thread's accesses to shared memory before copies that it, or a barrier, starts afterwards."""
     emit.create("nvvm.fence.proxy", [], [], _async_shared())
 
 
 def wait(barrier: ir.Value, parity: ir.Value) -> None:
-    """Until the phase of a parity (i32) has ended; the phase before the first one is over, and of parity 1."""
+    """Waits until the phase of a parity (i32) has ended; the phase before the first one has parity 1 and counts as ended."""
     emit.create("nvvm.mbarrier.try_wait.parity", [], [barrier, parity, i32(_TICKS)])
 
 
@@ -52,7 +52,7 @@ def arrive(barrier: ir.Value) -> None:
 
 
 def arrive_expecting(barrier: ir.Value, count: int) -> None:
-    """Arrives, and announces bytes that copies will bring."""
+    """Arrives, and announces the bytes of coming copies."""
     emit.create("nvvm.mbarrier.arrive.expect_tx", [], [barrier, i32(count)], _of_block())
 
 
@@ -68,16 +68,16 @@ def _async_shared() -> dict[str, ir.Attribute]:
 
 
 def copy_box(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier: ir.Value) -> None:
-    """Brings the box of a tensor that begins at some coordinates (i32, innermost first), and tells the barrier its bytes."""
+    """Copies the box of a tensor that begins at the given coordinates (i32, innermost first); its bytes are counted by the barrier."""
     _copy(to, tensor_map, at, barrier, "tile", [])
 
 
 def copy_pixels(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], offsets: Sequence[ir.Value], barrier: ir.Value) -> None:
-    """Brings pixels of a window, and tells the barrier their bytes.
+    """Copies pixels of a window; their bytes are counted by the barrier.
 
     Args:
-      at: coordinates of the first one (i32, innermost first: channel, x, y, image).
-      offsets: how far behind each pixel of the window the one is that is read (i16: x, y).
+      at: coordinates of the first pixel (i32, innermost first: channel, x, y, image).
+      offsets: offset of the pixel to read from each pixel of the window (i16: x, y).
     """
     _copy(to, tensor_map, at, barrier, "im2col", offsets)
 
@@ -93,16 +93,16 @@ def _copy(to: ir.Value, tensor_map: ir.Value, at: Sequence[ir.Value], barrier: i
 
 
 def address_of(tensor_map: ir.Value) -> ir.Value:
-    """Of a tensor map, as copies take it."""
+    """The address of a tensor map, as copies take it."""
     base = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [tensor_map])
     return as_pointer(base, 0)
 
 
 def as_coordinate(index: Index) -> ir.Value:
-    """A coordinate, computed here."""
+    """A coordinate (i32), emitted at the insertion point."""
     return emit.create("arith.index_cast", [ir.IntegerType.get_signless(32)], [emit.materialize(index)])
 
 
 def elected() -> ir.Value:
-    """Whether this is the one lane of the warp that acts for all (i1)."""
+    """Whether this lane is the elected one of its warp (i1)."""
     return emit.create("nvvm.elect.sync", [ir.IntegerType.get_signless(1)], [])

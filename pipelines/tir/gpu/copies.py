@@ -1,4 +1,4 @@
-"""Addresses of elements, and copies from memory to shared memory for which threads do not wait until they say so (cp.async)."""
+"""Addresses of elements, and asynchronous copies from global to shared memory (cp.async)."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
@@ -7,7 +7,7 @@ from relayc.pipelines.emission.index import Index
 GLOBAL, SHARED = 1, 3
 """Address spaces."""
 WIDEST = 16
-"""Bytes of a copy at most; others are of 4 or 8."""
+"""Widest copy, in bytes; others have 4 or 8."""
 
 
 def as_pointer(address: ir.Value, space: int) -> ir.Value:
@@ -24,10 +24,10 @@ def pointer(buffer: ir.Value, element: Index, space: int) -> ir.Value:
 
 
 def copy_asynchronously(to: ir.Value, source: ir.Value, size: int, is_there: ir.Value | None = None) -> None:
-    """Begins a copy of 4, 8 or 16 bytes between pointers to shared and to global memory, each to a multiple of that.
+    """Starts a copy of 4, 8 or 16 bytes between pointers to shared and global memory, both aligned to the size.
 
     Args:
-      is_there: zeros are written where it is false, and nothing is read.
+      is_there: predicate; if false, zeros are written and nothing is read.
     """
     i32 = ir.IntegerType.get_signless(32)
     operands = [to, source]
@@ -41,11 +41,11 @@ def copy_asynchronously(to: ir.Value, source: ir.Value, size: int, is_there: ir.
 
 
 def commit_copies() -> None:
-    """Makes a group of the copies that the thread began since the last one."""
+    """Makes a group of the copies that the thread started since the last one."""
     emit.create("nvvm.cp.async.commit.group", [], [])
 
 
 def wait_for_copies(groups: int) -> None:
-    """Waits until at most so many of the thread's last groups of copies are on their way."""
+    """Waits until at most `groups` of the thread's last groups of copies are pending."""
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), groups)
     emit.create("nvvm.cp.async.wait.group", [], [], {"n": number})

@@ -1,4 +1,4 @@
-"""Launches in tir: the operation, and what threads of a block do together."""
+"""Launches in tir: the operation, and cooperation of the threads of a block."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,21 +12,21 @@ from relayc.pipelines.tir.values import vectors
 from relayc.symbolic import Size, proves
 
 WARP = 32
-"""Threads that shuffle values among themselves."""
+"""Threads of a warp."""
 
 _AXES = 3
 _OPERANDS = 12
-"""Groups of operands of gpu.launch, of which 1 to 6 are the sizes of grid and block."""
+"""Operand groups of gpu.launch; groups 1 to 6 are the sizes of grid and block."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch while its body is emitted.
+    """A launch during the emission of its body.
 
     Attributes:
       block: number of the block along each axis of the grid.
-      threads: number of the thread in its block, along each axis; `thread` is that along x.
-      shared: flat buffers of the block.
+      threads: number of the thread in its block, along each axis; `thread` is the number along x.
+      shared: flat shared buffers.
     """
 
     block: tuple[Var, Var, Var]
@@ -39,20 +39,20 @@ class Launch:
 
 
 def shared_type(count: int, element: ir.Type) -> ir.MemRefType:
-    """A flat buffer in shared memory."""
+    """The type of a flat buffer in shared memory."""
     return ir.MemRefType.get([count], element, memory_space=emit.parsed("#gpu.address_space<workgroup>"))
 
 
 @contextmanager
 def launch(grid: Sequence[Size], threads: int | Sequence[int], shared: Sequence[tuple[int, ir.Type]] = ()) -> Iterator[Launch]:
-    """A gpu.launch at the ambient insertion point, in whose body the insertion point then is.
+    """Emits a gpu.launch at the ambient insertion point; the context's insertion point is in its body.
 
-    Where a size of the grid may be 0 the launch is in a branch of the host.
+    If a size of the grid may be 0 the launch is in a host branch.
 
     Args:
       grid: blocks along up to three axes; none may be known to be 0.
       threads: of a block, along x, or along up to three axes.
-      shared: elements and element type of the buffers that a block shares.
+      shared: elements and element types of the shared buffers of a block.
     """
     sizes, counts = ([*given, *[1] * (_AXES - len(given))] for given in (grid, [threads] if isinstance(threads, int) else threads))
     index = ir.IndexType.get()
@@ -79,23 +79,23 @@ def launch(grid: Sequence[Size], threads: int | Sequence[int], shared: Sequence[
 
 
 def _numbers(sizes: Sequence[Size], arguments: Sequence[ir.Value]) -> tuple[Var, Var, Var]:
-    """Numbers along the axes of a grid or a block."""
+    """The numbers along the axes of a grid or a block."""
     x, y, z = (Var(0, size - 1, value, name=axis) for size, value, axis in zip(sizes, arguments, "xyz", strict=False))
     return x, y, z
 
 
 def barrier() -> None:
-    """Every thread of the block waits for the others; what they wrote before is seen after."""
+    """A barrier of the thread block; earlier writes are visible to all its threads afterwards."""
     emit.create("gpu.barrier", [], [])
 
 
 def warp_barrier() -> None:
-    """Every thread of the warp waits for the others; what they wrote before is seen after."""
+    """A barrier of the warp; earlier writes are visible to all its threads afterwards."""
     emit.create("nvvm.bar.warp.sync", [], [emit.number(-1, ir.IntegerType.get_signless(32))])
 
 
 def shuffle(mode: str, value: ir.Value, by: int | ir.Value) -> ir.Value:
-    """The value, of 32 or 64 bits, that another lane of the warp has: of mode "xor", "up", "down" (a distance) or "idx" (a lane)."""
+    """The value, of 32 or 64 bits, of another lane of the warp: mode "xor", "up", "down" (a distance) or "idx" (a lane)."""
     i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)
     type_ = value.type
     if type_.width == 64:

@@ -1,13 +1,14 @@
-"""Tensor maps: what the tensor memory accelerator (TMA) has to know of a tensor, made by the host and passed to kernels.
+"""Tensor maps: descriptors of tensors for the tensor memory accelerator (TMA), created by the host and passed to kernels.
 
-The contract. A function of the tir stage allocates a map, `%m = memref.alloca() : memref<128xi8>`, and has the host fill it by
-`relay.tensor_map(%m, %buffer, %numbers...)` before the launch that uses it. In the launch the address of `%m` is what nvvm operations take
-as a tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` marks these arguments (TENSOR_MAP). From there on:
+The contract. A function of the tir stage allocates a map, `%m = memref.alloca() : memref<128xi8>`, and lets the host fill it by
+`relay.tensor_map(%m, %buffer, %numbers...)` before the launch that uses it. In the launch nvvm operations take the address of `%m` as a
+tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` marks these arguments (TENSOR_MAP). Then:
 
-- device code makes such an argument a `__grid_constant__` of 128 bytes that is passed by value (llvm.byval, aligned to 64);
-- host code fills the 128 bytes by cuTensorMapEncodeTiled, or where there is a window by cuTensorMapEncodeIm2col, of what `TensorMap.of`
-  reads of the operation, and passes them by value;
-- the emulation writes the same numbers there itself (`emulate_tensor_maps`), in the layout of `word`.
+- device code turns such an argument into a `__grid_constant__` of 128 bytes passed by value (llvm.byval, aligned to 64);
+- host code fills the 128 bytes by cuTensorMapEncodeTiled, or for a window by cuTensorMapEncodeIm2col, from the fields that
+`TensorMap.of`
+  reads from the operation, and passes them by value;
+- the emulation writes the same numbers itself (`emulate_tensor_maps`), in the layout of `word`.
 """
 
 from collections.abc import Sequence
@@ -24,18 +25,18 @@ MAP_BYTES, MAP_ALIGNMENT = 128, 64
 MOST_RANK = 5
 SWIZZLE_BYTES = 128
 _SWIZZLES, _LINE_UNIT = (0, 32, 64, 128), 16
-"""In bytes."""
+"""Units: bytes."""
 _MOST_BOX, _MOST_PIXELS = 256, 1024
-"""Elements of a box along a dimension, and pixels of a copy."""
+"""Limits of the extent of a box along a dimension, and of the pixels of a copy."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Pixels that copies go over (PTX ISA, "im2col mode"). Numbers are those of the spatial dimensions, innermost first.
+    """A window of pixels for copies (PTX ISA, "im2col mode"). Numbers are for the spatial dimensions, innermost first.
 
     Attributes:
       lower: the first pixel along each dimension, -128 to 127.
-      upper: the last one, counted from the last pixel of the tensor, -128 to 127.
+      upper: the last pixel, relative to the last pixel of the tensor, -128 to 127.
       steps: from one pixel to the next, 1 to 8.
     """
 
@@ -49,26 +50,26 @@ class Window:
 
     @staticmethod
     def of(numbers: Sequence[int]) -> "Window | None":
-        """The window of its numbers; None for none."""
+        """The window of a list of numbers; None for an empty list."""
         count = len(numbers) // 3
         return Window(*(list(numbers[i * count :][:count]) for i in range(3))) if numbers else None
 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A tensor in memory, and the box of it that a copy brings. Dimensions are innermost first, as the driver has them.
+    """A tensor in memory, and the box of it that a copy transfers. Dimensions are innermost first, as in the driver.
 
     Attributes:
-      element: type of an element.
-      buffer: where the tensor is, an operand of the host.
-      offset: the element of the buffer that it begins with (index).
-      sizes: of each dimension (index). What a copy reads beyond them is 0.
-      strides: elements from one step to the next of each dimension but the innermost, whose elements are neighbours (index); in bytes
-        multiples of 16, and so is the address of the first element.
-      box: elements of a copy along each dimension, at most 256; those of the innermost one fill `swizzle` bytes. With a window channels,
-        which are the innermost dimension, and pixels of a copy.
-      swizzle: bytes of a line in shared memory: of eight neighbouring lines, chunk c of 16 bytes of line i is at c ^ i.
-      window: makes copies bring pixels that follow each other in it, row by row and image by image; None for boxes.
+      element: element type.
+      buffer: operand of the host that holds the tensor.
+      offset: position of its first element in the buffer (index).
+      sizes: of each dimension (index). Elements beyond are read as 0.
+      strides: in elements, of each dimension except the innermost, which is contiguous (index); in bytes multiples of 16, as is
+        the address of the first element.
+      box: elements of a copy along each dimension, at most 256; the innermost one fills `swizzle` bytes. With a window: channels, which
+        are the innermost dimension, and pixels of a copy.
+      swizzle: bytes of a line in shared memory: within eight lines, 16-byte chunk c of line i is at c ^ i.
+      window: for copies of consecutive pixels in a window, row by row and image by image; None for boxes.
     """
 
     element: ir.Type
@@ -81,7 +82,7 @@ class TensorMap:
     window: Window | None = None
 
     def emit(self) -> ir.Value:
-        """The map, at the ambient insertion point in the code of the host. Raises ValueError for a map that the driver would refuse."""
+        """Creates the map, at the ambient insertion point in host code. Raises ValueError for a map that the driver would refuse."""
         self._check()
         attributes = {
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
@@ -98,7 +99,7 @@ class TensorMap:
         return memory
 
     def _check(self) -> None:
-        """The limits of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that are known before sizes and strides are."""
+        """Checks the limits of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col that do not depend on run-time sizes and strides."""
         line = self.box[0] * self.element.width // 8
         limits = [
             ("dimensions", len(self.sizes), 1 if self.window is None else 3, MOST_RANK),
@@ -117,7 +118,7 @@ class TensorMap:
 
     @staticmethod
     def of(op: ir.OpView) -> "TensorMap":
-        """What an operation `relay.tensor_map` makes."""
+        """The tensor map of an operation `relay.tensor_map`."""
         rank = len(op.numbers) // 2
         offset, *numbers = op.numbers
         element, window = op.buffer.type.element_type, Window.of(op.window)
@@ -131,7 +132,7 @@ def tensor_map_of(value: ir.Value) -> ir.OpView | None:
 
 
 def mark_tensor_maps(module: ir.Module) -> None:
-    """Gives the arguments of outlined kernels that are tensor maps the attribute TENSOR_MAP, in place."""
+    """Sets the attribute TENSOR_MAP on the arguments of outlined kernels that are tensor maps, in place."""
     kernels = {}
     for op in module.body.operations:
         if isinstance(op, gpu.GPUModuleOp):
@@ -151,7 +152,7 @@ def mark_tensor_maps(module: ir.Module) -> None:
 
 
 def map_arguments(kernel: ir.Operation) -> frozenset[int]:
-    """Which arguments of a gpu.func are tensor maps."""
+    """Positions of the arguments of a gpu.func that are tensor maps."""
     if "arg_attrs" not in kernel.attributes:
         return frozenset()
     return frozenset(i for i, named in enumerate(ir.ArrayAttr(kernel.attributes["arg_attrs"])) if TENSOR_MAP.on(ir.DictAttr(named)))
@@ -161,18 +162,19 @@ def map_arguments(kernel: ir.Operation) -> frozenset[int]:
 
 
 def word(rank: int, what: str, dimension: int = 0) -> int:
-    """Which word of 8 bytes of an emulated map holds the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension,
-    or the "window", behind a box of two numbers: a byte for each of its numbers."""
+    """Position of an 8-byte word of an emulated map: the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension, or
+    the
+    "window", after a box of two numbers: one byte per number."""
     return {"base": 0, "size": 1, "stride": 1 + rank, "box": 1 + 2 * rank, "window": 3 + 2 * rank}[what] + dimension
 
 
 def emulate_tensor_maps(module: ir.Module) -> None:
-    """Makes stores of the operations that fill tensor maps, in place: words as `word` says, strides of the innermost dimension too."""
+    """Replaces the operations that fill tensor maps by stores, in place: words as `word` gives, including the innermost stride."""
     with module.context:
         for op in walk(module.operation, TensorMapOp):
             with ir.InsertionPoint(op), op.operation.location:
                 found = TensorMap.of(op)
-                if found.swizzle != SWIZZLE_BYTES:  # as copies permute on the CPU
+                if found.swizzle != SWIZZLE_BYTES:  # the swizzle of copies on the CPU
                     raise ValueError(f"tensor map on the CPU: expected a swizzle of {SWIZZLE_BYTES} bytes, found {found.swizzle}")
                 _store_words(op.operation.operands[0], found)
             op.operation.erase()

@@ -1,10 +1,11 @@
-"""Primitives of schedules: each is a function that checks that it is legal, and then changes a function of blocks and loops.
+"""Primitives of schedules: each is a function that checks its legality and then changes a function of blocks and loops.
 
-A primitive is registered under its name with the `@primitive` of pipelines.tir.primitives.registry, or with its `@loop_primitive` where it
-changes
-loops, and where blocks are, in the Nest alone: that is written where a primitive of the other kind, or somebody who looks on, asks for the
-function. Its first parameter is the Nest, the others say what it is applied to: loops, blocks and buffers by name, numbers, texts, lists of
-these, affine maps, None. It gives the names of what it made. It raises ScheduleError before it changes anything, where it is not legal.
+A primitive is registered under its name with the `@primitive` of pipelines.tir.primitives.registry. A primitive that changes only loops
+and
+the positions of blocks uses `@loop_primitive`: it edits the Nest, which is written when a primitive of the other kind, or a user,
+requests
+the function. The first parameter is the Nest; the others are its arguments: names of loops, blocks and buffers, numbers, texts, lists of
+these, affine maps, None. It returns the names of what it creates. If it is not legal it raises ScheduleError before any change.
 """
 
 from relayc.pipelines.tir.primitives import (

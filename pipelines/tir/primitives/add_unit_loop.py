@@ -1,4 +1,4 @@
-"""add_unit_loop: a loop of one iteration around a loop or a block."""
+"""add_unit_loop: adds a loop of one iteration around a loop or a block."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.primitives.registry import find_block, find_loop, primitive
@@ -9,7 +9,7 @@ from relayc.pipelines.tir.tree.views import ScheduleError, body_point
 
 @primitive
 def add_unit_loop(nest: Nest, loop: str | None = None, block: str | None = None) -> list[str]:
-    """Puts a loop of extent 1 around a loop, or around a block; it is called u."""
+    """Adds a loop of extent 1, named u, around a loop or a block."""
     if (loop is None) == (block is None):
         raise ScheduleError(f"expected a loop or a block, found {loop} and {block}")
     operation = find_loop(nest, loop).operation if loop is not None else find_block(nest, str(block)).operation

@@ -1,4 +1,4 @@
-"""annotate and unannotate: hints by name on loops and blocks, which lowerings read."""
+"""annotate and unannotate: named annotations of loops and blocks, which lowerings read."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 @loop_primitive
 def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: str | None = None) -> None:
-    """Gives a loop or a block a hint, in place of the one of this name that it has."""
+    """Sets an annotation of a loop or a block; an existing one of the same name is replaced."""
     found = _found(nest, loop, block)
     try:
         attribute = encode(value)
@@ -21,7 +21,7 @@ def annotate(nest: Nest, key: str, value: Any, loop: str | None = None, block: s
 
 @loop_primitive
 def unannotate(nest: Nest, key: str, loop: str | None = None, block: str | None = None) -> None:
-    """Takes a hint from a loop or a block."""
+    """Removes an annotation from a loop or a block."""
     found = _found(nest, loop, block)
     known = found.annotations
     if key not in known:

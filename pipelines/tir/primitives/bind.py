@@ -1,4 +1,4 @@
-"""bind: the iterations of a loop are the threads of a GPU along an axis."""
+"""bind: binds the iterations of a loop to the threads of a GPU along an axis."""
 
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
@@ -11,7 +11,7 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @loop_primitive
 def bind(nest: Nest, loop: str, thread: str) -> None:
-    """Binds a loop to an axis of threads. Along those of one block (threadIdx) a reduction by a commutative operation may run."""
+    """Binds a loop to an axis of threads. A reduction by a commutative operation may run along the axes of one block (threadIdx)."""
     found = find_loop(nest, loop)
     if thread not in Kind.THREADS:
         raise ScheduleError(f"expected one of {', '.join(Kind.THREADS)}, found {thread!r}")

@@ -1,4 +1,4 @@
-"""blockize: a loop and what is in it become one block."""
+"""blockize: turns a loop and its contents into one block."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -21,22 +21,24 @@ from relayc.symbolic import Size, ceil_div, exact, proves
 
 @primitive
 def blockize(nest: Nest, loop: str) -> list[str]:
-    """Makes one block, NAME_o, of a loop which holds one block, NAME, in loops; those stand in the new block then.
+    """Turns a loop that contains one block, NAME, in loops, into one block, NAME_o, that contains these loops.
 
-    Its iterators are those of NAME that change outside of the loop: the number of a tile where the tiles lie side by side, else their
-    first element. A reduction that goes on outside gets its start there: the init of the new block, with a block NAME_init in loops.
+    The iterators of the new block are the iterators of NAME that vary outside the loop: the number of a tile if the tiles are
+    contiguous,
+    otherwise their first element. If a reduction continues outside the loop, its init moves to the new block, as a block NAME_init in
+    loops.
     """
     return [make(nest, find_loop(nest, loop)).name]
 
 
 @dataclass(frozen=True)
 class SplitIterator:
-    """An iterator of a block, told by one of the block around it: the iterator is that times `scale`, plus `inner`.
+    """An iterator of a block in terms of the enclosing block: iterator = outer iterator * `scale` + `inner`.
 
     Attributes:
-      outer: the value of the outer iterator, over the loops outside; None where there is none, and `inner` is all.
+      outer: the value of the outer iterator, over the outer loops; None if the iterator is `inner` alone.
       extent: of the outer iterator.
-      inner: over the loops inside.
+      inner: over the inner loops.
     """
 
     outer: Index | None
@@ -47,7 +49,7 @@ class SplitIterator:
 
 @dataclass(frozen=True)
 class InnerGuard:
-    """A guard that stays inside: the iterator at a position plus `rest`, which is over the loops inside, is below a limit."""
+    """A guard that stays in the inner block: the iterator at `position` plus `rest`, over the inner loops, is below `limit`."""
 
     position: int
     rest: Index
@@ -55,7 +57,7 @@ class InnerGuard:
 
 
 def make(nest: Nest, loop: Loop) -> Block:
-    """The block that a loop becomes. Raises ScheduleError before anything is changed."""
+    """Turns a loop into a block. Raises ScheduleError before any change."""
     block, inner = nest_under(nest, loop)
     if block.has_init:
         check_elements(block)
@@ -84,7 +86,7 @@ def make(nest: Nest, loop: Loop) -> Block:
 
 
 def nest_under(nest: Nest, loop: Loop) -> tuple[Block, list[Loop]]:
-    """The only block under a loop, and the loops around it from that loop on. Raises ScheduleError."""
+    """The only block under a loop, and the loops around it starting at that loop. Raises ScheduleError."""
     return _down(nest, f"loop {loop.name}", [loop.operation])
 
 
@@ -106,7 +108,7 @@ def _down(nest: Nest, where: str, members: list[ir.Operation]) -> tuple[Block, l
 
 
 def _tile(name: str, point: Index, extent: Size, still: Set[Var]) -> SplitIterator:
-    """How a point comes of what is outside and of loops inside."""
+    """Splits a point into the parts over outer and over inner loops."""
     inner = Index(0, {v: c for v, c in point.terms.items() if not variables(Index.of(v)) <= still})
     if variables(inner) & still:
         raise ScheduleError(f"block {name}: expected points that are sums of what is outside of the loop and inside, found {point}")
@@ -117,14 +119,14 @@ def _tile(name: str, point: Index, extent: Size, still: Set[Var]) -> SplitIterat
     size = found.extent if found is not None else 1
     numbers = {v: exact(c, size) for v, c in outer.terms.items()}
     if found is not None and equal(found.low, Index()) and proves(lambda: outer.const >= 0) and None not in numbers.values():
-        # A constant stays inside, so that the iterator counts the tiles from 0.
+        # A constant stays in the inner part, so that the iterator counts tiles from 0.
         count = Index(0, {v: c for v, c in numbers.items() if c is not None})
         return SplitIterator(count, ceil_div(extent, size), size, inner + outer.const)
     return SplitIterator(outer, extent, 1, inner)
 
 
 def _guards(block: Block, guards: Sequence[Guard], points: Sequence[Index], still: Set[Var]) -> tuple[list[Guard], list[InnerGuard]]:
-    """The guards of the new block, and those that stay inside."""
+    """The guards of the new block, and the guards that stay in the inner block."""
     outside: list[Guard] = []
     inside: list[InnerGuard] = []
     for guard in guards:
@@ -148,7 +150,7 @@ def _move_start(
     guards: Sequence[InnerGuard],
     kept: Sequence[int],
 ) -> None:
-    """Copies the init of a block into that of the new one, in loops of its own."""
+    """Copies the init of a block to the init of the new block, in its own loops."""
     assert block.init is not None
     parallel = block.parallel
     region = made.regions[0].blocks.append(*[ir.IndexType.get()] * len(kept))

@@ -1,4 +1,4 @@
-"""cache_read: what blocks read of a buffer is copied into another one first."""
+"""cache_read: copies the elements that blocks read of a buffer into another buffer first."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,14 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 def cache_read(
     nest: Nest, block: str, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[str] | None = None
 ) -> list[str]:
-    """Copies a buffer that a block reads into a new one, called BUFFER_SCOPE, which all its readers read in its place.
+    """Copies a buffer that a block reads into a new buffer, BUFFER_SCOPE, which all its readers read instead.
 
-    The copy is a block of that name. It stands before the first reader: at the top level, or where a loop is around one that writes the
-    buffer and around its readers, in the innermost such loop, of what is read there.
+    The copy is a block of that name, before the first reader. If a loop encloses both a writer of the buffer and its readers, the copy
+    is in
+    the innermost such loop and covers the region that is read there; otherwise it is at the top level.
 
     Args:
-      consumer_blocks: the readers that read the copy.
+      consumer_blocks: the readers that read the copy; by default all.
     """
     moving.check_scope(storage_scope)
     reader = find_block(nest, block)
@@ -39,7 +40,7 @@ def cache_read(
     scope = enclosing_block(reader.operation)
     still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
     region = region_of_blocks(nest, buffer, readers, still, writes=False)
-    assert region is not None  # they read it
+    assert region is not None  # the readers read it
     shape = nest.shape(buffer)
     before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
     inside = [b for b in writers if moving.contains(before, b.operation)]

@@ -1,4 +1,4 @@
-"""cache_write: a block writes another buffer, from which its result is copied."""
+"""cache_write: a block writes another buffer, which is then copied to the original one."""
 
 from relayc.pipelines.emission.index import Index
 from relayc.pipelines.tir.analysis.regions import Span, region_of_blocks, still_in
@@ -11,10 +11,11 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @primitive
 def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_scope: str) -> list[str]:
-    """Lets a block write a new buffer, called BUFFER_SCOPE, and copies that into the old one in a block of that name.
+    """Makes a block write a new buffer, BUFFER_SCOPE, and copies it to the original buffer in a block of that name.
 
-    The copy stands behind the block: at the top level, or where a loop is around the block and a reader of the buffer, in the innermost
-    such loop, of what is written there.
+    The copy is after the block. If a loop encloses both the block and a reader of the buffer, the copy is in the innermost such loop and
+    covers
+    the region that is written there; otherwise it is at the top level.
     """
     moving.check_scope(storage_scope)
     writer = find_block(nest, block)
@@ -25,7 +26,7 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     scope = enclosing_block(writer.operation)
     still = copies.still_in_scope(nest, scope) if loop is None else still_in(nest, loop)
     region = region_of_blocks(nest, buffer, [writer], still, reads=False)
-    assert region is not None  # it writes it
+    assert region is not None  # the writer writes it
     label, shape = f"{nest.buffer_name(buffer)}_{storage_scope}", nest.shape(buffer)
     if loop is not None and not all(s.exact for s in region):
         raise ScheduleError(

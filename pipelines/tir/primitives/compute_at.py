@@ -1,4 +1,4 @@
-"""compute_at: a producer is computed where it is used, only as much as is used there."""
+"""compute_at: computes a producer inside a loop of its consumers, only the region needed there."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.analysis.regions import Region, Span, clip, region_of_blocks, still_in
@@ -10,10 +10,11 @@ from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 @loop_primitive
 def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
-    """Moves a block into a loop that is around all of its consumers, before the first of them.
+    """Moves a block into a loop that encloses all of its consumers, before the first of them.
 
-    In each iteration of the loop it computes the region that its consumers read there, in new loops ax0, ax1, ...: one for each iterator,
-    the whole extent of those of a reduction. It is guarded where the region may reach over its extents.
+    In each iteration of the loop the block computes the region that its consumers read there, in new loops ax0, ax1, ..., one for each
+    iterator
+    (the whole extent for a reduction iterator). It is guarded if the region may exceed its extents.
     """
     moved, target = find_block(nest, block), find_loop(nest, loop)
     moving.check_same_scope(moved, target)
@@ -36,7 +37,7 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
 
 
 def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region | None:
-    """What is read of a buffer in a loop; of one that threads share what all of them read; None where nothing reads it."""
+    """The region of a buffer that is read in a loop; for a shared buffer the region that all threads read; None if nothing reads it."""
     still = still_in(nest, under)
     if nest.scope(buffer) == "shared":
         still -= {loop.var for loop in (*under.around, under) if loop.kind.startswith("threadIdx.")}
@@ -44,7 +45,7 @@ def _read(nest: Nest, buffer: ir.Value, under: Loop) -> Region | None:
 
 
 def _domain(block: Block, regions: dict[ir.Value, Region]) -> list[Span]:
-    """The points of a block that write regions of its outputs, of those that are read."""
+    """The points of a block that write the regions of its outputs that are read."""
     needed: list[list[Span | None]] = [[] for _ in block.vars]
     for access in block.stores():
         region = regions.get(access.buffer)
@@ -63,5 +64,5 @@ def _domain(block: Block, regions: dict[ir.Value, Region]) -> list[Span]:
 
 
 def _size(found: Span) -> int:
-    """A number by which spans are compared: which one is taken is a matter of how much is computed, not of what."""
+    """Sort key of spans: the choice affects the amount of computation, not the result."""
     return found.extent if isinstance(found.extent, int) else 1 << 62

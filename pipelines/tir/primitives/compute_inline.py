@@ -1,4 +1,4 @@
-"""compute_inline: a block is computed inside of those that read it."""
+"""compute_inline: computes a block inside the blocks that read it."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies, moving
@@ -11,7 +11,7 @@ from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 @loop_primitive
 def compute_inline(nest: Nest, block: str) -> None:
-    """Puts what a block computes in place of the loads of its buffer; block and buffer are gone then."""
+    """Replaces the loads of a block's buffer by the computation of the block, and removes the block and its buffer."""
     inlined = find_block(nest, block)
     check_inlinable(nest, inlined)
     moving.check_intermediate(nest, inlined)
@@ -39,7 +39,7 @@ def compute_inline(nest: Nest, block: str) -> None:
 
 
 def check_inlinable(nest: Nest, block: Block) -> None:
-    """Raises ScheduleError unless a block computes one element of one buffer from others."""
+    """Raises ScheduleError unless a block computes single elements of one buffer from other buffers."""
     bodies.check_plain(block)
     bodies.check_changeable([block])
     if block.scope is not None:

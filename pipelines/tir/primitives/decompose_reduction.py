@@ -1,4 +1,4 @@
-"""decompose_reduction: the start of a reduction becomes a block of its own."""
+"""decompose_reduction: the init of a reduction becomes a separate block."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ from relayc.pipelines.tir.tree.views import Block, ScheduleError, body_point
 def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
     """Moves the init of a block into a block NAME_init, right before a loop around it.
 
-    It gets loops of its own, NAME_init, for those at and inside of `loop` that elements depend on. The block goes on under its name.
+    The new block has its own loops, NAME_init, for the loops from `loop` inwards that determine the element. The block keeps its name.
     """
     found, top = find_block(nest, block), find_loop(nest, loop)
     described = dependence(nest, found)
@@ -38,7 +38,7 @@ def decompose_reduction(nest: Nest, block: str, loop: str) -> list[str]:
         place = ir.InsertionPoint(top.operation)
         with place, found.operation.location:
             made = nest.make_loops(loop_names)
-        # Along the other loops the init happens at their start.
+        # The other loops are at their start in the init.
         point: dict[Var, Index] = {a.var: Index() for a in described.loops[depth:]}
         point |= {a.var: Index.of(b.var) for a, b in zip(kept, made, strict=True)}
         with body_point(made[-1]) if made else place, found.operation.location:
@@ -54,7 +54,7 @@ def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard]
     pairs = [(written(g.index), emit.index_constant(g.limit)) for g in left]
     made = make_block(name, [block.iterators[i] for i in parallel], [block.extents[i] for i in parallel], values, pairs)
     init = block.init
-    assert init is not None  # it has been checked
+    assert init is not None  # checked above
     target = made.regions[1].blocks[0]
     for position, i in enumerate(parallel):
         init.arguments[i].replace_all_uses_with(target.arguments[position])
@@ -64,7 +64,7 @@ def _make_init(block: Block, name: str, points: list[Index], guards: list[Guard]
 
 
 def _remove(block: ir.Block) -> None:
-    """Erases a block that holds nothing: it goes with an operation."""
+    """Erases a region's block, which must be inside an operation to be erased."""
     with ir.InsertionPoint(block.owner), ir.Location.unknown():
         gone = ir.Operation.create("tir.block", regions=1)
     block.append_to(gone.regions[0])
@@ -72,7 +72,7 @@ def _remove(block: ir.Block) -> None:
 
 
 def _check(nest: Nest, described: Dependence, depth: int) -> None:
-    """That the init may happen before the loop at this depth, for all that it starts there."""
+    """Checks that the init may run before the loop at this depth, for all elements that the loop computes."""
     block, loops = described.block, described.loops
     for around in loops[:depth]:
         if described.has(REDUCTION, around):

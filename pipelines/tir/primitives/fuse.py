@@ -1,4 +1,4 @@
-"""fuse: loops that are one inside the other become one loop."""
+"""fuse: fuses perfectly nested loops into one."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -14,9 +14,9 @@ from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
 @loop_primitive
 def fuse(nest: Nest, loops: Sequence[str]) -> list[str]:
-    """Replaces loops, of which each holds nothing but the next, by one that runs through all their iterations, in the same order.
+    """Replaces perfectly nested loops by one loop over all their iterations, in the same order.
 
-    It is called A_B_fused, and is serial.
+    The new loop is named A_B_fused, and is serial.
     """
     given = _given(nest, loops)
     if len(given) == 1:

@@ -1,4 +1,4 @@
-"""fuse_iterators: several iterators of a block become one, and stand in another order."""
+"""fuse_iterators: fuses and reorders iterators of a block."""
 
 from collections.abc import Sequence
 from math import prod
@@ -19,9 +19,9 @@ from relayc.symbolic import Size
 
 @loop_primitive
 def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> list[str]:
-    """Gives a block one iterator for each group of those that it has, told by position, the outermost of a group first.
+    """Replaces the iterators of a block by one for each group of old ones, given by position, the outermost of a group first.
 
-    A group may be empty: an iterator of one value. The loops around are one for each group, named after those of its iterators.
+    An empty group gives an iterator of extent 1. The block gets one loop for each group, named after the loops of its iterators.
     """
     found = find_block(nest, block)
     check_plain(found)
@@ -47,7 +47,7 @@ def fuse_iterators(nest: Nest, block: str, groups: Sequence[Sequence[int]]) -> l
 
 
 def _name(loops: Sequence[str]) -> str:
-    """What a loop in place of some is called."""
+    """The name of a loop that replaces others."""
     return "_".join([*loops, "fused"]) if len(loops) > 1 else loops[0] if loops else "unit"
 
 
@@ -59,7 +59,7 @@ def _kind(block: Block, group: Sequence[int]) -> str:
 
 
 def _move(source: ir.Block, target: ir.Block, groups: Sequence[Sequence[int]], old: Sequence[Size], new: Sequence[Size]) -> None:
-    """Moves what a region holds into an empty one, over the new iterators."""
+    """Moves the contents of a region into an empty one, over the new iterators."""
     found: dict[int, Index] = {}
     for group, argument, extent in zip(groups, target.arguments, new, strict=True):
         rest = Index.of(ValueVar(argument, extent, "v"))

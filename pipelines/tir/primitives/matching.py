@@ -1,4 +1,5 @@
-"""Whether a block in loops computes what a tensor intrinsic says, and which part of which buffer each of its tensors is then."""
+"""Matches a block in loops against the description of a tensor intrinsic, and maps each tensor of the description to a region of a
+buffer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,16 +23,16 @@ COMMUTATIVE = frozenset(
 
 @dataclass(frozen=True)
 class Binding:
-    """The part of a buffer that a tensor of an intrinsic's description is.
+    """The region of a buffer that matches a tensor of an intrinsic's description.
 
     Attributes:
       name: of the tensor in the description.
-      buffer: the memref in which it lies.
+      buffer: the memref that contains it.
       shape: of the tensor, with the sizes of this use.
       low: indices in the buffer of its first element.
-      steps: for each dimension of the tensor, by how much each index in the buffer grows from one element to the next.
+      steps: for each dimension of the tensor, the increment of each index of the buffer from one element to the next.
       is_output: whether the description computes it.
-      loops: the same for each loop of the description, by its name.
+      loops: the same increments for each loop of the description, by its name.
     """
 
     name: str
@@ -43,16 +44,16 @@ class Binding:
     loops: Mapping[str, tuple[Size, ...]]
 
     def strides(self, strides: Sequence[Size]) -> tuple[Size, ...]:
-        """Strides of the tensor, in elements, of those of the buffer."""
+        """Strides of the tensor, in elements, given the strides of the buffer."""
         return tuple(sum((a * b for a, b in zip(steps, strides, strict=True)), start=0) for steps in self.steps)
 
 
 @dataclass(frozen=True)
 class Partial:
-    """Where a tile may end early: `outer` plus `inner` is below a limit.
+    """The limit of a partial tile: `outer` + `inner` < `limit`.
 
     Attributes:
-      outer: over what is around the tile; inner: over the loops of the tile.
+      outer: over the loops around the tile; inner: over the loops of the tile.
     """
 
     outer: Index
@@ -62,15 +63,15 @@ class Partial:
 
 @dataclass(frozen=True)
 class Match:
-    """How a block computes what an intrinsic says.
+    """The match of a block with an intrinsic.
 
     Attributes:
       operands: one for each tensor of the description, in order.
       sizes: of its symbols.
-      accumulates: whether the block adds to what its outputs hold, as the description, a reduction, does after its start.
+      accumulates: whether the block accumulates into the contents of its outputs, as the description, a reduction, does after its init.
       extents: of the loops of the description, by name.
-      counts: how much there is at most of what may be partial, by the names that the intrinsic has for it.
-      partial: where tiles may end early, by these names.
+      counts: maximum extents of the partial dimensions, by the intrinsic's names for them.
+      partial: limits of partial tiles, by these names.
     """
 
     operands: tuple[Binding, ...]
@@ -82,13 +83,13 @@ class Match:
 
 
 class Mismatch(Exception):
-    """Where a block and a description differ."""
+    """A difference between a block and a description."""
 
 
 def match_block(nest: Nest, block: Block, intrin: TensorIntrin) -> Match:
-    """How the block that a block holds in loops (see blockize) computes what an intrinsic says, over the iterators of the outer one.
+    """Matches the block inside a blockized block (see blockize) with an intrinsic, over the iterators of the outer one.
 
-    Raises ScheduleError, which says where they differ.
+    Raises ScheduleError, which describes the difference.
     """
     from relayc.pipelines.tir.primitives.blockize import nest_in
 
@@ -97,13 +98,13 @@ def match_block(nest: Nest, block: Block, intrin: TensorIntrin) -> Match:
 
 
 def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop], intrin: TensorIntrin) -> Match:
-    """How a block in loops computes what an intrinsic says.
+    """Matches a block in loops with an intrinsic.
 
     Args:
-      loops: those around the block that are the tile, the outermost first.
-      around: the loops around these.
+      loops: the loops of the tile, outermost first.
+      around: the loops around the tile.
 
-    Raises ScheduleError, which says where they differ.
+    Raises ScheduleError, which describes the difference.
     """
     description = intrin.description(nest.function.context)
     try:
@@ -114,7 +115,7 @@ def match(nest: Nest, block: Block, loops: Sequence[Loop], around: Sequence[Loop
 
 @dataclass(frozen=True)
 class _Bound:
-    """Where a tensor of the description lies."""
+    """The region of a tensor of the description."""
 
     buffer: ir.Value
     low: tuple[Index, ...]
@@ -136,9 +137,9 @@ class _Matcher:
         self.sizes: dict[str, Size] = {}
         self.partial: dict[str, Partial] = {}
         self.shorter: dict[str, Size] = {}
-        """Extents of loops that have fewer iterations than those of the description, by the names of these."""
+        """Extents of loops with fewer iterations than the loops of the description, by the names of the latter."""
         self.tile: dict[Var, Var] = {}
-        """The iterator of the description that a loop is."""
+        """The iterator of the description that corresponds to a loop."""
 
     def run(self) -> Match:
         wanted = self.wanted_block
@@ -170,7 +171,7 @@ class _Matcher:
     # ---- loops
 
     def _pair_loops(self) -> None:
-        """Loops and iterators one by one, in their order; those of one value may be missing on either side."""
+        """Pairs loops and iterators in order; loops and iterators of extent 1 may be missing on either side."""
         wanted = self._wanted_order()
         loops = list(self.loops)
         if len(loops) != len(wanted):
@@ -191,7 +192,7 @@ class _Matcher:
                 self.shorter[var.name] = loop.extent
 
     def _check_shorter(self, var: Var, loop: Loop) -> None:
-        """Whether a loop may have fewer iterations than the description says."""
+        """Checks that a loop may have fewer iterations than the description's."""
         forms = self.intrin.partial.values()
         outermost = any(var.name in form and form[var.name] == max(form.values()) for form in forms)
         if not outermost or not proves(lambda: loop.extent <= var.extent):
@@ -211,7 +212,7 @@ class _Matcher:
         return found
 
     def _size(self, size: Size) -> Size:
-        """A size of the description with what its symbols are."""
+        """A size of the description with its symbols replaced."""
         if isinstance(size, int):
             return size
         unknown = [s for s in symbols_of(size) if s not in self.sizes]
@@ -220,16 +221,16 @@ class _Matcher:
         return substitute_sizes(size, self.sizes)
 
     def _extents(self) -> dict[str, Size]:
-        """Of the loops of the description."""
+        """Extents of the loops of the description."""
         return {v.name: self._size(v.extent) for v in self.wanted_block.vars}
 
     def _counts(self) -> dict[str, Size]:
-        """How much there is at most of what may be partial."""
+        """Maximum extents of the partial dimensions."""
         extents = {**self._extents(), **self.shorter}
         return {name: sum((c * (extents[loop] - 1) for loop, c in form.items()), start=1) for name, form in self.intrin.partial.items()}
 
     def _read_guards(self) -> None:
-        """Where tiles end early: only in what the intrinsic takes less of."""
+        """Reads the guards of the tile as limits of partial dimensions; others are not allowed."""
         for guard in self.block.guards([*self.around, *self.loops]):
             inside = {v for v in variables(guard.index) if v in self.tile or v in {loop.var for loop in self.loops if loop.extent != 1}}
             if not inside or holds(guard):
@@ -244,7 +245,7 @@ class _Matcher:
             self.partial[name] = Partial(guard.index - inner, inner, guard.limit)
 
     def _partial_name(self, inner: Index) -> str | None:
-        """What of the intrinsic a guard over loops of the tile ends; None where it must be full."""
+        """The partial dimension of the intrinsic that a guard over loops of the tile bounds; None if it must be full."""
         found = {self.tile[v].name: c for v, c in inner.terms.items() if v in self.tile}
         paired = {v.name for v in self.tile.values()}
         for name, form in self.intrin.partial.items():
@@ -253,7 +254,7 @@ class _Matcher:
         return None
 
     def _check_kinds(self) -> None:
-        """Whether the loops are parallel or of a reduction as the description says."""
+        """Checks that the loops have the kinds (parallel or reduction) of the description."""
         kinds: dict[Var, str] = dict(zip(self.wanted_block.vars, self.wanted_block.iterators, strict=True))
         for var, kind in zip(self.block.vars, self.block.iterators, strict=True):
             for of in variables(self.point[var]):
@@ -261,7 +262,7 @@ class _Matcher:
                     raise Mismatch(f"loop {of.name}: expected a {kinds[self.tile[of]]} one, found that it is {kind}")
 
     def _goes_on(self, position: int) -> bool:
-        """Whether a reduction goes on outside of the tile."""
+        """Whether a reduction continues outside the tile."""
         return bool(variables(self.point[self.block.vars[position]]) - set(self.tile) - {loop.var for loop in self.loops})
 
     def _check_outputs(self, operands: Sequence[Binding]) -> None:
@@ -274,7 +275,7 @@ class _Matcher:
     # ---- accesses
 
     def _local(self, access: Access) -> list[tuple[dict[Var, Size], Index]]:
-        """The indices of an access of the block: how much each iterator of the description adds, and the rest."""
+        """The indices of an access of the block: the coefficient of each iterator of the description, and the rest."""
         found = []
         for index in access.indices:
             full = substitute(index, self.point)
@@ -286,7 +287,7 @@ class _Matcher:
         return found
 
     def _bind(self, wanted: Access, found: Access, bound: _Bindings) -> _Bindings:
-        """Where the tensor of an access of the description lies, if that of the block is the same."""
+        """The bindings with an access of the description mapped to an access of the block."""
         name, label = self.wanted.buffer_name(wanted.buffer), self.nest.buffer_name(found.buffer)
         if str(wanted.buffer.type.element_type) != str(found.buffer.type.element_type):
             raise Mismatch(f"{name}: expected {wanted.buffer.type.element_type}, found {found.buffer.type.element_type} of {label}")
@@ -363,7 +364,7 @@ class _Matcher:
         return bound
 
     def _index(self, a: Index, b: Index, bound: _Bindings) -> _Bindings:
-        """Compares two indices that are numbers in the body."""
+        """Compares two indices that are used as numbers in the body."""
         full = substitute(b, self.point)
         names = {v: Index.of(self.tile[v]) for v in variables(full) if v in self.tile}
         sized = Index(self._size(a.const), {v: self._size(c) for v, c in a.terms.items()})
@@ -373,7 +374,7 @@ class _Matcher:
 
 
 class _Code:
-    """The init or the body of a block: its loads by their values, its stores, and what reads its indices."""
+    """The init or the body of a block: loads by their values, stores, and a reader of its indices."""
 
     def __init__(self, block: Block, nest: Nest, is_init: bool) -> None:
         accesses = [a for a in block.accesses() if a.is_init == is_init]
@@ -388,7 +389,7 @@ def _operation(value: ir.Value) -> ir.Operation | None:
 
 
 def _details(op: ir.Operation) -> dict[str, str]:
-    """The attributes that say what an operation computes, rather than how exactly."""
+    """The attributes of an operation except fast-math flags."""
     return {name: str(value) for name, value in op.attributes.items() if name != "fastmath"}
 
 

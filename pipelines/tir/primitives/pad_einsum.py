@@ -1,4 +1,4 @@
-"""pad_einsum: the extents of a sum of products become multiples of numbers, and its buffers padded copies."""
+"""pad_einsum: pads the extents of a sum of products to multiples of numbers, and its buffers to padded copies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from relayc.symbolic import Size, ceil_div
 
 @dataclass(frozen=True)
 class _Padded:
-    """A buffer that gets a padded copy: which iterator each of its dimensions is, its name, and that of the copy."""
+    """A buffer that gets a padded copy: the iterator of each dimension, the name of the buffer, and whether the block writes it."""
 
     buffer: ir.Value
     iterators: Sequence[int]
@@ -29,9 +29,9 @@ class _Padded:
 
 @primitive
 def pad_einsum(nest: Nest, block: str, padding: Sequence[int]) -> list[str]:
-    """Rounds the extents of a block and its loops up to multiples of numbers, one for each iterator; gives the blocks that it makes.
+    """Pads the extents of a block and its loops to multiples of numbers, one for each iterator; returns the blocks that it creates.
 
-    What it reads is copied to BUFFER_pad, with zeros behind, and what it writes copied from BUFFER_pad, by blocks of these names.
+    Inputs are copied to BUFFER_pad, padded with zeros, and outputs copied from BUFFER_pad, by blocks of these names.
     """
     found = find_block(nest, block)
     loops = _checked(nest, found, padding)
@@ -72,7 +72,7 @@ def _checked(nest: Nest, block: Block, padding: Sequence[int]) -> list[Loop]:
 
 
 def _check_sum(block: Block, moved: set[int]) -> None:
-    """That zeros add nothing, where a reduction gets more steps."""
+    """Checks that padding with zeros does not change the result of a reduction whose extent grows."""
     if not moved & set(block.reduction):
         return
     for part in find_reducer(block).parts:
@@ -83,7 +83,7 @@ def _check_sum(block: Block, moved: set[int]) -> None:
 
 
 def _padded(nest: Nest, block: Block, moved: set[int]) -> list[_Padded]:
-    """The buffers whose extents are no multiples: those it reads, then those it writes."""
+    """The buffers that need padding: inputs, then outputs."""
     found: dict[ir.Value, _Padded] = {}
     written = set(block.outputs())
     init = block.init.arguments if block.init is not None else []
@@ -111,7 +111,7 @@ def _iterator(nest: Nest, block: Block, access: Access, value: ir.Value, positio
 def _copy(
     nest: Nest, name: str, axes: Sequence[str], extents: Sequence[Size], inner: Sequence[Size], source: ir.Value, target: ir.Value
 ) -> None:
-    """A block that copies what is inside of some extents, and writes zeros elsewhere, at the ambient insertion point."""
+    """A block that copies elements within the `inner` extents and writes zeros elsewhere, at the ambient insertion point."""
     made = nest.make_loops(list(zip(axes, extents, strict=True)))
     with body_point(made[-1]):
         block = make_block(name, [PARALLEL] * len(extents), extents, [loop.var.value for loop in made])

@@ -1,4 +1,4 @@
-"""parallel: the iterations of a loop run at once, on the threads of the machine."""
+"""parallel: runs the iterations of a loop on the threads of the machine."""
 
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.tir.analysis.dependence import check_independent

@@ -1,4 +1,4 @@
-"""The primitives of schedules by name."""
+"""The registry of primitives of schedules."""
 
 import functools
 import inspect
@@ -11,11 +11,11 @@ from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 Primitive = TypeVar("Primitive", bound=Callable[..., Any])
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
-"""Each primitive by its name: that of the method of Schedule, and that of its operation in a script."""
+"""Primitives by name: the name of the method of Schedule, and of the operation in a script."""
 
 
 def primitive(function: Primitive) -> Primitive:
-    """Registers a function, which changes operations, as the primitive of its name: what was done to loops before is written then."""
+    """Registers a function that changes operations as the primitive of its name; pending changes to loops are written before it runs."""
 
     @functools.wraps(function)
     def on_operations(nest: Nest, *args: Any, **kwargs: Any) -> Any:
@@ -27,7 +27,7 @@ def primitive(function: Primitive) -> Primitive:
 
 
 def loop_primitive(function: Primitive) -> Primitive:
-    """Registers a function, which leaves loops to be written (see Nest), as the primitive of its name."""
+    """Registers a function that changes only loops in the Nest as the primitive of its name."""
     PRIMITIVES[function.__name__] = function
     return function
 

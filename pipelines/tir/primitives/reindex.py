@@ -1,4 +1,4 @@
-"""reindex: a block reads or writes a buffer by its iterators, and another block does the index arithmetic."""
+"""reindex: a block accesses a buffer by its iterators, and another block does the index arithmetic."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 @primitive
 def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
-    """Puts a buffer BUFFER_reindex between a block and a buffer: its dimensions are those iterators by which the block accesses that.
+    """Inserts a buffer BUFFER_reindex between a block and a buffer; its dimensions are the iterators that index the buffer.
 
-    A new block of that name copies: for a read from the buffer, before the loops of the block; for a write to it, behind them.
+    A new block of that name copies: for a read from the original buffer, before the loops of the block; for a write to it, after them.
 
     Args:
       buffer: ["read", position or name] or ["write", position or name].
@@ -67,7 +67,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
 
 
 def _used(block: Block, access: Access) -> list[int]:
-    """The iterators that indices are of."""
+    """The iterators that occur in the indices of an access."""
     found: set[Var] = set()
     for index in access.indices:
         found |= variables(index)

@@ -1,4 +1,4 @@
-"""reorder: loops that are one inside the other in another order."""
+"""reorder: changes the order of nested loops."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from relayc.pipelines.tir.tree.views import Loop, ScheduleError
 
 @loop_primitive
 def reorder(nest: Nest, loops: Sequence[str]) -> None:
-    """Puts loops in the order that is given, the outermost first; those between them that are not named stay where they are."""
+    """Puts nested loops in the given order, outermost first; loops between them that are not named keep their positions."""
     given = [find_loop(nest, name) for name in loops]
     if len(set(loops)) < len(loops):
         raise ScheduleError("expected each loop once")
@@ -37,16 +37,16 @@ def reorder(nest: Nest, loops: Sequence[str]) -> None:
 
 
 def _check(found: Dependence, old: Sequence[Loop], new: Sequence[Loop]) -> None:
-    """That a block may be computed in the new order."""
+    """Checks that a block may run in the new order."""
     if found.block.has_init or REDUCTION in found.block.iterators:
         check_once(found, old)
-        # Where a loop decides on the element and on the step, the first step of an element is not the first iteration in any order.
+        # If a loop determines both element and step, the first step of an element is not the first iteration in any order.
         for loop in old:
             if found.has(REDUCTION, loop) and len(found.kinds(loop)) > 1:
                 raise ScheduleError(f"expected loops of elements or of steps, found {loop.name}, which is both for {found.block}")
         steps, then = ([loop.name for loop in order if found.has(REDUCTION, loop) and loop.extent != 1] for order in (old, new))
         if steps != then and found.block.steps(False) is not None and not adds_up(found.block):
-            find_reducer(found.block)  # else the order of the steps matters
+            find_reducer(found.block)  # otherwise the order of the steps matters
     before, after = ([loop.name for loop in order if found.has(OPAQUE, loop)] for order in (old, new))
     if before != after:
         raise ScheduleError(f"expected {', '.join(before)} in this order, which an opaque iterator of {found.block} runs along")

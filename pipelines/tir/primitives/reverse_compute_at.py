@@ -1,4 +1,4 @@
-"""reverse_compute_at: a consumer is computed where its input is made, as soon as it is made."""
+"""reverse_compute_at: computes a consumer inside a loop of its producers."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError
 
 @loop_primitive
 def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = False) -> list[str]:
-    """Moves a block into a loop that is around its producers, behind the last of them.
+    """Moves a block into a loop that encloses its producers, after the last of them.
 
-    In each iteration of the loop it computes what the region that was written there is enough for, in new loops ax0, ax1, ...
+    In each iteration of the loop the block computes the points whose inputs were written there, in new loops ax0, ax1, ...
     """
     moved, target = find_block(nest, block), find_loop(nest, loop)
     moving.check_same_scope(moved, target)
@@ -47,8 +47,9 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
 
 
 def _repeated(nest: Nest, producers: Sequence[Block], target: Loop, domain: Sequence[Span]) -> list[Guard]:
-    """Guards that leave producers out in whole iterations of the loops around, where these do not tell what the moved block computes: it
-    would compute the same in each of them, of what is not there."""
+    """Guards of the producers that skip whole iterations of enclosing loops on which the moved block does not depend: without them it
+    would
+    recompute the same points, from elements that were not written."""
     still = still_in(nest, target)
     told = set().union(*(variables(found.low) for found in domain))
     found: dict[tuple, Guard] = {}
@@ -73,7 +74,7 @@ def _written(nest: Nest, buffer: ir.Value, under: Loop, moved: Block) -> Region:
 
 
 def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block], partly: bool) -> None:
-    """Raises ScheduleError unless what other blocks write is complete before the loop begins."""
+    """Raises ScheduleError unless the elements that other blocks write are complete before the loop begins."""
     around = {loop.name for loop in (*target.around, target)}
     order = list(nest.blocks())
     first = min(order.index(b.name) for b in nest.blocks_in(target))
@@ -86,7 +87,7 @@ def _check_done(nest: Nest, moved: Block, target: Loop, others: Sequence[Block],
 
 
 def _check_finished(nest: Nest, producer: Block, target: Loop, moved: Block) -> None:
-    """Raises ScheduleError where a reduction goes on in further iterations of the loop."""
+    """Raises ScheduleError if a reduction continues in later iterations of the loop."""
     loops = producer.around
     still, guards = still_in(nest, target), producer.guards(loops)
     points = producer.points(loops)
@@ -101,7 +102,7 @@ def _check_finished(nest: Nest, producer: Block, target: Loop, moved: Block) -> 
 
 
 def _domain(nest: Nest, moved: Block, regions: dict[ir.Value, Region], target: Loop) -> list[Span]:
-    """The points of a block that read regions of its inputs, and nothing else of them."""
+    """The points of a block that read the regions of its inputs, and no other elements of them."""
     domain: list[Span | None] = [None] * len(moved.vars)
     for access in moved.accesses():
         if access.buffer not in regions or access.is_store:
@@ -126,7 +127,7 @@ def _domain(nest: Nest, moved: Block, regions: dict[ir.Value, Region], target: L
 
 
 def _constraint(moved: Block, index: Index, found: Span) -> tuple[int | None, Span | None]:
-    """The iterator that an index is of, and the values of it for which the index is in a span."""
+    """The iterator in an index, and its values for which the index is in a span."""
     for i, var in enumerate(moved.vars):
         if var in variables(index):
             wanted = moving.values_within(index, found, var)

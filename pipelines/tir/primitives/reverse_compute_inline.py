@@ -1,4 +1,4 @@
-"""reverse_compute_inline: a block is computed inside of the one that makes its input."""
+"""reverse_compute_inline: computes a block inside the block that produces its input."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies, moving
@@ -13,7 +13,8 @@ from relayc.pipelines.tir.tree.views import Block, ScheduleError
 
 @primitive
 def reverse_compute_inline(nest: Nest, block: str) -> None:
-    """Puts what a block computes of an element into its producer, at the store of that element; block and buffer are gone then."""
+    """Moves the computation of a block on an element into its producer, at the store of the element, and removes the block and its input
+    buffer."""
     inlined = find_block(nest, block)
     check_inlinable(nest, inlined)
     moving.check_only_writer(nest, inlined)
@@ -40,7 +41,7 @@ def reverse_compute_inline(nest: Nest, block: str) -> None:
 
 
 def _producer(nest: Nest, inlined: Block) -> tuple[Block, list[Access]]:
-    """The block that makes what another one reads, and the loads of that."""
+    """The block that produces the input of another one, and the loads of it."""
     beside = moving.blocks_beside(nest, inlined)
     order = list(nest.blocks())
     producers = [w for b in inlined.inputs() for w in moving.writers_of(beside, b)]

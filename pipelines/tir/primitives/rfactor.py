@@ -1,4 +1,4 @@
-"""rfactor: a reduction in two blocks, one of partial results, which a loop runs along, and one that combines them."""
+"""rfactor: splits a reduction into a block of partial results, along a loop, and a block that combines them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,17 +23,18 @@ from relayc.symbolic import Size
 
 @primitive
 def rfactor(nest: Nest, loop: str, factor_axis: int) -> list[str]:
-    """Splits the one reduction that runs along a loop: each of its iterations gets partial results, which the loop then adds nothing to.
+    """Factors the one reduction that runs along a loop: each iteration of the loop gets its own partial results.
 
-    A block NAME_rf, where the block was, stores them to buffers BUFFER_rf, of one more axis; the block NAME combines them behind it, in
-    loops of its own.
+    A block NAME_rf, in place of the block, stores them to buffers BUFFER_rf, with one more axis; the block NAME combines them
+    afterwards, in
+    its own loops.
     """
     return _Factoring(nest, find_loop(nest, loop), factor_axis).run()
 
 
 @dataclass(frozen=True)
 class _Partial:
-    """The partial results of an element: its buffer, and those of all iterations, with the indices of the element over the iterators."""
+    """The partial results of an element: the original buffer, and the indices of the element over the iterators."""
 
     part: ReducedElement
     whole: ir.Value
@@ -57,7 +58,7 @@ class _Factoring:
         self.partials = [self._partial(part, axis) for part in self.reducer.parts]
 
     def _check(self) -> int:
-        """The depth of the outermost loop that the reduction runs along."""
+        """The depth of the outermost loop of the reduction."""
         block, loop = self.block, self.loop
         check_elements(block)
         if OPAQUE in block.iterators or block.init is None:
@@ -100,13 +101,13 @@ class _Factoring:
             self._factor(name, buffers)
         return [name]
 
-    # ---- the block that combines
+    # ---- the combining block
 
     def _combine(self, inner: Sequence[Loop], made: Sequence[Loop], buffers: Sequence[ir.Value]) -> None:
-        """The block that combines partial results, in the innermost of the loops `made`."""
+        """Creates the block that combines partial results, in the innermost of the loops `made`."""
         block = self.block
         parallel = block.parallel
-        # Where the block has no step, there is no partial result: its first one is where all other loops are at their start.
+        # Where the block has no step there is no partial result: the first partial result is at the start of all other loops.
         point: dict[Var, Index] = {a.var: Index() for a in self.loops[self.top :]}
         point |= {a.var: Index.of(b.var) for a, b in zip((*inner, self.loop), made, strict=True)}
         guards = [g for g in (Guard(substitute(g.index, point), g.limit) for g in self.guards) if not holds(g)]
@@ -129,9 +130,9 @@ class _Factoring:
                 emit.create("memref.store", [], [value, p.whole, *at])
 
     def _start(self, target: ir.Block) -> None:
-        """The init of the block that combines: what the block had."""
+        """The init of the combining block: the init of the original block."""
         init = self.block.init
-        assert init is not None  # it has been checked
+        assert init is not None  # checked by _check
         values: dict[ir.Value, ir.Value] = dict(zip((init.arguments[i] for i in self.block.parallel), target.arguments, strict=False))
         with ir.InsertionPoint(target):
             values |= {init.arguments[i]: emit.index_constant(0) for i in self.block.reduction}
@@ -140,9 +141,9 @@ class _Factoring:
     # ---- the block of partial results
 
     def _factor(self, name: str, buffers: Sequence[ir.Value]) -> None:
-        """Puts the block of partial results where the block is."""
+        """Replaces the block by the block of partial results."""
         old = self.block
-        # Iterators: the elements' ones, the loop, and a step of its own for each other loop that decides on the same steps as it.
+        # Iterators: parallel iterators, the loop, and a new step for each other loop that determines the same steps as the loop.
         mixed = [i for i in old.reduction if self.loop.var in variables(self.points[i])]
         kept = [i for i in range(len(old.iterators)) if i not in mixed]
         decided = {v for i in mixed for v in variables(self.points[i])}
@@ -180,7 +181,7 @@ class _Factoring:
         drop(operation)
 
     def _redirect(self, access: ir.Operation, offset: int, buffer: ir.Value, factor: ir.Value) -> None:
-        """An access to the partial result of an element in place of that to the element."""
+        """Redirects an access from the element to its partial result."""
         operands = list(access.operands)
         indices = self._inserted(operands[offset:], factor)
         with ir.InsertionPoint(access):
@@ -194,13 +195,14 @@ class _Factoring:
         return [*indices[: self.axis], factor, *indices[self.axis :]]
 
     def _begins(self, iterators: dict[int, ir.Value]) -> dict[ir.Value, ir.Value]:
-        """What choices start from, by their buffers, at the ambient insertion point: it may be chosen several times.
+        """The initial values of selections (such as argmax), by buffers, at the ambient insertion point; a selection may start several
+        times.
 
         Args:
-          iterators: those that the new block has too, by their positions in the old one.
+          iterators: iterators that the new block shares with the old one, by their positions in the old one.
         """
         init = self.block.init
-        assert init is not None  # it has been checked
+        assert init is not None  # checked by _check
         if all(p.part.combiner is not None for p in self.partials):
             return {}
         known = {a: iterators[i] if i in iterators else emit.index_constant(0) for i, a in enumerate(init.arguments)}

@@ -1,4 +1,4 @@
-"""set_scope: where a buffer lies."""
+"""set_scope: sets the memory scope of a buffer."""
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
@@ -10,7 +10,7 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @loop_primitive
 def set_scope(nest: Nest, block: str, buffer_index: int | str, storage_scope: str) -> None:
-    """Says where a buffer lies that a block writes; arguments of the function stay where they are."""
+    """Sets the memory scope of a buffer that a block writes; arguments of the function cannot be moved."""
     moving.check_scope(storage_scope)
     buffer = bodies.find_buffer(nest, find_block(nest, block), "write", buffer_index)
     if isinstance(buffer.owner, ir.Block):

@@ -1,4 +1,4 @@
-"""split: one loop becomes several, one inside the other."""
+"""split: splits a loop into nested loops."""
 
 from collections.abc import Sequence
 from math import prod
@@ -13,9 +13,9 @@ from relayc.symbolic import Size, ceil_div
 
 @loop_primitive
 def split(nest: Nest, loop: str, factors: Sequence[int | None]) -> list[str]:
-    """Replaces a loop by nested ones of these extents, the outermost first; one may be None, and gets what the others leave.
+    """Replaces a loop by nested loops of the given extents, outermost first; one factor may be None and is inferred.
 
-    Where the factors do not divide the extent the blocks inside get a guard. The new loops are called NAME_0, NAME_1, ...; they are serial.
+    If the factors do not divide the extent, the blocks inside get a guard. The new loops are named NAME_0, NAME_1, ... and are serial.
     """
     old = find_loop(nest, loop)
     extents = _extents(old.name, old.extent, factors)

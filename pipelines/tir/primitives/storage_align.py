@@ -1,4 +1,4 @@
-"""storage_align: lines of a shared buffer begin so far apart that threads which read them meet no bank twice."""
+"""storage_align: pads the lines of a shared buffer to avoid bank conflicts."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.tir.editing import bodies
@@ -8,12 +8,12 @@ from relayc.pipelines.tir.tree.structure import Nest
 from relayc.pipelines.tir.tree.views import ScheduleError
 
 ANNOTATION = "buffer_dim_align"
-"""Annotation of a block: [buffer that it writes, dimension, factor, offset] of each buffer that is aligned, as in TVM."""
+"""Annotation of a block: [position of the written buffer, dimension, factor, offset] for each aligned buffer, as in TVM."""
 
 
 @loop_primitive
 def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, factor: int, offset: int) -> None:
-    """Makes the distance of two elements that are neighbours along a dimension a multiple of a factor and an offset, in elements."""
+    """Makes the stride of a dimension a multiple of `factor` plus `offset`, in elements."""
     found = find_block(nest, block)
     buffer = bodies.find_buffer(nest, found, "write", buffer_index)
     label, rank = nest.buffer_name(buffer), buffer.type.rank
@@ -29,7 +29,7 @@ def storage_align(nest: Nest, block: str, buffer_index: int | str, axis: int, fa
 
 
 def alignments(nest: Nest, buffer: ir.Value) -> dict[int, tuple[int, int]]:
-    """What is asked of the distances of neighbours in a buffer: factor and offset by dimension."""
+    """The requested alignments of a buffer: (factor, offset) by dimension."""
     found = {}
     for block in nest.blocks().values():
         for position, axis, factor, offset in _alignments(block.annotations):

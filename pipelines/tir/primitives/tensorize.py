@@ -1,4 +1,4 @@
-"""tensorize: a tile is computed by a tensor intrinsic."""
+"""tensorize: a tensor intrinsic computes a tile."""
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.tir import names
@@ -13,9 +13,10 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @primitive
 def tensorize(nest: Nest, tensor_intrin: str, loop: str | None = None, block: str | None = None) -> list[str]:
-    """Lets a tensor intrinsic compute what a loop holds, which becomes a block (see blockize), or what a block holds that is one already.
+    """Lets a tensor intrinsic compute the contents of a loop, which becomes a block (see blockize), or of a block that is already
+    blockized.
 
-    The block keeps what it holds, which says what it computes, and has the annotation tensor_intrin.
+    The block keeps its contents, which define the computation, and gets the annotation tensor_intrin.
     """
     intrin = TensorIntrin.get(tensor_intrin)
     if (loop is None) == (block is None):

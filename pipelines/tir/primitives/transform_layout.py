@@ -1,4 +1,4 @@
-"""transform_layout: a buffer lies in memory in another order."""
+"""transform_layout: changes the layout of a buffer."""
 
 from collections.abc import Sequence
 
@@ -25,14 +25,14 @@ from relayc.symbolic import Dim, Size
 def transform_layout(
     nest: Nest, block: str, buffer: Sequence[str | int] | str, index_map: ir.AffineMap, pad_value: float | None = None
 ) -> list[str]:
-    """Lets a buffer that a block reads or writes lie in the order of an affine map, everywhere in the function.
+    """Changes the layout of a buffer that a block accesses to an affine map, everywhere in the function.
 
-    A parameter is to be given in that order: its argument says so (tir.layout, tir.pad).
+    A parameter must be passed in the new layout: attributes of its argument specify it (tir.layout, tir.pad).
 
     Args:
       buffer: ["read", position or name], ["write", position or name], or a name.
-      pad_value: of the elements that an extent which is not divided leaves over; of a buffer of the function a block BUFFER_pad writes
-        them, which is the result. Nothing is known of them without it.
+      pad_value: of the elements that pad an extent which is not divided evenly; for a buffer of the function a block BUFFER_pad writes
+        them, and is returned. Without it the padding is undefined.
     """
     found = _buffer(nest, find_block(nest, block), buffer)
     is_argument = isinstance(found.owner, ir.Block)
@@ -86,7 +86,7 @@ def _check_parameter(nest: Nest, number: int, label: str) -> None:
 
 
 def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMap, shape: Sequence[Size], pad_value: float | None) -> None:
-    """Gives a parameter another type, and says how it is packed."""
+    """Changes the type of a parameter, and records its packing."""
     function, number = nest.head, argument.arg_number
     attributes = value_attributes(function)
     own = {a.name: a.attr for a in attributes[number]}
@@ -104,7 +104,7 @@ def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMa
 
 
 def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value: float) -> str:
-    """A block that writes all of a buffer, before its first writer; gives its name."""
+    """Adds a block that writes all elements of a buffer, before its first writer; returns its name."""
     first = moving.writers_of(nest.outer_blocks(), buffer)[0]
     spot = moving.ahead_of(copies.member_with(nest, nest.function.operation, None, first))
     with first.operation.location:

@@ -1,4 +1,4 @@
-"""unroll: the iterations of a loop are written out."""
+"""unroll: unrolls a loop."""
 
 from relayc.dialects.tir.names import Kind
 from relayc.pipelines.tir.primitives.registry import find_loop, loop_primitive
@@ -8,7 +8,7 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @loop_primitive
 def unroll(nest: Nest, loop: str) -> None:
-    """Makes a loop of a known extent unrolled."""
+    """Marks a loop of constant extent as unrolled."""
     found = find_loop(nest, loop)
     if not isinstance(found.extent, int):
         raise ScheduleError(f"expected a loop whose extent is a number, found {found.extent}")

@@ -1,4 +1,4 @@
-"""vectorize: the iterations of a loop are the lanes of vectors."""
+"""vectorize: maps the iterations of a loop to vector lanes."""
 
 from relayc.dialects.tir.block import OPAQUE, REDUCTION
 from relayc.dialects.tir.names import Kind
@@ -11,7 +11,8 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 @loop_primitive
 def vectorize(nest: Nest, loop: str) -> None:
-    """Makes a loop of a known extent vectorized. A reduction along it must be one commutative operation; lanes are combined at its end."""
+    """Marks a loop of constant extent as vectorized. A reduction along it must use one commutative operation; lanes are combined at its
+    end."""
     found = find_loop(nest, loop)
     if not isinstance(found.extent, int):
         raise ScheduleError(f"expected a loop whose extent is a number, found {found.extent}")

@@ -1,1 +1,1 @@
-"""What primitives must know of blocks before they change them: regions, dependences, distinct elements, reducers."""
+"""Analyses of blocks for primitives: regions, dependences, distinct elements, reducers."""

@@ -1,4 +1,4 @@
-"""How the blocks in loops depend on them: what must be known before loops change their order or run at once."""
+"""Dependences of blocks on the loops around them: the legality of reordering and parallel execution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from relayc.symbolic import Size
 
 @dataclass(frozen=True)
 class Dependence:
-    """Which loops the iterators of a block depend on.
+    """The loops on which the iterators of a block depend.
 
     Attributes:
       loops: around the block, outermost first.
-      of_iterators: the variables of each iterator's point.
+      of_iterators: the variables in the point of each iterator.
     """
 
     block: Block
@@ -38,7 +38,7 @@ class Dependence:
 
 
 def dependence(nest: Nest, block: Block) -> Dependence:
-    """Which loops the iterators of a block depend on."""
+    """The loops on which the iterators of a block depend."""
 
     def make() -> Dependence:
         loops = nest.loops_around(block)
@@ -48,12 +48,13 @@ def dependence(nest: Nest, block: Block) -> Dependence:
 
 
 def dependences(nest: Nest, loop: Loop) -> list[Dependence]:
-    """Those of the outermost blocks in a loop."""
+    """The dependences of the outermost blocks in a loop."""
     return [dependence(nest, block) for block in nest.blocks_in(loop)]
 
 
 def check_independent(nest: Nest, loop: Loop) -> None:
-    """That the iterations of a loop may run in any order, and at once. Raises ScheduleError, which names the block that is against it."""
+    """Checks that the iterations of a loop may run in any order, and in parallel. Raises ScheduleError, which names the conflicting
+    block."""
     for found in dependences(nest, loop):
         for kind in (REDUCTION, OPAQUE):
             if found.has(kind, loop):
@@ -62,7 +63,7 @@ def check_independent(nest: Nest, loop: Loop) -> None:
 
 
 def check_parallel(nest: Nest, loop: Loop) -> None:
-    """As `check_independent`, for a loop that is parallel: iterators in an order are the business of who wrote them."""
+    """`check_independent` for a parallel loop: opaque iterators are allowed, as their author vouches for them."""
     for found in dependences(nest, loop):
         if found.has(REDUCTION, loop):
             raise _dependent(found.block, REDUCTION)
@@ -70,8 +71,8 @@ def check_parallel(nest: Nest, loop: Loop) -> None:
 
 
 def check_distinct(nest: Nest, loop: Loop) -> None:
-    """That no iteration of a loop writes an element, of what outlives it, which another one reads or writes; blocks of which a reduction or
-    an opaque iterator runs along the loop aside. Raises ScheduleError."""
+    """Checks that no iteration of a loop writes an element, of a buffer used outside it, that another iteration accesses; blocks with a
+    reduction or opaque iterator along the loop are skipped. Raises ScheduleError."""
     if loop.extent == 1:
         return
     still = still_in(nest, loop) - {loop.var}
@@ -90,7 +91,7 @@ def check_distinct(nest: Nest, loop: Loop) -> None:
 
 
 def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> None:
-    """That no other block reads or writes, in another iteration of a loop, what a block writes of a buffer. Raises ScheduleError."""
+    """Checks that no other block accesses, in another iteration of a loop, elements that a block writes. Raises ScheduleError."""
     for other in nest.blocks_in(loop):
         if other.name == block.name or all(a.buffer != buffer for a in other.accesses()):
             continue
@@ -102,7 +103,7 @@ def _check_others(nest: Nest, loop: Loop, block: Block, buffer: ir.Value) -> Non
 
 
 def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value) -> bool:
-    """Whether what some blocks access of a buffer in an iteration of a loop tells the iteration."""
+    """Whether different iterations of a loop access disjoint elements of a buffer in the given blocks."""
     still = still_in(nest, loop)
     region = region_of_blocks(nest, buffer, blocks, still)
     accessed = [found.low + Index.of(Var(0, found.extent - 1)) for found in region or ()]
@@ -110,7 +111,7 @@ def _are_apart(nest: Nest, loop: Loop, blocks: Sequence[Block], buffer: ir.Value
 
 
 def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
-    """That what a block reads of a buffer which a loop alone uses has been written in the same iteration. Raises ScheduleError."""
+    """Checks that a block reads elements of a buffer local to a loop only after the same iteration wrote them. Raises ScheduleError."""
     under, still = nest.blocks_in(loop), still_in(nest, loop)
     before = under[: next(i for i, b in enumerate(under) if b.name == block.name) + block.has_init]
     for buffer in {a.buffer: None for a in block.loads() if any(b.stores_to(a.buffer) for b in under)}:
@@ -118,7 +119,7 @@ def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
             continue
         read = region_of_blocks(nest, buffer, [block], still, writes=False)
         written = region_of_blocks(nest, buffer, before, still, reads=False)
-        assert read is not None  # the block loads it
+        assert read is not None  # the block loads from it
         if written is None or not all(map(is_within, read, written, nest.shape(buffer))):
             raise ScheduleError(
                 f"expected iterations that are independent, found {block}, which may read elements of {nest.buffer_name(buffer)} that are "
@@ -127,7 +128,7 @@ def _check_own(nest: Nest, loop: Loop, block: Block) -> None:
 
 
 def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
-    """That no two iterations of some loops around a block compute the same point of a reduction. Raises ScheduleError."""
+    """Checks that no two iterations of loops around a block compute the same point of a reduction. Raises ScheduleError."""
     shared = {loop.var for loop in loops}
     known: set[Var] = {loop.var for loop in found.loops if loop.var not in shared}
     known |= {v for p in found.of_iterators for v in p} - {loop.var for loop in found.loops}
@@ -140,7 +141,8 @@ def check_once(found: Dependence, loops: Sequence[Loop]) -> None:
 
 
 def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir.Value) -> bool:
-    """Whether two blocks, in loops of their own inside of a loop, access the same elements in an iteration, and others in each."""
+    """Whether two blocks, in separate loops inside a loop, access the same elements in one iteration, and disjoint ones in different
+    iterations."""
     still = still_in(nest, loop)
     moving: dict[tuple[int, Size], Var] = {}
     found: dict[tuple, list[Index]] = {}
@@ -160,7 +162,7 @@ def _same_pattern(nest: Nest, loop: Loop, block: Block, other: Block, buffer: ir
 
 
 def _outlives(nest: Nest, buffer: ir.Value, loop: Loop) -> bool:
-    """Whether what a loop writes to a buffer is used outside of it."""
+    """Whether a buffer that a loop writes is used outside of the loop."""
     inside = {b.name for b in nest.blocks_in(loop)}
     return nest.is_output(buffer) or any(b.name not in inside and buffer in (*b.inputs(), *b.outputs()) for b in nest.outer_blocks())
 
@@ -174,7 +176,7 @@ def _iterator(kind: str) -> str:
 
 
 def chain(nest: Nest, outer: Loop, inner: Loop) -> list[Loop]:
-    """The loops from one to another inside of it, each of which holds nothing but the next. Raises ScheduleError."""
+    """The perfectly nested loops from one to an inner one. Raises ScheduleError."""
     around = nest.loops_around(inner)
     position = next((i for i, found in enumerate(around) if found.name == outer.name), None)
     if position is None:
@@ -193,8 +195,8 @@ def _described(members: Sequence[Member]) -> str:
 
 
 def loops_of_iterators(nest: Nest, block: Block) -> list[Loop | None]:
-    """The loops around a block that has one for each iterator, and no others, and is alone in them; in the order of the iterators, of
-    which those of one value may have none.
+    """The loops around a block that has exactly one for each iterator, and is alone in them, in the order of the iterators; None for an
+    iterator of extent 1 without a loop.
 
     Raises ScheduleError.
     """

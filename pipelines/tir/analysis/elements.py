@@ -1,4 +1,4 @@
-"""Which elements a block writes: whether they tell its iterators, so that no two iterations write the same."""
+"""The elements that a block writes: whether they determine its iterators, so that no two iterations write the same element."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,10 +12,10 @@ from relayc.symbolic import Size, bounds, exact, maximum, minimum, proves
 
 
 def check_elements(block: Block) -> None:
-    """That the iterators of a block are what they say: the elements that it writes tell its parallel iterators, no reduction iterator is in
-    the index of one, and what it writes it reads at the same parallel iterators only. Raises ScheduleError.
+    """Checks the kinds of a block's iterators: written elements determine the parallel iterators, no reduction iterator occurs in their
+    indices, and the block reads elements that it writes only at the same parallel iterators. Raises ScheduleError.
 
-    These are the conditions of TVM's complete blocks and reduction blocks, beside which TVM takes for granted that elements differ.
+    These are TVM's conditions for complete blocks and reduction blocks; TVM assumes that written elements are distinct.
     """
     moving = [v for v, extent in zip(block.vars, block.extents, strict=True) if extent != 1]
     elements = [v for v, kind in zip(block.vars, block.iterators, strict=True) if kind == PARALLEL and v in moving]
@@ -46,7 +46,7 @@ def check_elements(block: Block) -> None:
 
 
 def _both(a: Index, b: Index, iterators: Sequence[Var]) -> Index | None:
-    """An index that has the values of two, each over iterators, where these are the same, and over loops of its own in the block."""
+    """An index with the values of two, if their parts over the iterators are equal; the other parts are over loops inside the block."""
     outer = [of_terms(i.const, {v: c for v, c in i.terms.items() if variables(Index.of(v)) <= set(iterators)}) for i in (a, b)]
     if not equal(*outer):
         return None
@@ -64,7 +64,7 @@ def _text(access: Access) -> str:
 
 
 class _Guarded(Var):
-    """The index of a guard, as one variable below its limit."""
+    """The index of a guard, as one variable below the limit."""
 
     def __init__(self, guard: Guard) -> None:
         low, high = guard.index.bounds()
@@ -73,11 +73,11 @@ class _Guarded(Var):
 
 
 def tell(indices: Sequence[Index], wanted: Collection[Var], known: Collection[Var] = (), guards: Sequence[Guard] = ()) -> bool:
-    """Whether the values of indices tell the values of some variables, where those of others are known: whether no two points agree in the
-    indices and differ in these variables.
+    """Whether indices determine `wanted` variables, given `known` ones: whether no two points agree in the indices and differ in these
+    variables.
 
     Args:
-      guards: which hold at these points.
+      guards: hold at these points.
     """
     limits = [_Guarded(g) for g in sorted(guards, key=lambda g: len(g.index.terms)) if g.index.terms]
     found = set(known)
@@ -98,7 +98,7 @@ def tell(indices: Sequence[Index], wanted: Collection[Var], known: Collection[Va
 
 
 def _guarded(index: Index, limits: Sequence[_Guarded]) -> Index:
-    """An index in which parts that guards limit are one variable each."""
+    """Replaces the parts of an index that guards bound by one variable each."""
     for limit in limits:
         part = limit.index
         if not part.terms.keys() < index.terms.keys():
@@ -111,7 +111,7 @@ def _guarded(index: Index, limits: Sequence[_Guarded]) -> Index:
 
 
 def _told(index: Index, known: Collection[Var]) -> list[Var]:
-    """Further variables that the value of an index tells: those whose step is more than what all the others reach."""
+    """Further variables that the value of an index determines: variables whose step exceeds the range of all others."""
     steps = {v: _magnitude(c) for v, c in index.terms.items() if not _is_known(v, known)}
     reach: dict[Var, Size] = {v: (v.high - v.low) * step for v, step in steps.items()}
     return [v for v, step in steps.items() if _exceeds(step, [r for u, r in reach.items() if u is not v])]
@@ -126,13 +126,13 @@ def _is_known(var: Var, known: Collection[Var]) -> bool:
 
 
 def _magnitude(factor: Size) -> Size:
-    """The absolute value of a factor; 0 where its sign is not known: it tells nothing then."""
+    """The absolute value of a factor; 0 if its sign is unknown, so that it determines nothing."""
     low, high = bounds(factor)
     return factor if low >= 0 else -factor if high <= 0 else 0
 
 
 def _is_whole(var: Divided, known: Collection[Var]) -> bool:
-    """Whether quotient and remainder of what a variable divides are known: that is known then."""
+    """Whether the quotient and remainder of a variable's dividend are known, and thus the dividend."""
     index, divisor = var.index, var.divisor
     if Divided(REMAINDER, index, divisor) not in known:
         return False

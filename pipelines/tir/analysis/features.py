@@ -1,7 +1,8 @@
-"""What of a scheduled kernel decides how long it takes, as numbers: for a cost model that learns from measurements.
+"""Features of a scheduled kernel for a cost model that learns run times from measurements.
 
-The loops are those of tir after scheduling. Numbers are logarithms (log2(1 + x)) of counts in one call, so that a model can compare kernels
-of different sizes; a loop whose extent only a call knows counts as if it had some.
+The loops are tir loops after scheduling. Features are logarithms (log2(1 + x)) of counts per call, so that a model can compare kernels
+of
+different sizes; a loop of unknown extent counts as _UNKNOWN_EXTENT iterations.
 """
 
 import math
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from relayc.dialects.mlir import ir
 
 CACHES = (16 << 10, 512 << 10, 16 << 20)
-"""Bytes of caches for which traffic is estimated."""
+"""Cache sizes, in bytes, for which traffic is estimated."""
 FEATURES = (
     "vector operations",
     "scalar operations",
@@ -42,14 +43,14 @@ _STORES = ("memref.store", "vector.store", "vector.transfer_write", "vector.mask
 
 @dataclass
 class _Access:
-    """Bytes that one access touches, by loops around it: the outermost first, each with its extent and whether the place depends on it."""
+    """An access: its size in bytes, and for each enclosing loop, outermost first, the extent and whether the address depends on it."""
 
     buffer_bytes: float
     size: int
     loops: list[tuple[float, bool]]
 
     def touched(self, depth: int) -> float:
-        """Distinct bytes during one iteration of the loops outside of a depth."""
+        """Distinct bytes accessed in one iteration of the loops outside `depth`."""
         extents = [extent for extent, moves in self.loops[depth:] if moves]
         return min(self.buffer_bytes, self.size * math.prod(extents))
 
@@ -69,7 +70,7 @@ class _Counts:
 
 
 def features_of(function: ir.OpView) -> tuple[float, ...]:
-    """The features of a function of tir, in the order of FEATURES."""
+    """The features of a tir function, in the order of FEATURES."""
     counts = _Counts()
     known: dict[ir.Value, frozenset[ir.Value]] = {}
     for region in function.operation.regions:
@@ -95,7 +96,7 @@ def features_of(function: ir.OpView) -> tuple[float, ...]:
 
 
 Loops = list[tuple[ir.Value, float]]
-"""The variables and extents of loops, the outermost first."""
+"""Variables and extents of loops, outermost first."""
 
 
 def _count(block: ir.Block, loops: Loops, counts: _Counts, known: dict[ir.Value, frozenset[ir.Value]]) -> None:
@@ -135,7 +136,7 @@ def _count_operation(
         moving = frozenset().union(*(_variables(v, known) for v in at))
         counts.buffers[buffer] = _bytes(buffer.type)
         around = [(extent, variable in moving) for variable, extent in loops]
-        # What is loaded and stored at the same place is touched once.
+        # A load and a store at the same place count once.
         counts.accesses.setdefault((buffer, *at), _Access(_bytes(buffer.type), size, around))
     elif name == "vector.from_elements":
         counts.add("gathered", times)
@@ -152,7 +153,7 @@ def _count_operation(
 
 
 def _traffic(accesses: list[_Access], size: int) -> float:
-    """Bytes that come from beyond a cache: what is touched during the longest parts of the loops that fit it, in each of these anew."""
+    """Bytes transferred from beyond a cache: the working set of the outermost loop level that fits, times its number of repetitions."""
     deepest = max((len(access.loops) for access in accesses), default=0)
     depth = next((d for d in range(deepest + 1) if sum(access.touched(d) for access in accesses) <= size), deepest)
     return sum(access.touched(depth) * access.times(depth) for access in accesses)
@@ -176,7 +177,7 @@ def _constant(value: ir.Value) -> int | None:
 
 
 def _variables(value: ir.Value, known: dict[ir.Value, frozenset[ir.Value]]) -> frozenset[ir.Value]:
-    """The variables of loops that an index depends on."""
+    """The loop variables on which an index depends."""
     if value not in known:
         owner = value.owner
         if isinstance(owner, ir.Block):

@@ -1,4 +1,4 @@
-"""What a reduction does with an element and its next value: recognised in the body of a block."""
+"""Recognizes the reduction operation in the body of a block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ _COMPARISONS = ("arith.cmpf", "arith.cmpi", "arith.andi", "arith.ori", "arith.xo
 
 @dataclass(frozen=True)
 class ReducedElement:
-    """One of the elements that a block reduces to.
+    """One of the elements to which a block reduces.
 
     Attributes:
       load, store: the accesses of the element in the body.
-      value: what is combined with it at a step.
-      operation: what gives its next value: a commutative operation, or a choice between the two.
+      value: the value combined with it in a step.
+      operation: computes the new element: a commutative operation, or a selection between element and value.
     """
 
     load: ir.Operation
@@ -29,12 +29,12 @@ class ReducedElement:
 
     @property
     def combiner(self) -> str | None:
-        """The commutative operation on the element and a value; None for a choice."""
+        """The commutative operation on element and value; None for a selection."""
         name = self.operation.name
         return "arith.addf" if name == "math.fma" else None if name == "arith.select" else name
 
     def identity(self) -> ir.Value | None:
-        """What changes no element, at the ambient insertion point; None where that is not known."""
+        """The neutral element, at the ambient insertion point; None if unknown."""
         name, type_ = self.combiner, self.operation.results[0].type
         if name is None:
             return None
@@ -43,11 +43,11 @@ class ReducedElement:
 
 @dataclass(frozen=True)
 class Reducer:
-    """How a block reduces: elements that start somewhere, and their next values.
+    """The reduction of a block.
 
     Attributes:
       parts: the elements, in the order of their stores.
-      operations: those that combine, in order.
+      operations: the combining operations, in order.
     """
 
     parts: Sequence[ReducedElement]
@@ -63,7 +63,7 @@ class Reducer:
         return " and ".join(op.name for op in self.operations)
 
     def combine(self, elements: Sequence[ir.Value], values: Sequence[ir.Value]) -> list[ir.Value]:
-        """The next values of elements, combined with others, at the ambient insertion point."""
+        """Combines elements with values, at the ambient insertion point."""
         if self.is_commutative:
             return [
                 emit.create(str(part.combiner), [a.type], [a, b], _flags(part.operation))
@@ -85,13 +85,13 @@ def _flags(op: ir.Operation) -> dict[str, ir.Attribute]:
 
 
 def adds_up(block: Block) -> bool:
-    """Whether each element that a block stores is combined with a value by one commutative operation, as its steps say it."""
+    """Whether each stored element of a block is combined with a value by one commutative operation, judged by its steps."""
     steps = block.steps(False)
     return steps is not None and all(combining_step(steps, s) is not None for s in steps if s.name == "memref.store")
 
 
 def find_reducer(block: Block) -> Reducer:
-    """How a block reduces. Raises ScheduleError where its body is no reduction: each element that is stored combined with a value."""
+    """The reduction of a block. Raises ScheduleError unless its body combines each stored element with a value."""
     accesses = block.accesses(with_init=False)
     stores = [a for a in accesses if a.is_store]
     loads: dict[int, ir.Operation] = {}

@@ -1,4 +1,4 @@
-"""Which part of a buffer blocks read or write while the loops around them stand still: a box, by its lowest indices and extents."""
+"""Regions of buffers that blocks access while the loops around them are fixed: boxes, by lowest indices and extents."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from relayc.symbolic import Size, bounds, maximum, proves
 
 @dataclass(frozen=True)
 class Span:
-    """The values of an index: from `low` on, `extent` of them at most.
+    """The values of an index: at most `extent` values from `low` on.
 
     Attributes:
-      low: over the variables that stand still.
-      exact: whether every one of these values is met (those aside that a guard leaves out).
+      low: over the fixed variables.
+      exact: whether every value in the range occurs (apart from values that a guard excludes).
     """
 
     low: Index
@@ -33,18 +33,19 @@ Region: TypeAlias = list[Span]
 
 
 def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = True, writes: bool = True) -> Region | None:
-    """What one iteration of a loop (the whole function for None) reads or writes of a buffer; None where it does not touch it.
+    """The region of a buffer that one iteration of a loop (None: the whole function) accesses; None if it does not access the buffer.
 
-    It holds all that is read or written: it may be too large, where an index is not linear, and is the whole dimension where nothing is
-    known of it. It is in the shape of the buffer, but for the last elements: where a guard keeps blocks inside of the shape, low + extent
-    may be beyond it.
+    The region is conservative: it may be too large if an index is not linear, and is a whole dimension if nothing is known. It is within
+    the
+    shape, except that `low + extent` may exceed it if guards restrict the blocks to the shape.
     """
     blocks = nest.outer_blocks() if under is None else nest.blocks_in(under)
     return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(nest, under), reads, writes)
 
 
 def still_in(nest: Nest, loop: Loop) -> set[Var]:
-    """What has one value in an iteration of a loop: its variable, those of the loops around it, the iterators of the block it is in."""
+    """The variables that are fixed in an iteration of a loop: its variable, variables of outer loops, and iterators of the enclosing
+    block."""
     outer: list[Var] = [] if loop.scope is None else iterators_of(nest, loop.scope.operation)
     return {*(found.var for found in (*loop.around, loop)), *outer}
 
@@ -52,7 +53,7 @@ def still_in(nest: Nest, loop: Loop) -> set[Var]:
 def region_of_blocks(
     nest: Nest, buffer: ir.Value, blocks: Iterable[Block], still: Container[Var], reads: bool = True, writes: bool = True
 ) -> Region | None:
-    """What some blocks read or write of a buffer while the variables in `still` have one value each: see region_of."""
+    """The region of a buffer that blocks access while the variables in `still` are fixed: see region_of."""
     shape = nest.shape(buffer)
     found: list[Region] = []
     for block in blocks:
@@ -68,7 +69,7 @@ def region_of_blocks(
 
 
 def iterators_of(nest: Nest, operation: ir.Operation) -> list[Var]:
-    """The iterators of a tir.block, as what is in its init and in its body sees them."""
+    """The iterators of a tir.block, as arguments of its init and body."""
     block = nest.block_view(operation)
     parts = [part for part in (block.init, block.body) if part is not None]
     return [ValueVar(a, v.extent, v.name) for part in parts for a, v in zip(part.arguments, block.vars, strict=True)]
@@ -79,10 +80,10 @@ def _whole(extent: Size) -> Span:
 
 
 def span(index: Index, still: Container[Var], guards: Sequence[Guard] = ()) -> Span | None:
-    """The values of an index while the variables in `still` have one value each; None where nothing is known.
+    """The values of an index while the variables in `still` are fixed; None if unknown.
 
     Args:
-      guards: which hold where the index is used.
+      guards: hold where the index is used.
     """
     moving = {v: c for v, c in index.terms.items() if _moves(v, still)}
     if not moving:
@@ -110,7 +111,7 @@ def _moves(var: Var, still: Container[Var]) -> bool:
 
 
 def _is_dense(terms: Mapping[Var, Size]) -> bool:
-    """Whether a linear form of loop variables has every value from its smallest to its largest."""
+    """Whether a linear form of loop variables takes every value between its bounds."""
     left = {v: c if bounds(c)[0] >= 0 else -c for v, c in terms.items()}
     covered: Size = 1
     while left:
@@ -129,7 +130,7 @@ def _values(var: Var, still: Container[Var]) -> Span | None:
         a, b = span(var.a, still), span(var.b, still)
         if a is None or b is None:
             return None
-        # The smaller of two moves by no more than one of them does.
+        # The minimum of two indices ranges no further than one of them.
         pick = smallest if var.kind == "min" else largest
         return Span(pick(a.low, b.low), maximum(a.extent, b.extent), False)
     inner = span(var.index, still) if isinstance(var, Divided) else None
@@ -159,7 +160,7 @@ def remainder_of(found: Span, divisor: Size) -> Span:
 
 
 def union(a: Span, b: Span, extent: Size) -> Span:
-    """What holds the values of both, of a dimension of some extent."""
+    """A span that contains both spans, in a dimension of the given extent."""
     distance = b.low - a.low
     if distance.is_constant:
         by = distance.const
@@ -177,12 +178,12 @@ def union(a: Span, b: Span, extent: Size) -> Span:
 
 
 def is_whole(found: Span, extent: Size) -> bool:
-    """Whether a span is all of a dimension."""
+    """Whether a span covers a dimension."""
     return equal(found.low, Index()) and proves(lambda: found.extent >= extent)
 
 
 def is_within(found: Span, other: Span, extent: Size) -> bool:
-    """Whether the values of a span are among those of another one, which has all of its own, of a dimension of some extent."""
+    """Whether the values of a span are among the values of another, exact one, in a dimension of the given extent."""
     distance = found.low - other.low
     if is_whole(other, extent):
         return True
@@ -190,7 +191,7 @@ def is_within(found: Span, other: Span, extent: Size) -> bool:
 
 
 def clip(found: Span, extent: Size) -> Span:
-    """A span in a dimension of some extent; the whole dimension where it has as many values or more."""
+    """A span clipped to a dimension of the given extent; the whole dimension if it has at least as many values."""
     if proves(lambda: found.extent >= extent):
         return Span(Index(), extent, found.exact)
     low = found.low
@@ -199,5 +200,5 @@ def clip(found: Span, extent: Size) -> Span:
 
 
 def _smaller(a: Size, b: Size) -> Size:
-    """The second where it is proved to be the smaller one."""
+    """`b` if it is proved to be the smaller size, otherwise `a`."""
     return b if proves(lambda: b <= a) else a

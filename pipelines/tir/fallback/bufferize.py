@@ -1,14 +1,16 @@
-"""The fallback schedule: a te function becomes loops over buffers as it stands, operation by operation.
+"""The fallback schedule: a te function becomes loops over buffers, operation by operation.
 
-Kernels that no tiled schedule takes (sorting, scattering, scans, Fourier transforms, odd windows) come here. What is done to each function:
-  1. memrefs replace tensors at the boundary: inputs first, then one destination per result, which is written in place;
-  2. one-shot bufferization decides which tensors share a buffer;
-  3. linalg operations become loops; of an operation that stands on its own and has enough work, the outer parallel loops become one
-     `scf.parallel`, the rest stays sequential so that the innermost loop vectorises. An outermost loop that is marked to be shared by
-     threads (ITERATION_WORK) becomes an `scf.parallel`, too;
-  4. temporaries become stack buffers when they are small, heap buffers that the function frees otherwise.
+Kernels that no tiled schedule accepts (sorting, scattering, scans, Fourier transforms, odd windows) are lowered here. Steps per
+function:
+1. memrefs replace tensors at the boundary: inputs first, then one destination per result, which is written in place;
+2. one-shot bufferization decides which tensors share a buffer;
+3. linalg operations become loops; for an operation at top level with enough work, the outer parallel loops become one
+   `scf.parallel`, and the rest stays sequential so that the innermost loop vectorizes. An outermost loop marked as shared by
+   threads (ITERATION_WORK) becomes an `scf.parallel`, too;
+4. temporaries become stack buffers if they are small, otherwise heap buffers that the function frees.
 
-Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it updates
+Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it
+updates
 (see te.read.updates) may be the destination.
 """
 
@@ -27,7 +29,7 @@ from relayc.pipelines.te.read.updates import updates_of
 from relayc.symbolic import Dim, Size
 
 STACK_BYTES = 16 * 1024
-"""Temporaries of a function that together need no more than this live on the stack."""
+"""Limit of the total size of temporaries on the stack of a function."""
 PARALLEL_WORK = 16 * 1024
 """Loop iterations below which a loop nest is not worth a fork and join (about 2 us)."""
 PARALLEL_TASKS = 64
@@ -35,10 +37,10 @@ PARALLEL_TASKS = 64
 
 
 def bufferize_kernel(module: ir.Module) -> None:
-    """Turns every te function of `module` into loops over memrefs, in place.
+    """Lowers every te function of `module` to loops over memrefs, in place.
 
     `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., symbols...)`: with static
-    shapes and identity layouts, or flat where a size is an expression. Raises MLIRError where an operation has no bufferization.
+    shapes and identity layouts, or flat if a size is an expression. Raises MLIRError if an operation has no bufferization.
     """
     loops_of_kernels(module)
     with module.context, module.operation.location:
@@ -50,8 +52,8 @@ def bufferize_kernel(module: ir.Module) -> None:
 
 
 def loops_of_kernels(module: ir.Module) -> None:
-    """The same, with all dimensions that are parallel in one `scf.parallel` and temporaries where they are needed: what each kind of target
-    does with these is its own."""
+    """`bufferize_kernel` with all parallel dimensions in one `scf.parallel`, and temporaries at their first use. Targets place them
+    differently, so placement is left to the caller."""
     with module.context, module.operation.location:
         sizes: dict[str, list[Size]] = {}
         for function in [op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]:
@@ -75,7 +77,7 @@ def loops_of_kernels(module: ir.Module) -> None:
 
 
 def _producer(value: ir.Value) -> ir.OpView | None:
-    """The operation that gives `value`, None for a block argument."""
+    """The operation that defines `value`, None for a block argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.opview
 
 
@@ -83,8 +85,9 @@ def _producer(value: ir.Value) -> ir.OpView | None:
 
 
 def _to_destination_passing(function: func.FuncOp) -> list[Size]:
-    """Tensors to memrefs in the signature; each result goes into an argument after those of the inputs, before the symbols. Gives how many
-    elements each of them has."""
+    """Replaces tensors by memrefs in the signature; each result goes into an argument after the inputs, before the symbols. Returns the
+    number
+    of elements of each argument."""
     block = function.regions[0].blocks[0]
     terminator = last_operation(block)
     names = symbol_names(function)
@@ -120,7 +123,7 @@ def _to_destination_passing(function: func.FuncOp) -> list[Size]:
 
 
 def _copy_unless_same(source: ir.Value, target: ir.Value) -> None:
-    """Copies a buffer, where the target is not the same memory."""
+    """Copies a buffer unless the target is the same memory."""
     addresses = [memref.extract_aligned_pointer_as_index(buffer) for buffer in (source, target)]
     differ = scf.IfOp(arith.cmpi(arith.CmpIPredicate.ne, *addresses))
     with ir.InsertionPoint(differ.then_block):
@@ -129,14 +132,14 @@ def _copy_unless_same(source: ir.Value, target: ir.Value) -> None:
 
 
 def _argument_type(type_: ir.RankedTensorType) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat where its size is an expression, and where it has no elements."""
+    """The memref in which functions pass a tensor: flat if its size is an expression, or if it is empty."""
     if not type_.has_static_shape:
         return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], type_.element_type)
     return ir.MemRefType.get([0] if 0 in type_.shape else type_.shape, type_.element_type)
 
 
 def _to_tensor(type_: ir.RankedTensorType, buffer: ir.Value, writable: bool) -> ir.Value:
-    """The tensor in the memory of an argument, without an encoding where that says its size (see `_drop_encodings`)."""
+    """The tensor in the memory of an argument, without an encoding of its size (see `_drop_encodings`)."""
     plain = ir.RankedTensorType.get(type_.shape, type_.element_type)
     return bufferization.to_tensor(plain, _with_shape(buffer, _sizes(type_)), restrict=True, writable=writable)
 
@@ -146,7 +149,7 @@ def _sizes(type_: ir.Type) -> list[Size]:
 
 
 def _with_shape(buffer: ir.Value, shape: Sequence[Size]) -> ir.Value:
-    """The buffer of an argument under a shape of as many elements."""
+    """The buffer of an argument, viewed under another shape with as many elements."""
     if buffer.type.has_static_shape:
         numbers = [d for d in shape if isinstance(d, int)]
         return buffer if list(buffer.type.shape) == numbers else reshape_memref(buffer, numbers)
@@ -165,7 +168,7 @@ def _through_reshapes(value: ir.Value, destination: ir.Value) -> tuple[ir.Value,
 
 
 def _drop_encodings(function: func.FuncOp) -> None:
-    """Types of tensors say how many elements there are with `?` only: what their names are is known to the operands by now."""
+    """Removes the encodings that name dynamic sizes from tensor types: operands carry the sizes by now."""
 
     def plain(type_: ir.Type) -> ir.Type:
         encoded = isinstance(type_, ir.RankedTensorType) and type_.encoding is not None
@@ -175,13 +178,13 @@ def _drop_encodings(function: func.FuncOp) -> None:
 
 
 def _mixed(sizes: Sequence[Size]) -> tuple[list[int], list[ir.Value]]:
-    """Sizes as MLIR takes them: numbers, with a mark for each that is an expression, and the values of those."""
+    """Sizes for MLIR: static numbers, with a marker for each dynamic one, and the values of the dynamic ones."""
     static = [d if isinstance(d, int) else ir.ShapedType.get_dynamic_size() for d in sizes]
     return static, [size_value(d) for d in sizes if isinstance(d, Dim)]
 
 
 def _resolve_dims(function: func.FuncOp, sizes: Sequence[Size]) -> None:
-    """Where the size of an argument is asked for, it is computed of the symbols: functions do not pass it.
+    """Computes sizes of arguments from the symbols, because functions do not pass them.
 
     Args:
       sizes: elements of each argument.
@@ -210,9 +213,9 @@ def reshape_memref(buffer: ir.Value, shape: list[int]) -> ir.Value:
 
 
 def _write_in_place(function: func.FuncOp) -> None:
-    """Where a temporary ends as a copy into a destination, the destination takes its place from the start.
+    """Replaces a temporary that is finally copied to a destination by the destination.
 
-    This is right because a destination has no other use than this copy, at the end of the function, and overlaps no input.
+    This is correct because the destination's only use is this copy, at the end of the function, and it overlaps no input.
     """
     block = function.regions[0].blocks[0]
     for copy in [op for op in block.operations if isinstance(op, memref.CopyOp)]:
@@ -238,7 +241,7 @@ def _write_in_place(function: func.FuncOp) -> None:
 
 
 def _move_up(op: ir.Operation, block: ir.Block) -> None:
-    """Moves an operation behind the last of those in `block` that compute its operands."""
+    """Moves an operation after the last of the operations in `block` that compute its operands."""
     last: ir.Operation | None = None
     for owner in (v.owner for v in op.operands):
         if not isinstance(owner, ir.Block) and (last is None or last.is_before_in_block(owner.operation)):
@@ -250,14 +253,14 @@ def _move_up(op: ir.Operation, block: ir.Block) -> None:
 
 
 def _stands_before(a: ir.Operation, b: ir.Operation) -> bool:
-    """Whether an operation stands before one of the same block, or in it."""
+    """Whether an operation is before another one of the same block, or before an operation that contains it."""
     while b.block != a.block:
         b = b.parent.operation
     return a.is_before_in_block(b)
 
 
 def _drop_empty_tensors(function: func.FuncOp) -> None:
-    """Computes nothing for tensors without elements: upstream refuses views of their buffers."""
+    """Removes computations of empty tensors: upstream refuses views of their buffers."""
     for op in list(function.regions[0].blocks[0].operations)[:-1]:
         types = [r.type for r in op.operation.results]
         if types and all(isinstance(t, ir.RankedTensorType) and 0 in t.shape for t in types):
@@ -268,14 +271,14 @@ def _drop_empty_tensors(function: func.FuncOp) -> None:
 
 
 def _empty(type_: ir.RankedTensorType) -> ir.Value:
-    """A tensor of a type, of any elements."""
+    """An uninitialized tensor of a type."""
     result = tensor.EmptyOp([d if isinstance(d, int) else size_value(d) for d in _sizes(type_)], type_.element_type).result
-    result.set_type(type_)  # with its encoding, which says what the sizes are
+    result.set_type(type_)  # with the encoding of its sizes
     return result
 
 
 def _decompose_concats(function: func.FuncOp) -> None:
-    """tensor.concat, which has no bufferization, as insertions into one tensor."""
+    """Replaces tensor.concat, which has no bufferization, by insertions into one tensor."""
     for op in walk(function.operation, tensor.ConcatOp):
         axis, type_ = op.attributes["dim"].value, op.operation.results[0].type
         with ir.InsertionPoint(op), op.operation.location:
@@ -294,7 +297,7 @@ def _decompose_concats(function: func.FuncOp) -> None:
 
 
 def copies_to_linalg(root: ir.Operation) -> None:
-    """memref.copy as linalg.copy, which becomes loops; LLVM makes a memcpy of those that are contiguous."""
+    """Replaces memref.copy by linalg.copy, which becomes loops; LLVM turns contiguous ones into memcpy."""
     for op in walk(root, memref.CopyOp):
         source, target = op.operation.operands
         with ir.InsertionPoint(op), op.operation.location:
@@ -304,7 +307,7 @@ def copies_to_linalg(root: ir.Operation) -> None:
 
 
 def _constants(values: Iterable[ir.Value]) -> list[int] | None:
-    """The values as integers, or None where one of them is not a constant."""
+    """The values as integers, or None if one is not constant."""
     found = []
     for value in values:
         producer = _producer(value)
@@ -315,7 +318,7 @@ def _constants(values: Iterable[ir.Value]) -> list[int] | None:
 
 
 def _trip_counts(loop: scf.ParallelOp) -> list[int] | None:
-    """Iterations of each dimension, or None where they are not constant."""
+    """Iterations of each dimension, or None if they are not constant."""
     values = _constants(loop.operation.operands)
     if values is None:
         return None
@@ -324,7 +327,7 @@ def _trip_counts(loop: scf.ParallelOp) -> list[int] | None:
 
 
 def _work(loop: scf.ParallelOp, counts: list[int]) -> int:
-    """Iterations of a loop nest, those of inner loops included as far as they are constant."""
+    """Iterations of a loop nest, including inner loops of constant extent."""
     inner = 1
     for op in walk(loop.operation, scf.ForOp):
         bounds = _constants(list(op.operation.operands)[:3])
@@ -351,7 +354,7 @@ def _choose_parallel_loops(function: func.FuncOp) -> None:
 
 
 def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
-    """Has the running program decide whether a loop is worth threads, by its iterations and those of the loops in it."""
+    """Selects at run time whether a loop is parallel, by the number of its iterations including inner loops."""
     operands = list(loop.operation.operands)
     rank = len(operands) // 3
     block = loop.operation.parent.regions[0].blocks[0]
@@ -368,7 +371,7 @@ def _parallel_from(loop: scf.ParallelOp, work: int) -> None:
 
 
 def _share_iterations(function: func.FuncOp) -> None:
-    """Makes loops whose iterations are worth a thread parallel, where all of them together are."""
+    """Parallelizes loops whose iterations are large enough for a thread, if the whole loop is."""
     loops = [loop for loop in walk(function.operation, scf.ForOp) if ITERATION_WORK.on(loop.operation)]
     for loop in [loop for loop in loops if loop.operation.parent.name == "func.func" and not loop.operation.results]:
         low, high, step = loop.operation.operands
@@ -391,12 +394,12 @@ def _index(value: int) -> ir.Value:
 
 
 def _stands_in(value: ir.Value, block: ir.Block) -> bool:
-    """Whether a value is an argument of a block, or computed right in it."""
+    """Whether a value is an argument of a block, or computed directly in it."""
     return (value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block) == block
 
 
 def split_parallel(loop: scf.ParallelOp, kept: int) -> None:
-    """Rebuilds an scf.parallel without results as one over its first `kept` dimensions around scf.for loops over the others."""
+    """Rebuilds an scf.parallel without results as one over its first `kept` dimensions, containing scf.for loops over the others."""
     operands = list(loop.operation.operands)
     rank = len(operands) // 3
     lower, upper, step = operands[:rank], operands[rank : 2 * rank], operands[2 * rank :]
@@ -427,10 +430,12 @@ def split_parallel(loop: scf.ParallelOp, kept: int) -> None:
 
 
 def _place_temporaries(function: func.FuncOp) -> None:
-    """Moves allocations to the function's entry, or to the start of the iteration of a parallel loop that they are in: on the stack as long
-    as they fit, else freed at the end of it.
+    """Moves allocations to the function's entry, or to the start of the enclosing iteration of a parallel loop: on the stack while they
+    fit,
+    otherwise freed at the end of it.
 
-    One whose size is computed there moves with what computes it. One whose size only the data says stays where it is, and is freed at the
+    An allocation of computed size moves together with the computation. If the size depends on data it stays in place, and is freed at
+    the
     end of its block.
     """
     for op in walk(function.operation, memref.DeallocOp):
@@ -456,14 +461,14 @@ def _place_temporaries(function: func.FuncOp) -> None:
 
 
 def _room_of(op: ir.Operation) -> ir.Block:
-    """The block at whose start a temporary is allocated: that of the function, or of the iterations of a parallel loop."""
+    """The block at whose start a temporary is allocated: the function's, or the body of the enclosing parallel loop."""
     while op.parent.name not in ("func.func", "scf.parallel"):
         op = op.parent.operation
     return op.block
 
 
 def _free_at_end(op: memref.AllocOp, room: ir.Block, alignment: ir.Attribute) -> None:
-    """Allocates a temporary of a size that is no number, once in `room` where that can be."""
+    """Allocates a temporary of dynamic size, once in `room` if possible, and frees it."""
     operation = op.operation
     sizes, entry = list(operation.operands), _entry_of(operation)
     with operation.location:
@@ -484,14 +489,14 @@ def _free_at_end(op: memref.AllocOp, room: ir.Block, alignment: ir.Attribute) ->
 
 
 def _entry_of(op: ir.Operation) -> ir.Block:
-    """The block of the function that an operation is in."""
+    """The entry block of the function that contains an operation."""
     while op.name != "func.func":
         op = op.parent.operation
     return op.regions[0].blocks[0]
 
 
 def _arithmetic(values: Sequence[ir.Value], entry: ir.Block) -> list[ir.Operation] | None:
-    """The operations that compute some sizes of arguments of the function, operands first; None where they are no arithmetic on these."""
+    """The operations that compute sizes from arguments of the function, operands first; None if they are not arithmetic on arguments."""
     found: dict[ir.Value, ir.Operation] = {}
     pending = [(value, False) for value in values]
     while pending:
@@ -511,7 +516,7 @@ def _arithmetic(values: Sequence[ir.Value], entry: ir.Block) -> list[ir.Operatio
 
 
 def _cloned(values: Sequence[ir.Value], operations: Sequence[ir.Operation]) -> list[ir.Value]:
-    """Copies of some values, at the ambient insertion point, and of the operations that compute them."""
+    """Clones values and the operations that compute them, at the ambient insertion point."""
     made: dict[ir.Value, ir.Value] = {}
     for operation in operations:
         clone = operation.clone()

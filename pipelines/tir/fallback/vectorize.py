@@ -1,8 +1,8 @@
-"""Loops over neighbours in vectors: loops of the fallback schedule whose iterations are independent (see te.read.updates).
+"""Vectorizes loops of the fallback schedule over contiguous elements with independent iterations (see te.read.updates).
 
-The innermost dimension of a buffer that the variable of such a loop indexes, plus what does not change in it, is read and written in
-vectors. What else changes from iteration to iteration is arithmetic on floats. A loop in it, with bounds that do not change, has vectors
-where it carries floats. A loop that does anything else stays as it is.
+Buffers whose innermost index is the variable of such a loop plus an invariant are accessed in vectors. All other varying values must be
+float arithmetic. An inner loop with invariant bounds is vectorized if it carries floats. Loops with any other operation are left
+unchanged.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from relayc.pipelines.emission import emit
 
 _ELEMENTWISE = ("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.negf", "math.fma")
 _ALL_LANES = 8
-"""Of a target that masks elements of so many bits a masked vector costs no more than another one."""
+"""On a target that masks elements of this many bits, a masked vector costs no more than an unmasked one."""
 
 
 class _NoVectors(Exception):
-    """A loop has an operation that has no form on vectors."""
+    """A loop has an operation without a vector form."""
 
 
 def vectorize_loops(module: ir.Module, vector_bytes: int, mask_bits: int) -> None:
-    """Replaces the innermost loops over neighbours in a module by loops over vectors, in place.
+    """Replaces the innermost loops over contiguous elements in a module by vectorized loops, in place.
 
     Args:
       vector_bytes, mask_bits: of the target.
@@ -44,7 +44,7 @@ def _vectorize(loop: ir.Operation, vector_bytes: int, masks: bool) -> None:
     low, high, _ = loop.operands
     before = len(loop.block.operations)
     step = emit.index_constant(width)
-    # Without masks, what is left over after the last whole vector stays as it is.
+    # Without masks the remainder after the last full vector stays a scalar loop.
     end = high if masks else emit.arith("addi", low, emit.arith("andi", emit.arith("subi", high, low), emit.index_constant(-width)))
     try:
         _Vectors(loop, width, high if masks else None).build(low, end, step)
@@ -61,24 +61,24 @@ def _vectorize(loop: ir.Operation, vector_bytes: int, masks: bool) -> None:
 
 
 class _Vectors:
-    """A loop as one over vectors.
+    """The vectorized form of a loop.
 
     Args:
       loop: the loop.
       width: lanes of a vector.
-      end: where the lanes of the last vector end; None where all lanes of all vectors count.
+      end: the end of the active lanes of the last vector; None if all lanes are active.
     """
 
     def __init__(self, loop: ir.Operation, width: int, end: ir.Value | None) -> None:
         self._loop, self._width, self._end = loop, width, end
         self._values: dict[ir.Value, ir.Value] = {}
-        """What stands for the values in the loop: a vector, or a scalar that all lanes share."""
+        """The values in the loop by their originals: a vector, or a scalar shared by all lanes."""
         self._neighbours: set[ir.Value] = set()
-        """Indices that are one larger in each lane than in the lane before."""
+        """Indices that increase by one per lane."""
         self._mask: ir.Value | None = None
 
     def build(self, low: ir.Value, high: ir.Value, step: ir.Value) -> None:
-        """Emits the loop. Raises _NoVectors, with operations left behind."""
+        """Emits the loop. Raises _NoVectors; operations emitted until then remain."""
         made = emit.serial_loop([low, high, step])
         body = self._loop.regions[0].blocks[0]
         variable = made.regions[0].blocks[0].arguments[0]
@@ -97,7 +97,7 @@ class _Vectors:
         return emit.broadcast(self._value(value), self._width)
 
     def _block(self, block: ir.Block) -> ir.Operation:
-        """Emits the operations of a block; gives its terminator."""
+        """Emits the operations of a block; returns its terminator."""
         *operations, terminator = (o.operation for o in block.operations)
         for op in operations:
             if op.name == "memref.load":
@@ -128,7 +128,7 @@ class _Vectors:
         self._values.update(zip(op.results, clone.results, strict=True))
 
     def _is_along(self, buffer: ir.Value, indices: Sequence[ir.Value]) -> bool:
-        """Whether lanes are neighbours in memory; else they are the same element. Raises _NoVectors where they are neither."""
+        """Whether lanes access contiguous elements; otherwise they access the same element. Raises _NoVectors in other cases."""
         is_plain = buffer.type.layout == ir.AffineMapAttr.get(ir.AffineMap.get_identity(buffer.type.rank))
         if not is_plain or not indices or any(v in self._neighbours for v in indices[:-1]):
             raise _NoVectors("an index of an outer dimension")

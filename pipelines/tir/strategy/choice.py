@@ -1,4 +1,4 @@
-"""Which strategy of the table takes a kernel, and why others do not."""
+"""The choice of a strategy from the table for a kernel, and the reasons of the others for declining."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -39,10 +39,10 @@ class Choice:
 
 
 def schedule_kernel(source: ir.OpView, target: Target, tuning: Tuning) -> Choice:
-    """Schedules a te function into the module at the ambient insertion point, by the first strategy of the table that takes it.
+    """Schedules a te function into the module at the ambient insertion point, by the first strategy of the table that accepts it.
 
     Args:
-      tuning: the numbers that are set for the kernel (see `tuning_for`); it hears which are used.
+      tuning: the numbers set for the kernel (see `tuning_for`); records the numbers used.
     """
     try:
         kernel = read_kernel(source)
@@ -58,14 +58,14 @@ def schedule_kernel(source: ir.OpView, target: Target, tuning: Tuning) -> Choice
 
 
 def offers(kernel: Kernel, target: Target, tuning: Tuning) -> Iterator[tuple[Entry, Scheduled | str]]:
-    """The kernel as each strategy schedules it, at the ambient insertion point, or why the strategy does not take it."""
+    """For each strategy the kernel as it schedules it, at the ambient insertion point, or the reason why it declines."""
     for entry in strategies_of(target.kind):
         why = _why_not(entry, kernel, target, tuning)
         yield entry, _schedule(entry, kernel, target, tuning) if why is None else why
 
 
 def _why_not(entry: Entry, kernel: Kernel, target: Target, tuning: Tuning) -> str | None:
-    """Why a strategy is not asked; None where it is."""
+    """Why a strategy is not tried; None if it is."""
     only = tuning.given.get("strategy")
     if only not in (None, entry.name):
         return f"only {only} is asked"
@@ -88,7 +88,7 @@ def _schedule(entry: Entry, kernel: Kernel, target: Target, tuning: Tuning) -> S
     try:
         scheduled = entry.schedule(kernel, target, tuning)
     except (NotStructured, Undecided) as error:
-        for op in list(block.operations)[before:]:  # what was emitted until the operation that is not read
+        for op in list(block.operations)[before:]:  # remove the operations emitted before the failure
             op.operation.erase()
         return str(error) or "it cannot express the kernel"
     if scheduled is not None:
@@ -101,8 +101,9 @@ _ANCHORS = (Pattern.COMM_REDUCE, Pattern.OUT_ELEMWISE_FUSABLE)
 
 
 def anchor_of(function: ir.OpView) -> str | None:
-    """Relay's name of the operator around which a kernel is made: its first reduction, product, convolution, pooling or row operator;
-    without these the first one that restricts fusion most. None for a kernel that was not made of operators."""
+    """Relay's name of the anchor operator of a kernel: its first reduction, product, convolution, pooling or row operator; without these
+    the
+    first operator with the most restrictive fusion pattern. None for a kernel that was not made of operators."""
     names = operators_of(function)
     patterns = {cls.relay_name or name: cls.pattern for name, cls in OPS.items()}
     anchor = next((name for name in names if patterns.get(name) in _ANCHORS), None)
@@ -110,5 +111,5 @@ def anchor_of(function: ir.OpView) -> str | None:
 
 
 def operators_of(function: ir.OpView) -> list[str]:
-    """Relay's names of the operators that a kernel was made of, in their order."""
+    """Relay's names of the operators of a kernel, in order."""
     return list(OPERATORS.get(function, ()))

@@ -1,4 +1,4 @@
-"""Layouts in which schedules want parameters: what they are, as data that the IR carries, and copies into them at the speed of memory."""
+"""Parameter layouts that schedules request: their description, which the IR carries, and copies into them at memory bandwidth."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from relayc.pipelines.emission.index import Index, Var, strides_of
 from relayc.symbolic import Size, ceil_div
 
 SHORT = 128
-"""Elements per column below which a block is copied as it lies: staging it would cost more than it saves."""
+"""Elements per column below which a block is copied directly: staging would cost more than it saves."""
 LINE = 64
 """Bytes of a cache line."""
 TOGETHER = 64
-"""Columns that are staged at a time, or a block where that is wider."""
+"""Columns that are staged together, or a block if it is wider."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Another layout of a parameter: applied once, when the program is compiled.
+    """Another layout of a parameter: applied once, at compile time.
 
-    The parameter is read by nested loops, and what they read is arranged in an array of `shape`.
+    Nested loops read the parameter, and the elements that they read are arranged in an array of `shape`.
 
     Attributes:
       kind: of the arrangement, a name in `ARRANGEMENTS`.
@@ -31,7 +31,7 @@ class Packing:
       access: for each dimension of the parameter, the index that the loops read: a constant, then a coefficient for each loop.
       extents: of the loops.
       shape: after packing; the element type stays.
-      numbers: what else the arrangement has to know, by name.
+      numbers: further numbers of the arrangement, by name.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Packing:
     ) -> "Packing":
         """The packing of a parameter that is read at `indices`, functions of `loops` (each with its extent).
 
-        Raises Undecided where a size is an expression: what a parameter is packed to is known before there is a call.
+        Raises Undecided if a size is an expression: the packed layout must be known at compile time.
         """
         access = tuple(_numbers([index.const, *(index.coefficient(v) for v, _ in loops)]) for index in indices)
         extents = _numbers([e for _, e in loops])
@@ -60,9 +60,9 @@ class Packing:
 
     @staticmethod
     def layout(amap: ir.AffineMap, source: Sequence[int], shape: Sequence[int]) -> "Packing":
-        """The packing of a parameter of which element i goes to element amap(i) of an array of `shape`, which holds zeros elsewhere.
+        """The packing that moves element i of a parameter to element amap(i) of an array of `shape`, padded with zeros.
 
-        Raises ValueError where a result of the map is not a dimension, or a part of one: d, d floordiv c, d mod c, (d floordiv c) mod e.
+        Raises ValueError if a result of the map is not a dimension, or a part of one: d, d floordiv c, d mod c, (d floordiv c) mod e.
         """
         parts = [_part(e) for e in amap.results]
         access = tuple((0, *(step if dim == d else 0 for dim, step in parts)) for d in range(len(source)))
@@ -70,7 +70,7 @@ class Packing:
 
     @property
     def name(self) -> str:
-        """Names the layout, whatever the shape in which the parameter is seen: equal names of one parameter share the packed array."""
+        """Names the layout independently of the parameter's view: packings of one parameter with equal names share the packed array."""
         strides = strides_of(self.source)
         first, *steps = (sum(c * s for c, s in zip(column, strides, strict=True)) for column in zip(*self.access, strict=True))
         loops = ",".join(f"{step}*{extent}" for step, extent in zip(steps, self.extents, strict=True))
@@ -78,7 +78,7 @@ class Packing:
         return f"{self.kind}{list(self.shape)}{numbers}: {first} {loops}"
 
     def pack(self, array: np.ndarray, out: np.ndarray) -> None:
-        """Writes a parameter of the shape `source` to an array of `shape`, whose memory holds anything.
+        """Writes a parameter of shape `source` to an uninitialized array of `shape`.
 
         Both are unsigned integers as wide as the elements; the parameter may be strided. Called in several threads at once.
         """
@@ -90,13 +90,13 @@ class Packing:
         ARRANGEMENTS[self.kind](view, out, **dict(self.numbers))
 
     def _padded(self, array: np.ndarray) -> np.ndarray:
-        """The parameter with zeros behind it, where parts of a dimension do not divide it."""
+        """The parameter padded with zeros where parts of a dimension do not divide it."""
         ends = [at[0] + sum(c * (e - 1) for c, e in zip(at[1:], self.extents, strict=True)) + 1 for at in self.access]
         behind = [(0, max(0, end - size)) for end, size in zip(ends, array.shape, strict=True)]
         return np.pad(array, behind) if any(count for _, count in behind) else array
 
     def to_attribute(self) -> ir.DictAttr:
-        """As the attribute `relay.packing` of a kernel's argument; the shape after packing is that of the argument."""
+        """The attribute `relay.packing` of a kernel's argument; the argument has the shape after packing."""
         dims = [ir.AffineDimExpr.get(i) for i in range(len(self.extents))]
         exprs = []
         for const, *coefficients in self.access:
@@ -119,7 +119,7 @@ class Packing:
 
     @staticmethod
     def from_attribute(attribute: ir.Attribute, shape: Sequence[int]) -> "Packing":
-        """Reads the attribute of an argument of `shape`. Raises RelayError where it is none."""
+        """Parses the attribute of an argument of `shape`. Raises RelayError if it is invalid."""
         try:
             fields = {named.name: named.attr for named in ir.DictAttr(attribute)}
             kind = ir.StringAttr(fields.pop("kind")).value
@@ -142,7 +142,7 @@ def _numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
 
 
 def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:
-    """(constant, coefficient of each loop) of a linear expression. Raises ValueError for one that is not linear."""
+    """(constant, coefficient of each loop) of a linear expression. Raises ValueError if it is not linear."""
     if isinstance(e, ir.AffineConstantExpr):
         return (e.value, *[0] * loops)
     if isinstance(e, ir.AffineDimExpr):
@@ -157,7 +157,7 @@ def _coefficients(e: ir.AffineExpr, loops: int) -> tuple[int, ...]:
 
 
 def _part(e: ir.AffineExpr) -> tuple[int, int]:
-    """(dimension, step) of the part of a dimension that an expression is: how far apart neighbours are. Raises ValueError."""
+    """(dimension, step) of the part of a dimension that an expression gives; `step` is the distance of neighbours. Raises ValueError."""
     if isinstance(e, ir.AffineDimExpr):
         return e.position, 1
     if isinstance(e, (ir.AffineFloorDivExpr, ir.AffineModExpr)) and isinstance(e.rhs, ir.AffineConstantExpr):
@@ -170,12 +170,12 @@ def _part(e: ir.AffineExpr) -> tuple[int, int]:
 
 
 def _columns(view: np.ndarray, out: np.ndarray, batch: int) -> None:
-    """[batch..., columns, rest...] as [batch..., block, rest..., width], zeros after the last column."""
+    """[batch..., columns, rest...] to [batch..., block, rest..., width], zeros after the last column."""
     fill_blocks(view, batch, out)
 
 
 def _channels(view: np.ndarray, out: np.ndarray, batch: int) -> None:
-    """As `_columns`, but the last block holds the last columns: those that do not fill a block stand in two."""
+    """Like `_columns`, but the last block holds the last columns, overlapping the block before it."""
     fill_blocks(view, batch, out)
     lanes = out.shape[-1]
     if view.shape[batch] % lanes:
@@ -184,7 +184,7 @@ def _channels(view: np.ndarray, out: np.ndarray, batch: int) -> None:
 
 
 def _rows(view: np.ndarray, out: np.ndarray, batch: int, rows: int) -> None:
-    """[batch..., row, rest...] as [batch..., tile, rest..., rows]; the last tile holds the last rows."""
+    """[batch..., row, rest...] to [batch..., tile, rest..., rows]; the last tile holds the last rows."""
     for at in np.ndindex(*view.shape[:batch]):
         lines = view[at].reshape(view.shape[batch], -1)
         tiles = out[at].reshape(-1, lines.shape[1], rows)
@@ -194,9 +194,9 @@ def _rows(view: np.ndarray, out: np.ndarray, batch: int, rows: int) -> None:
 
 
 def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: int, shift: int) -> None:
-    """[batch..., columns, outer..., inner...] as [batch..., block, groups, columns of a block, group].
+    """[batch..., columns, outer..., inner...] to [batch..., block, groups, columns of a block, group].
 
-    The last `inner` loops are one round of `pitch` elements, completed by zeros; zeros follow the last column. With a `shift` elements are
+    The last `inner` loops form a round of `pitch` elements, padded with zeros; zeros follow the last column. With a `shift` elements are
     signed bytes, and the first group of a block has -shift times the sums of the columns as s32.
     """
     size, (width, group) = prod(view.shape[view.ndim - inner :]), out.shape[-2:]
@@ -215,7 +215,7 @@ def _groups(view: np.ndarray, out: np.ndarray, batch: int, inner: int, pitch: in
 
 
 def _lines(view: np.ndarray, out: np.ndarray, lines: int) -> None:
-    """[lines..., rest...] as [lines..., pitch]: the rest in one run, completed by zeros."""
+    """[lines..., rest...] to [lines..., pitch]: the rest contiguous, padded with zeros."""
     depth = prod(view.shape[lines:])
     out[..., depth:] = 0
     for at in np.ndindex(*view.shape[: max(0, lines - 1)]):
@@ -224,7 +224,7 @@ def _lines(view: np.ndarray, out: np.ndarray, lines: int) -> None:
 
 
 def _layout(view: np.ndarray, out: np.ndarray) -> None:
-    """As the loops read it."""
+    """In the order of the loops."""
     out[...] = view
 
 
@@ -236,21 +236,21 @@ ARRANGEMENTS: dict[str, Callable[..., None]] = {
     "lines": _lines,
     "layout": _layout,
 }
-"""How what loops read is written: functions of the view with a dimension for each loop, the packed array, and the packing's numbers."""
+"""Arrangements of the elements that loops read: functions of the view with a dimension for each loop, the packed array, and the numbers."""
 
 
 def as_bits(array: np.ndarray) -> np.ndarray:
-    """The same memory as unsigned integers: numpy copies those without the interpreter lock, whatever the dtype stands for."""
+    """The same memory as unsigned integers: numpy copies these without the interpreter lock, for any dtype."""
     return array.view(f"u{array.dtype.itemsize}")
 
 
 def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
-    """Cuts an axis in blocks that become the innermost axis: [batch..., columns, rest...] -> [batch..., block, rest..., width].
+    """Splits an axis into blocks that become the innermost axis: [batch..., columns, rest...] -> [batch..., block, rest..., width].
 
     Args:
-      source: may be strided in any way.
+      source: with any strides.
       axis: of the columns.
-      out: same dtype; its last axis says how wide a block is. What the last block has beyond the columns becomes 0.
+      out: same dtype; its last axis is the width of a block. Excess columns of the last block become 0.
     """
     width, columns = out.shape[-1], source.shape[axis]
     full, left = divmod(columns, width)
@@ -263,7 +263,7 @@ def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
         if left:
             out[(slice(None),) * axis + (full, ..., slice(left))] = moved[..., full * width :]
         return
-    # Several narrow blocks at a time: each copy has to come by the interpreter lock.
+    # Several narrow blocks at a time: each copy must acquire the interpreter lock.
     together = max(1, min(full, TOGETHER // width))
     staged = _staging(source, axis, width * together)
     for batch in np.ndindex(source.shape[:axis]):
@@ -279,9 +279,9 @@ def fill_blocks(source: np.ndarray, axis: int, out: np.ndarray) -> None:
 
 
 def _staging(source: np.ndarray, axis: int, width: int) -> np.ndarray:
-    """Memory for a block of columns, [width, rest...], whose columns lie as in `source` but at a distance of an odd number of lines.
+    """Memory for a block of columns, [width, rest...], with the order of `source` and a pitch of an odd number of cache lines.
 
-    Columns are often a power of two apart, and then all elements of a row fall in a few sets of the cache.
+    Columns are often a power of two apart; then all elements of a row would map to a few cache sets.
     """
     rest, strides = source.shape[axis + 1 :], source.strides[axis + 1 :]
     depth = prod(rest)

@@ -22,9 +22,9 @@ class Scheduled:
 
     Attributes:
       packings: of its arguments, by position.
-      workspace_bytes: scratch memory that it takes as its last argument before the symbols.
+      workspace_bytes: scratch memory, its last argument before the symbols.
       uses_tiles: whether it has operations on matrix tiles.
-      turns: whether it asks which way to go (see turns).
+      turns: whether it supports both traversal directions (see turns).
     """
 
     function: func.FuncOp
@@ -43,8 +43,8 @@ def is_param(kernel: Kernel, node: Node) -> bool:
 
 
 def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
-    """The memref in which functions pass a tensor: flat where it has no elements (MLIR passes only then a bare pointer), and where its size
-    is an expression."""
+    """The memref in which functions pass a tensor: flat if it is empty (MLIR passes a bare pointer only then), or if its size is an
+    expression."""
     if any(isinstance(d, Dim) for d in shape):
         return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element)
     return ir.MemRefType.get([0] if 0 in shape else list(shape), element)
@@ -52,14 +52,14 @@ def buffer_type(shape: Sequence[Size], element: ir.Type) -> ir.MemRefType:
 
 @dataclass(frozen=True)
 class KernelFunction:
-    """The body of a kernel's function while it is emitted.
+    """The body of a kernel's function during emission.
 
     Attributes:
       function: the function.
-      arguments: the buffers of the kernel's arguments (packed ones as they are packed).
+      arguments: the buffers of the kernel's arguments (packed if they have a packing).
       evaluator: reads the arguments.
       outputs: flat buffers of the results.
-      workspace: scratch memory, bytes; None where there is none.
+      workspace: scratch memory, bytes; None if there is none.
     """
 
     function: func.FuncOp
@@ -71,9 +71,10 @@ class KernelFunction:
 
 @contextmanager
 def kernel_function(kernel: Kernel, packings: Mapping[int, Packing] | None = None, workspace_bytes: Size = 0) -> Iterator[KernelFunction]:
-    """The tir function of a kernel, in whose body the insertion point is; the return follows what is emitted.
+    """Creates the tir function of a kernel; the insertion point is in its body, before the return.
 
-    Its arguments are those of the kernel (with packings: packed), one destination for each result, the workspace, and the symbols.
+    Its arguments are the kernel's arguments (packed if they have a packing), one destination for each result, the workspace, and the
+    symbols.
     """
     packings = packings or {}
     types = [buffer_type(packings[i].shape if i in packings else node.shape, node.element) for i, node in enumerate(kernel.args)]

@@ -1,10 +1,13 @@
-"""The strategy table: which strategies there are, in which order they are asked, and their tunable numbers.
+"""The strategy table: the strategies, their order, and their tunable numbers.
 
-A kernel gets the first strategy of its target that takes it (see tir.strategy.choice). The numbers of a strategy are its defaults, unless
-set through `PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or for those whose names match a pattern, with the
-strategy where only one is to be asked: `{"schedule.kernels": {"fused_dense*": {"contraction.rows": 4}, "fused_add": {"strategy":
-"loops"}}}`. `relayc inspect` and `KernelInfo.schedule` say what each kernel got. A kernel that no strategy takes, or for which FALLBACK is
-said, becomes plain loops (pipelines.tir.fallback.bufferize).
+A kernel gets the first strategy of its target that accepts it (see tir.strategy.choice). The numbers of a strategy are its defaults,
+unless
+set through `PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or by patterns of kernel names, with the strategy
+if
+only one may be tried: `{"schedule.kernels": {"fused_dense*": {"contraction.rows": 4}, "fused_add": {"strategy": "loops"}}}`.
+`relayc inspect` and `KernelInfo.schedule` show the choice for each kernel. A kernel that no strategy accepts, or with the strategy
+FALLBACK,
+becomes plain loops (pipelines.tir.fallback.bufferize).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,20 +24,21 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning
 
 Strategy = Callable[[Kernel, Target, Tuning], Scheduled | None]
-"""Emits a kernel in tir at the ambient insertion point, or gives None where it does not take the kernel. It asks the Tuning for its
-numbers, and may raise NotStructured, or Undecided where it does not know what to do for all sizes: what it has emitted until then is taken
-back."""
+"""Emits a kernel in tir at the ambient insertion point, or returns None if it does not accept the kernel. It requests its numbers from
+the
+Tuning. It may raise NotStructured, or Undecided if its choice depends on unknown sizes: then the emitted operations are removed."""
 
 DEFAULT_PLEVEL = 10
 
 FALLBACK = "bufferize"
-"""Says as a strategy that none is to be asked: the kernel becomes plain loops."""
+"""As a strategy: no strategy is tried, and the kernel becomes plain loops."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tunable number: its default, or what computes it, and the largest value. Which values are sensible for a kernel the strategy says
-    where it asks for the number (see Tuning.number)."""
+    """A tunable number: its default, or a description of how it is computed, and its maximum. The strategy gives sensible values for a
+    kernel
+    where it requests the number (see Tuning.number)."""
 
     name: str
     default: int | str
@@ -47,15 +51,16 @@ class Entry:
     """A strategy in the table.
 
     Attributes:
-      name: what users call it.
-      schedule: gives the kernel in tir, None where it does not take it.
-      operators, shapes, dtypes: what it takes, in words: the strategy itself looks at the loops of the kernel.
+      name: for users.
+      schedule: returns the kernel in tir, or None if it does not accept it.
+      operators, shapes, dtypes: descriptions of accepted kernels, for documentation: the strategy itself examines the loops of the
+      kernel.
       parameters: its tunable numbers.
       features: features that the target must have, all of them.
-      anchors: Relay's names of operators: it is for kernels that are made around one of these; for all where there are none.
-      condition: says whether it is for a kernel and a target; None for one that its `schedule` decides.
-      plevel: those of a higher one are asked first, of equals the one that was registered last; the package's have DEFAULT_PLEVEL.
-      has_knobs: it is a schedule that a person wrote, whose numbers are its knobs: only the schedule itself knows them.
+      anchors: Relay's names of operators: only for kernels with one of these as anchor; for all kernels if empty.
+      condition: predicate on kernel and target; None if `schedule` decides alone.
+      plevel: strategies of higher level are tried first, of equal ones the last registered first; the package's have DEFAULT_PLEVEL.
+      has_knobs: whether it is a hand-written schedule, whose numbers are its knobs: only the schedule itself knows them.
     """
 
     name: str
@@ -72,7 +77,7 @@ class Entry:
 
 
 STRATEGIES: dict[str, list[Entry]] = {}
-"""Strategies from outside of a backend, by kind of target; see `register_strategies`."""
+"""Strategies registered from outside a backend, by kind of target; see `register_strategies`."""
 
 _OPTION, _KERNELS = "schedule.", "schedule.kernels"
 FUNCTIONS, WHY = "schedule.functions", "schedule.why"
@@ -83,18 +88,19 @@ config_option(WHY, bool, False, "keep for each kernel why strategies that were a
 
 
 def declare_options(entries: Sequence[Entry]) -> None:
-    """Makes the tunable numbers of strategies options of a PassContext."""
+    """Declares the tunable numbers of strategies as options of a PassContext."""
     for entry in entries:
         for parameter in entry.parameters:
             config_option(f"{_OPTION}{entry.name}.{parameter.name}", int, None, f"{parameter.doc} (default: {parameter.default})")
 
 
 def register_strategies(kind: str, *entries: Entry) -> None:
-    """Adds strategies for a kind of target ("cpu"): the first one given is asked first, and all of them before those registered so far
-    and before those of the backend, where their `plevel` does not say otherwise.
+    """Adds strategies for a kind of target ("cpu"), tried in the given order before strategies registered earlier and before the
+    backend's,
+    except where `plevel` differs.
 
     Raises:
-      ValueError: a name that another strategy of this kind of target has.
+      ValueError: another strategy of this kind of target has the name.
     """
     for name in (e.name for e in entries):
         if name in (e.name for e in strategies_of(kind)):
@@ -104,7 +110,7 @@ def register_strategies(kind: str, *entries: Entry) -> None:
 
 
 def strategies_of(kind: str) -> Sequence[Entry]:
-    """The strategies of a kind of target, in the order in which they are asked."""
+    """The strategies of a kind of target, in the order in which they are tried."""
     return sorted([*STRATEGIES.get(kind, ()), *find_backend(kind).strategies()], key=lambda entry: -entry.plevel)
 
 
@@ -116,13 +122,13 @@ def tuning_for(
     asks_values: bool = False,
     recorded: Mapping[str, Any] | None = None,
 ) -> Tuning:
-    """What `config` (of a PassContext) sets for a kernel; of several patterns that match, later ones replace earlier ones.
+    """The numbers that `config` (of a PassContext) sets for a kernel; of several matching patterns, later ones replace earlier ones.
 
     Args:
-      recorded: what was measured to be best for the kernel. Numbers that `config` sets for all kernels replace those of it; where a pattern
-        of `config` matches the kernel, it does not count.
+      recorded: the best measured numbers for the kernel. Numbers that `config` sets for all kernels override them; they are ignored if a
+        pattern of `config` matches the kernel.
       schedule: the name of a schedule that the kernel gets by its name, which is not in the table.
-      asks_values: whether strategies are to say which values are sensible.
+      asks_values: whether strategies should give the sensible values.
 
     Raises:
       ValueError: a strategy or parameter that is not in the table, or a value that is not a number within its range.

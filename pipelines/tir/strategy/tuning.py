@@ -1,4 +1,4 @@
-"""The tunable numbers of one kernel's schedule: defaults, those that were set from outside, what was used, and what else is sensible."""
+"""The tunable numbers of one kernel's schedule: defaults, numbers set from outside, numbers used, and other sensible values."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,18 +10,18 @@ from relayc.symbolic import Size
 Parameters = TypeVar("Parameters")
 
 Values = Callable[[], Iterable[int]]
-"""The sensible values of a parameter for the kernel that is being scheduled, while the others are as they are; the one that is used is
-among them, said or not."""
+"""The sensible values of a parameter for the kernel that is being scheduled, with the other parameters fixed; the value in use is always
+included."""
 
 
 class Tuning:
-    """What a strategy asks for its numbers.
+    """Provides the numbers of a strategy.
 
     Attributes:
-      strategy: the one that is asked now.
-      given: values by "strategy.parameter" that take the place of defaults; under "strategy" the only strategy to ask, if any.
-      used: numbers by parameter that the strategy has asked for; a knob of a schedule may be several numbers together.
-      values: the sensible values of each of these, where they were asked for.
+      strategy: the one that is being tried.
+      given: values by "strategy.parameter" that replace defaults; under "strategy" the only strategy to try, if any.
+      used: numbers that the strategy has requested, by parameter; a knob of a schedule may be a tuple.
+      values: their sensible values, if requested.
     """
 
     def __init__(self, given: Mapping[str, Any] | None = None, asks_values: bool = False) -> None:
@@ -32,14 +32,14 @@ class Tuning:
         self._asks_values = asks_values
 
     def begin(self, strategy: str) -> None:
-        """A strategy is asked from now on."""
+        """Starts the trial of a strategy."""
         self.strategy, self.used, self.values = strategy, {}, {}
 
     def number(self, parameter: str, default: int, values: Values | None = None) -> int:
         """The value of a parameter of the strategy.
 
         Args:
-          values: the sensible ones, for who searches; it is called only where someone does.
+          values: the sensible values, for a search; called only if a search requests them.
         """
         self.used[parameter] = self.given.get(f"{self.strategy}.{parameter}", default)
         self._note(parameter, values)
@@ -57,12 +57,12 @@ class Tuning:
         fit: Callable[[Parameters], Parameters] | None = None,
         values: Mapping[str, Callable[[Parameters], Iterable[int]]] | None = None,
     ) -> Parameters:
-        """A dataclass of defaults with values that were set.
+        """A dataclass of defaults with the values that were set.
 
         Args:
-          names: the tunable fields, with the parameters that they are where these have other names.
-          fit: brings values that were set to the nearest that are possible.
-          values: functions that give the sensible ones, by parameter, of the numbers that are used (see `number`).
+          names: the tunable fields, mapped to parameters if these have other names.
+          fit: rounds values that were set to the nearest possible ones.
+          values: functions that return the sensible values, by parameter, given the numbers in use (see `number`).
         """
         names = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
         chosen = {field: self.number(name, getattr(defaults, field)) for field, name in names.items()}
@@ -75,12 +75,12 @@ class Tuning:
         return found
 
     def decisions(self) -> dict[str, Any]:
-        """What was set for the strategy, by parameter: of a schedule, whose knobs are known only when it has run."""
+        """The values set for the strategy, by parameter: for a schedule, whose knobs are known only after it has run."""
         prefix = f"{self.strategy}."
         return {name.removeprefix(prefix): value for name, value in self.given.items() if name.startswith(prefix)}
 
     def knob(self, name: str, value: Any, options: Sequence[Any]) -> None:
-        """A schedule has chosen the value of one of its knobs out of several."""
+        """Records the value that a schedule chose for a knob, and its options."""
         self.used[name] = value
         if self._asks_values:
             self.values[name] = tuple(options)
@@ -90,7 +90,7 @@ class Tuning:
 
 
 def _text(value: Any) -> str:
-    """A value without spaces: a schedule is told in words that these part."""
+    """Formats a value without spaces, because schedules are printed as space-separated words."""
     return f"[{','.join(map(str, value))}]" if isinstance(value, (tuple, list)) else str(value)
 
 
@@ -106,12 +106,12 @@ def power_of_two_from(number: int) -> int:
 
 
 def power_of_two(number: int, least: int, most: int) -> int:
-    """The largest power of two up to a number, between two others."""
+    """The largest power of two up to a number, clipped to [least, most]."""
     return max(least, min(most, 1 << max(0, number.bit_length() - 1)))
 
 
 def distinct(candidates: Iterable[int], default: int, effect: Callable[[int], object]) -> list[int]:
-    """Of the values that have the same effect one, the default where it is among them."""
+    """One value for each distinct effect, preferably the default."""
     found = {effect(default): default}
     for candidate in candidates:
         found.setdefault(effect(candidate), candidate)
@@ -119,8 +119,9 @@ def distinct(candidates: Iterable[int], default: int, effect: Callable[[int], ob
 
 
 def grains(default: int, *work: Size) -> list[int]:
-    """Values of a grain, the work from which a loop nest is parallel, for the work of each nest of a kernel: where these are numbers, one
-    value for each choice of nests; where only a call knows them, some around the default."""
+    """Values of a grain, the work from which a loop nest is parallel, given the work of each nest of a kernel: one value for each choice
+    of
+    parallel nests if the work is constant; otherwise some values around the default."""
     numbers = [w for w in work if isinstance(w, int)]
     if len(numbers) == len(work):
         return distinct((1, *(w + 1 for w in numbers)), default, lambda grain: tuple(grain <= w for w in numbers))
@@ -128,6 +129,6 @@ def grains(default: int, *work: Size) -> list[int]:
 
 
 def part_sizes(count: int) -> list[int]:
-    """Sizes that cut a number of things in 1, 2, 3, 4, 6, 8, 12, 16, ... parts of about the same size."""
+    """Sizes that split a number of items into 1, 2, 3, 4, 6, 8, 12, 16, ... parts of about the same size."""
     parts = [n for power in powers_of_two(1, max(1, count)) for n in (power, power * 3 // 2) if n <= count]
     return sorted({-(-count // n) for n in parts})

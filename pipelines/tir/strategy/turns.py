@@ -1,10 +1,12 @@
-"""Kernels in loops that go over their parameters to and fro.
+"""Kernels in loops that traverse their parameters alternately forwards and backwards.
 
-A loop whose parameters are somewhat larger than a cache finds none of them there where each iteration begins with those that it used first:
-they are what the cache gave up first. Iterations that alternate between going forwards and backwards begin with those that are still there.
+If the parameters of a loop somewhat exceed a cache, each forward iteration starts with the parameters that were evicted first, and
+misses
+throughout. Iterations that alternate in direction start with the parameters that are still cached.
 
-A kernel that a loop of a program calls is marked before it is scheduled (REPEATED). Its schedule may ask which way to go (`way`): the loop
-says it once the calls of programs are emitted (see program.turning).
+A kernel called in a loop of a program is marked before it is scheduled (REPEATED). Its schedule may request the direction (`way`): the
+loop
+sets it once the calls of programs are emitted (see program.turning).
 """
 
 from relayc.dialects.discardable import REPEATED, TURNS
@@ -19,6 +21,6 @@ def is_repeated(kernel: Kernel) -> bool:
 
 
 def way() -> ir.Value:
-    """Which way the kernel that is being emitted goes: 0 forwards, 1 backwards."""
+    """The direction of the kernel that is being emitted: 0 forwards, 1 backwards."""
     attributes = {"value": ir.IntegerAttr.get(ir.IndexType.get(), 0), **TURNS.entry()}
     return emit.create("arith.constant", [ir.IndexType.get()], [], attributes)

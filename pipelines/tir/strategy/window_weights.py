@@ -1,4 +1,4 @@
-"""Weights of windows beside channels: parameters that the kernel takes packed, with the channels of a vector side by side."""
+"""Weights of windows over channels: parameters packed so that the channels of a vector are contiguous."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from relayc.symbolic import ceil_div
 
 @dataclass(frozen=True)
 class Weights:
-    """A parameter that comes as [planes..., vector of channels, taps..., lanes].
+    """A parameter packed as [planes..., vector of channels, taps..., lanes].
 
     Attributes:
       node: the argument.
@@ -35,7 +35,7 @@ class Weights:
 
     @property
     def vectors(self) -> int:
-        """Vectors of channels, the last of which may overlap the one before."""
+        """Vectors of channels; the last one may overlap the one before."""
         return ceil_div(number(self.channel.extent), self.lanes)
 
     def packing(self) -> Packing:
@@ -51,7 +51,7 @@ class Weights:
 
 
 def find_weights(kernel: Kernel, window: ChannelWindow, position: int, lanes: int) -> Weights | None:
-    """An input that is a parameter with other values for other channels; None where it is read as it is."""
+    """The weights of an input that is a parameter and varies with the channel; None if it is read as it is."""
     w = window
     source, amap = w.structured.inputs[position], w.structured.maps[position]
     if position == w.position or source.kind not in ("arg", "view"):

@@ -1,1 +1,1 @@
-"""What code of kernels computes: elements of tensors at index points, vectors, loop nests, buffers."""
+"""Values that kernels compute: elements of tensors at index points, vectors, loop nests, buffers."""

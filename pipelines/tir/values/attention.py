@@ -1,4 +1,4 @@
-"""What code of attention reads and what it gives, whatever the order in which it goes."""
+"""Operands and results of attention kernels, independent of the order of computation."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from relayc.pipelines.tir.values.evaluator import Evaluator
 
 
 class AttentionCode:
-    """Reads the operands of an attention, and computes what it gives of context and total.
+    """Reads the operands of an attention, and computes the results from context and total.
 
     Attributes:
       a: the attention.
-      casts: conversions of an element of key, and of value, that come before its product.
-      evaluator: reads the kernel's tensors; it is set before anything is emitted.
+      casts: conversions of an element of key, and of value, before their products.
+      evaluator: reads the kernel's tensors; set before anything is emitted.
     """
 
     evaluator: Evaluator
@@ -28,7 +28,7 @@ class AttentionCode:
         self.casts = [c[1] if c is not None else [] for c in casts]
 
     def _result(self, row: Sequence[Index], element: Index, context: ir.Value, total: ir.Value) -> ir.Value:
-        """What the kernel gives for an element of the context and the total of its row."""
+        """The result of the kernel for an element of the context and the total of its row."""
         row = [Index() if extent == 1 else index for index, extent in zip(row, self.a.shape, strict=False)]
         point = self.a.context_point(row, element)
         self.evaluator.remember(self.a.total, row, total)
@@ -36,27 +36,27 @@ class AttentionCode:
         return self.evaluator.at(self.a.result, self.a.result_point(point))
 
     def _place(self, row: Sequence[Index], element: Index) -> Index:
-        """Where the result for an element of the context goes."""
+        """The flat index of the result for an element of the context."""
         return linearize(self.a.context_point(row, element), self.a.context.shape)
 
     def _is_read_in_place(self, node: Node) -> bool:
-        """Whether the second operand of a product is loaded as it is, from memory."""
+        """Whether the second operand of a product is loaded from memory without computation."""
         source = node.structured.inputs[1]
         while source.kind in ("view", "slice"):
             source = source.inputs[0]
         return source.kind == "arg" and not self.casts[node is self.a.context]
 
     def _operand(self, node: Node, position: int, point: Sequence[Index]) -> ir.Value:
-        """An operand of a product at a point of its loops, as the product takes it."""
+        """An operand of a product at a point of its loops, with its conversions."""
         structured = node.structured
         value = self.evaluator.at(structured.inputs[position], self.evaluator.apply(structured.maps[position], point))
         return emit.convert(value, self.casts[node is self.a.context] if position else [])
 
     def _initial(self, node: Node) -> ir.Value:
-        """What a reduction starts with."""
+        """The initial value of a reduction."""
         return emit.broadcast(self.evaluator.at(node.structured.inits[0], []), self.evaluator.width)
 
 
 def larger(score: ir.Value, largest: ir.Value) -> ir.Value:
-    """The larger of two scores; the second where the first is NaN, whose weight then becomes NaN too."""
+    """The larger of two scores; the second if the first is NaN, whose weight then becomes NaN too."""
     return emit.select(emit.compare("ogt", score, largest), score, largest)

@@ -1,4 +1,4 @@
-"""Buffers: flat views of tensors and of workspaces, memory on the stack of a thread."""
+"""Buffers: flat views of tensors and workspaces, memory on the stack of a thread."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,13 +12,13 @@ from relayc.pipelines.te.read.graph import NotStructured
 from relayc.symbolic import Size
 
 LINE = 64
-"""Bytes of a cache line, and of the widest vector: what memory that kernels make is aligned to."""
+"""Bytes of a cache line, and of the widest vector: the alignment of memory that kernels allocate."""
 
 
 def flat(buffer: ir.Value) -> ir.Value:
     """A static identity-layout memref as one dimension."""
     type_ = buffer.type
-    if type_.rank == 1:  # one of a symbolic size among them
+    if type_.rank == 1:  # also of a symbolic size
         return buffer
     target = ir.MemRefType.get([prod(type_.shape)], type_.element_type)
     if type_.rank == 0:
@@ -40,13 +40,13 @@ def view(memory: ir.Value, first_byte: Size | Index, count: Size, element: ir.Ty
 
 
 MOST_LOCAL_BYTES = 1 << 20
-"""What a buffer on the stack may take: threads have stacks of some megabytes."""
+"""Limit of a buffer on the stack: threads have stacks of some megabytes."""
 
 
 def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
-    """A buffer (flat where `shape` is a number) on the stack, at a cache line: in the body of a parallel loop one for each thread.
+    """A buffer (flat if `shape` is a number) on the stack, aligned to a cache line: one per thread in the body of a parallel loop.
 
-    Raises NotStructured for one that does not fit on a stack: the strategy is not meant for such shapes.
+    Raises NotStructured if it exceeds the limit: the strategy is not meant for such shapes.
     """
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
@@ -59,7 +59,8 @@ def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
 
 
 def buffer_of_thread(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
-    """A buffer on the stack that is there once: in the body of the innermost parallel loop around, or in the function; see local_buffer."""
+    """A buffer on the stack, allocated once at the begin of the innermost enclosing parallel loop body, or of the function; see
+    local_buffer."""
     block = ir.InsertionPoint.current.block
     while block.owner.operation.name not in ("scf.parallel", "func.func"):
         block = block.owner.operation.block
@@ -68,7 +69,7 @@ def buffer_of_thread(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
 
 
 def prefetch(buffer: ir.Value, index: Index, level: int = 2) -> None:
-    """Asks for the cache line of an element of a flat buffer, which may lie beyond its end, to come to the cache of a level (1 to 3)."""
+    """Prefetches the cache line of an element of a flat buffer, which may be beyond its end, into the cache of a level (1 to 3)."""
     attributes = {
         "isWrite": ir.BoolAttr.get(False),
         "localityHint": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4 - level),

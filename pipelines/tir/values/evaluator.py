@@ -1,7 +1,7 @@
-"""Evaluation of a kernel's tensors at index points: emits the scalar or vector operations that compute an element (or a lane of elements).
+"""Evaluation of a kernel's tensors at index points: emits scalar or vector operations that compute an element (or a lane of elements).
 
-This is what fuses: an input of a linalg.generic is evaluated where the generic reads it, so a chain of operations becomes one expression
-in one loop nest, and only kernel arguments are loaded from memory.
+This implements fusion: an input of a linalg.generic is evaluated where the generic reads it, so a chain of operations becomes one
+expression in one loop nest, and only kernel arguments are loaded from memory.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
@@ -24,8 +24,9 @@ Emitted = TypeVar("Emitted")
 class Evaluator:
     """Evaluates nodes at points. `lane` is the variable that runs over the lanes of a vector of `width` elements (1: scalars).
 
-    With a `mask` only the lanes that it names are loaded and stored. `buffers` maps argument nodes to flat memrefs. Values are remembered
-    per scope, so a scope must span one basic block or the ones it dominates; `scope()` opens an inner one.
+    With a `mask` only active lanes are loaded and stored. `buffers` maps argument nodes to flat memrefs. Values are cached per scope, so
+    a scope
+    must span one basic block or blocks that it dominates; `scope()` opens an inner one.
     """
 
     def __init__(self, buffers: dict[Node, ir.Value]) -> None:
@@ -46,7 +47,7 @@ class Evaluator:
 
     @contextmanager
     def lanes(self, width: int, mask: ir.Value | None = None) -> Iterator[Var]:
-        """A scope in which `lane` runs over `width` lanes; with a mask only those that it names are loaded and stored."""
+        """A scope in which `lane` runs over `width` lanes; with a mask only active lanes are loaded and stored."""
         saved = self.lane, self.width, self.mask
         self.lane, self.width, self.mask = Var(0, width - 1, name="lane"), width, mask
         with self.scope():
@@ -55,37 +56,38 @@ class Evaluator:
 
     @contextmanager
     def along(self, width: int, mask: ir.Value | None = None) -> Iterator[Index]:
-        """A scope with lanes; gives the index of a lane, which is 0 where there is one only."""
+        """A scope with lanes; yields the lane as an index, 0 for a single lane."""
         with self.lanes(width, mask):
             yield self.lane_index
 
     @property
     def lane_index(self) -> Index:
-        """The lane as an index; 0 where there is one only."""
+        """The lane as an index; 0 for a single lane."""
         return Index.of(self.lane) if self.width > 1 else Index()
 
     def remember(self, node: Node, indices: Sequence[Index], value: ir.Value) -> None:
-        """Makes `value` the value of `node` at `indices` in this scope: how a schedule hands over what it computed itself."""
+        """Sets the value of `node` at `indices` in this scope: for values that a schedule computed itself."""
         key = (id(node), *(i.key for i in indices))
         self.scopes[-1][key] = value
 
     @contextmanager
     def given(self, node: Node, value: ir.Value) -> Iterator[None]:
-        """Inside, `value` is that of `node` at whichever indices it is read: of an elementwise computation, which reads it at one point."""
+        """Context in which `node` has `value` at any indices: for an elementwise computation, which reads it at one point."""
         self._given[node] = value
         yield
         del self._given[node]
 
     @contextmanager
     def asking_ahead(self, node: Node, distance: Size) -> Iterator[None]:
-        """Inside, what loads an element of `node` from memory asks for the one `distance` elements after it to come to the second-level
-        cache; at a distance of 0 nothing is asked for."""
+        """Context in which each load of an element of `node` prefetches the element `distance` further on into the second-level cache;
+        no
+        prefetch for distance 0."""
         self._ahead = (node, distance) if distance != 0 else None
         yield
         self._ahead = None
 
     def remember_load(self, node: Node, offset: Index, value: ir.Value) -> None:
-        """Makes `value` what a load of `node` at a flat offset gives in this scope."""
+        """Sets the value of a load of `node` at a flat offset in this scope."""
         self.scopes[-1]["load", id(node), offset.key] = value
 
     def bind(self, node: Node, buffer: ir.Value) -> None:
@@ -93,11 +95,11 @@ class Evaluator:
         self.buffers[node] = buffer
 
     def memory(self, node: Node) -> ir.Value:
-        """The buffer in which a node lies, or that of which it is a view."""
+        """The buffer of a node, or of the node of which it is a view."""
         return self.buffers[node if node in self.buffers else node.inputs[0]]
 
     def at(self, node: Node, indices: Sequence[Index]) -> ir.Value:
-        """The value of `node` at `indices`: a vector where they depend on the lane, else a scalar."""
+        """The value of `node` at `indices`: a vector if they depend on the lane, otherwise a scalar."""
         return trampoline(self._at(node, indices))
 
     def _at(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
@@ -116,7 +118,7 @@ class Evaluator:
         return value
 
     def once(self, key: Hashable, make: Callable[[], Emitted]) -> Emitted:
-        """What `make` emitted for a key in this scope or one around it; else it emits that now, and the value is remembered here."""
+        """The cached value of a key in this scope or an enclosing one; otherwise emits it with `make` and caches it here."""
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
@@ -127,7 +129,7 @@ class Evaluator:
     # ---- memory
 
     def load(self, node: Node, offset: Index) -> ir.Value:
-        """The element(s) of a node's buffer at a flat offset."""
+        """Loads the element(s) of a node's buffer at a flat offset."""
         key = ("load", id(node), offset.key)
         for scope in reversed(self.scopes):
             if key in scope:
@@ -137,7 +139,7 @@ class Evaluator:
         return self.load_from(self.buffers[node], node.element, offset)
 
     def load_from(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
-        """The element(s) of a flat buffer at an offset."""
+        """Loads the element(s) of a flat buffer at an offset."""
         stride = offset.coefficient(self.lane)
         if offset.has_vector() or (self.mask is not None and stride not in (0, 1)):
             return self._gather(buffer, element, offset)
@@ -169,7 +171,7 @@ class Evaluator:
     def _gather(self, buffer: ir.Value, element: ir.Type, offset: Index) -> ir.Value:
         offsets = self.index_value(offset)
         if self.mask is not None:
-            # Some lane counts, so there is an element at 0.
+            # At least one lane is active, so the buffer has an element 0.
             offsets = emit.select(self.mask, offsets, emit.zero(offsets.type))
         if vectors.is_byte_table(buffer.type):
             return vectors.look_up(buffer, offsets)
@@ -200,8 +202,9 @@ class Evaluator:
     # ---- indices
 
     def placed(self, index: Index) -> ir.Value:
-        """An index expression without lanes as a value: where this block has computed one that differs by a number only, the sum of both.
-        So neighbours share what is computed of loop variables, from the first compiler pass on."""
+        """An index without lanes as a value; if this block has a value that differs by a constant, the sum of both. So neighbours share
+        the
+        computations over loop variables, from the first compiler pass on."""
         if not index.terms:
             return emit.materialize(index)
         const, key = index.key
@@ -221,8 +224,8 @@ class Evaluator:
         return found[const]
 
     def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], dict[Size, ir.Value]]:
-        """What `placed` has emitted in the block where operations go: by the terms of an expression the values for its constants, first the
-        one that others are computed of."""
+        """The cache of `placed` for the current block: by the terms of an index the values for its constants; others are derived from
+        the first."""
         block = ir.InsertionPoint.current.block
         for depth, (known, values) in enumerate(self._blocks):
             if known == block:
@@ -232,7 +235,7 @@ class Evaluator:
         return self._blocks[-1][1]
 
     def index_value(self, index: Index) -> ir.Value:
-        """An index expression as a value: index, or a vector of index where it depends on the lane."""
+        """An index as a value: of type index, or a vector of index if it depends on the lane."""
         lane = index.coefficient(self.lane)
         vectors = {v: c for v, c in index.terms.items() if v.is_vector}
         if lane == 0 and not vectors:
@@ -256,11 +259,11 @@ class Evaluator:
         return value
 
     def opaque(self, value: ir.Value, low: Size = 0, high: Size = 1 << 40) -> Index:
-        """An index expression of a value computed at run time."""
+        """An index for a value computed at run time."""
         return Index.of(Var(low, high, value, is_vector=emit.is_vector(value), name="value"))
 
     def divide(self, index: Index, divisor: Size, want: str) -> Index:
-        """Floor division ("quotient") or its remainder ("remainder") by a positive size, computed where it does not fold."""
+        """Floor division ("quotient") by a positive size or its remainder ("remainder"), emitted if it does not fold."""
         split = index.split(divisor)
         if split is not None:
             return split[want == "remainder"]
@@ -272,7 +275,7 @@ class Evaluator:
         if emit.is_vector(value):
             by = emit.broadcast(by, self.width)
         low, high = index.bounds()
-        # Unsigned division is several times cheaper and right where the value cannot be negative.
+        # Unsigned division is several times cheaper, and correct for nonnegative values.
         quotient = emit.arith("divui" if proves(lambda: low >= 0) else "floordivsi", value, by)
         if want == "quotient":
             return self.opaque(quotient, low // divisor, high // divisor)
@@ -308,7 +311,7 @@ class Evaluator:
         return (yield self._at(source, point))
 
     def quotient_and_rest(self, index: Index, divisor: Size) -> tuple[Index, Index]:
-        """Both parts of a division, computed where they do not fold."""
+        """Quotient and remainder of a division, emitted if they do not fold."""
         return self.divide(index, divisor, "quotient"), self.divide(index, divisor, "remainder")
 
     def _slice(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
@@ -321,7 +324,7 @@ class Evaluator:
         flag: ir.Value | None = None
         safe = []
         for index, extent, padded in zip(point, source.shape, node.shape, strict=True):
-            # A dimension without padding needs no check; collapsed with the one before it, its index may well exceed its extent.
+            # A dimension without padding needs no check; if it was collapsed with the one before it, its index may exceed its extent.
             if extent == padded or index.is_within(0, extent - 1):
                 safe.append(index)
                 continue
@@ -342,7 +345,7 @@ class Evaluator:
         return emit.arith("andi", a, b)
 
     def clamp(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
-        """(whether 0 <= index < extent, the index clamped to that range), once in a scope: rows and columns of a window share theirs."""
+        """(whether 0 <= index < extent, the index clamped to that range), once per scope: rows and columns of a window share them."""
         return self.once(("clamp", index.key, extent), lambda: self._clamped(index, extent))
 
     def _clamped(self, index: Index, extent: Size) -> tuple[ir.Value, Index]:
@@ -355,7 +358,7 @@ class Evaluator:
         return inside, self.opaque(clamped, 0, extent - 1)
 
     def _concat(self, node: Node, indices: Sequence[Index]) -> Call[ir.Value]:
-        """A concatenation read in the middle of a kernel: a select over its pieces, each read in bounds."""
+        """A concatenation inside a kernel: a select over its pieces, each read in bounds."""
         start: Size = 0
         axis, result = node.axis, None
         for piece in node.inputs:
@@ -384,7 +387,7 @@ class Evaluator:
         return (yield from self._body(node, point, inits))[node.position]
 
     def body(self, node: Node, point: Sequence[Index], accumulators: Sequence[ir.Value | None]) -> list[ir.Value]:
-        """Emits a generic's body at a loop point and gives what it yields; in reductions multiply-adds may round once."""
+        """Emits a generic's body at a loop point and returns the yielded values; in reductions multiply-adds may be contracted."""
         return trampoline(self._body(node, point, accumulators))
 
     def _body(self, node: Node, point: Sequence[Index], accumulators: Sequence[ir.Value | None]) -> Call[list[ir.Value]]:
@@ -396,7 +399,7 @@ class Evaluator:
         return (yield from self._compute(structured, point, values))
 
     def compute(self, structured: Structured, point: Sequence[Index], values: dict[int, ir.Value]) -> list[ir.Value]:
-        """Emits the operations of a body, where `values` are its arguments by their numbers; gives what it yields."""
+        """Emits the operations of a body on `values`, its arguments by number; returns the yielded values."""
         return trampoline(self._compute(structured, point, values))
 
     def _compute(self, structured: Structured, point: Sequence[Index], values: dict[int, ir.Value]) -> Call[list[ir.Value]]:
@@ -413,7 +416,7 @@ class Evaluator:
         return [self._operand(v, point, values) for v in body.yielded]
 
     def _index(self, operand: Any, point: Sequence[Index], values: dict[int, ir.Value]) -> Index:
-        """An operand that is an index."""
+        """An operand of type index."""
         if isinstance(operand, LoopIndex):
             return point[operand.dim]
         return operand if isinstance(operand, Index) else self.opaque(values[operand])
@@ -427,7 +430,7 @@ class Evaluator:
         return self.once(("index", index.key, self.width), lambda: self.index_value(index))
 
     def operation(self, name: str, result: ir.Type, operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute]) -> ir.Value:
-        """An operation on elements, or on vectors of them where an operand is one."""
+        """An operation on elements, or on vectors if an operand is one."""
         if any(map(emit.is_vector, operands)):
             is_choice = name == "arith.select" and not emit.is_vector(operands[0])
             operands = [v if is_choice and i == 0 else self.broadcast(v) for i, v in enumerate(operands)]
@@ -435,7 +438,7 @@ class Evaluator:
         return emit.create(name, [result], operands, attributes)
 
     def broadcast(self, value: ir.Value) -> ir.Value:
-        """A scalar in all lanes; vectors as they are."""
+        """Broadcasts a scalar to all lanes; returns vectors unchanged."""
         if self.width == 1 or emit.is_vector(value):
             return value
         return self.once(("broadcast", value, self.width), lambda: emit.broadcast(value, self.width))

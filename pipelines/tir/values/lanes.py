@@ -1,4 +1,4 @@
-"""Loops with lanes over an extent that only the running program knows."""
+"""Vectorized loops over an extent known only at run time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,20 +11,20 @@ from relayc.symbolic import bounds, proves
 
 Values = list[ir.Value]
 Block = Callable[[Index, int, int, ir.Value | None, Values], Values]
-"""Emits what is done with neighbouring vectors: where the first one starts, lanes of each, how many there are, the mask of the last ones
-(None where all lanes count), and the values that the loops carry; gives those that go on."""
+"""Emits the code for adjacent vectors, from: the index of the first one, lanes per vector, number of vectors, mask of the last one
+(None: all lanes), and loop-carried values; returns the updated values."""
 
 
 @dataclass(frozen=True)
 class LaneCover:
-    """How an extent is covered by vectors.
+    """The cover of an extent by vectors.
 
     Attributes:
       width: lanes of a vector.
-      unroll: vectors side by side.
-      masked: whether what is left over goes in one masked vector, else element by element.
-      cheap_masks: whether a masked vector costs no more than another one.
-      single: whether one masked vector is known to be enough: there are 1 to `width` elements.
+      unroll: vectors per iteration.
+      masked: whether the remainder is one masked vector; otherwise it is handled element by element.
+      cheap_masks: whether a masked vector costs no more than an unmasked one.
+      single: whether one masked vector is known to suffice: there are 1 to `width` elements.
     """
 
     width: int
@@ -35,9 +35,9 @@ class LaneCover:
 
 
 def cover(begin: Index, end: Index, lanes: LaneCover, evaluator: Evaluator, block: Block, values: Sequence[ir.Value] = ()) -> Values:
-    """`block` for all elements from `begin` to before `end`: several vectors side by side, single ones, and what is left over.
+    """Emits `block` for all elements in [begin, end): unrolled vectors, single vectors, and the remainder.
 
-    Where it is known that their number is a multiple of so many elements, nothing is left over.
+    No code for a remainder that is known to be empty.
     """
     if lanes.single:
         mask = emit.first_lanes(emit.materialize(end - begin), lanes.width)
@@ -49,9 +49,9 @@ def cover(begin: Index, end: Index, lanes: LaneCover, evaluator: Evaluator, bloc
     start = emit.materialize(begin)
 
     def loop(stop: ir.Value, stride: int, last: int, masked: bool = False) -> None:
-        """Goes on to `stop` with `stride` elements at a time, in vectors of `last` lanes."""
+        """Continues to `stop` with `stride` elements per iteration, in vectors of `last` lanes."""
         nonlocal start, carried
-        # Lanes that a mask leaves out do not count among the values of the variable.
+        # Inactive lanes do not extend the bounds of the variable.
         var = Var(low, high - stride, name="l")
         with emit.for_loop(start, stop, stride, var, carried) as made, evaluator.scope():
             inside = carried and list(made.inner_iter_args)
@@ -62,7 +62,7 @@ def cover(begin: Index, end: Index, lanes: LaneCover, evaluator: Evaluator, bloc
         start, carried = stop, carried and list(made.results)
 
     def whole(unit: int) -> ir.Value:
-        """Where the last one of as many units of elements as fit ends."""
+        """The end of the last full unit."""
         if multiple % unit == 0:
             return stop
         count = emit.arith("subi", stop, start)
@@ -95,14 +95,15 @@ def cover_sums(
     neutral: Values,
     combine: Callable[[list[Values]], Values],
 ) -> tuple[Values, Values]:
-    """`block` for all elements from 0 to before an extent, to sums: several vectors of them side by side, which are one again behind the
-    loop (a short row does not pay for them), then one, and what is left over.
+    """Emits `block` for all elements in [0, extent) with accumulators: for several vectors at a time, whose accumulators are combined
+    after
+    the loop (not worthwhile for short rows), then for single vectors, and for the remainder.
 
     Args:
-      wide: what the sums of a vector begin with: what was added before.
-      narrow: the same of sums of single elements; there are none where what is left over is masked.
-      neutral: sums of a vector that change nothing, which those side by side with the first begin with.
-      combine: gives the sums of one vector from those of several.
+      wide: initial vector accumulators.
+      narrow: initial scalar accumulators; empty if the remainder is masked.
+      neutral: vectors of the neutral element, for the additional accumulators.
+      combine: combines several sets of accumulators into one.
     """
     step, count, begin = lanes.width * lanes.unroll, len(wide), Index()
     low, high = extent.bounds()

@@ -1,4 +1,4 @@
-"""Control flow whose bodies are scopes of an evaluator: nested and parallel loops, branches, extents cut in tiles."""
+"""Control flow whose bodies are scopes of an evaluator: nested and parallel loops, branches, tiled extents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +23,7 @@ def serial(variables: Sequence[Var], evaluator: Evaluator) -> Iterator[None]:
 
 
 def parallel(variables: Sequence[Var], evaluator: Evaluator, body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
-    """One parallel loop over the box of variables; where the work is a symbolic size, from `grain` on (see emit.parallel_loop)."""
+    """One parallel loop over a box of variables; if `work` is a symbolic size, parallel only from `grain` on (see emit.parallel_loop)."""
 
     def inside() -> None:
         with evaluator.scope():
@@ -41,11 +41,11 @@ def tasks(
     work: Size = 0,
     grain: int = 0,
 ) -> None:
-    """Independent iterations over a box, in one parallel loop (of at least one variable) where that is asked for.
+    """Independent iterations over a box, in one parallel loop (of at least one variable) if `is_parallel`.
 
     Args:
-      begin: is emitted first in the code of each thread: makes buffers.
-      work, grain: where the work is a symbolic size, the loop is parallel from `grain` on only.
+      begin: emitted first in the code of each thread, to create buffers.
+      work, grain: if `work` is a symbolic size, the loop is parallel only from `grain` on.
     """
     if is_parallel and variables:
 
@@ -69,11 +69,12 @@ def box(
     work: Size = 0,
     grain: int = 0,
 ) -> None:
-    """`body(indices)` for every point of a box; the first `parallel_loops` loops are one parallel loop, and loops of one iteration none.
+    """`body(indices)` for every point of a box; the first `parallel_loops` loops become one parallel loop; loops of one iteration are
+    omitted.
 
     Args:
-      begin: is emitted first in the code of each thread: makes buffers.
-      work, grain: where the work is a symbolic size, the loop is parallel from `grain` on only.
+      begin: emitted first in the code of each thread, to create buffers.
+      work, grain: if `work` is a symbolic size, the loop is parallel only from `grain` on.
     """
     variables = [Var(0, extent - 1, name=f"d{d}") for d, extent in enumerate(extents)]
     together, rest = ([v for v in some if v.extent != 1] for some in (variables[:parallel_loops], variables[parallel_loops:]))
@@ -101,7 +102,7 @@ def when(condition: ir.Value, evaluator: Evaluator, then: Callable[[], None], ot
 
 
 def either(condition: ir.Value, evaluator: Evaluator, then: Callable[[], list[ir.Value]], otherwise: Sequence[ir.Value]) -> list[ir.Value]:
-    """The values that `then` emits where a condition holds, else those given."""
+    """The values that `then` emits if a condition holds, otherwise the given ones."""
     branch = scf.IfOp(condition, [v.type for v in otherwise], has_else=True)
     with ir.InsertionPoint(branch.then_block), evaluator.scope():
         emit.yield_values(then())
@@ -111,7 +112,7 @@ def either(condition: ir.Value, evaluator: Evaluator, then: Callable[[], list[ir
 
 
 def at_least(sizes: Sequence[tuple[Size, int]], evaluator: Evaluator, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-    """One of two codes: whether each size is at least a number. Where that is known there is no branch."""
+    """Selects one of two codes by whether each size is at least a number; no branch if this is known."""
     open_: list[ir.Value] = []
     for size, least in sizes:
         if proves(lambda: size < least):  # noqa: B023 (asked at once)
@@ -126,7 +127,7 @@ def at_least(sizes: Sequence[tuple[Size, int]], evaluator: Evaluator, then: Call
 
 
 def leading(extents: Sequence[Size], wanted: int) -> int:
-    """How many leading loops have at least `wanted` iterations together where symbols have their typical sizes, at most all of them."""
+    """The number of leading loops that together have at least `wanted` iterations for typical sizes of symbols, at most all of them."""
     count, iterations = 0, 1
     while count < len(extents) and iterations < wanted:
         iterations *= guess(extents[count])
@@ -136,7 +137,9 @@ def leading(extents: Sequence[Size], wanted: int) -> int:
 
 @contextmanager
 def blocks(extent: Size, size: int, evaluator: Evaluator) -> Iterator[Index]:
-    """A loop over blocks of `size` that cover an extent, the last of which starts early rather than ending late; gives where one starts."""
+    """A loop over blocks of `size` that cover an extent; the last block overlaps the previous one instead of exceeding the extent.
+    Yields the
+    start of a block."""
     count = ceil_div(extent, size)
     var = Var(0, count - 1, name="block")
     with emit.for_loop(0, count, 1, var):
@@ -146,12 +149,12 @@ def blocks(extent: Size, size: int, evaluator: Evaluator) -> Iterator[Index]:
 
 
 MOST_EDGES = 1 << 10
-"""Tiles at the ends of an extent, each of which has code of its own."""
+"""Limit of the edge tiles of an extent, which each have their own code."""
 
 
 @dataclass(frozen=True)
 class TileRun:
-    """Equal tiles one after the other, from `start` on. A run of several is inside all of it (see `tile_runs`)."""
+    """Adjacent equal tiles, from `start` on. All tiles of a run of several are inside the input (see `tile_runs`)."""
 
     start: int
     size: int
@@ -160,21 +163,22 @@ class TileRun:
 
 
 def tiles_inside(low: int, high: int, step: int, extent: int, count: int) -> tuple[int, int]:
-    """Of `count` tiles, which reach from index `low` to `high` and each `step` further than the one before, the first that stays in
-    [0, extent), and the one behind the last of them; both are `count` where there is none."""
+    """Of `count` tiles, which cover indices `low` to `high`, shifted by `step` from tile to tile: the first one inside [0, extent), and
+    the
+    one after the last; both are `count` if there is none."""
     below, above = low, extent - 1 - high
     if step < 0:
         below, above, step = above, below, -step
-    # Tile k has below + k * step before it and above - k * step behind it.
+    # Tile k has a margin of below + k * step before it and above - k * step after it.
     first, end = max(0, -(below // step)), min(count, above // step + 1)
     return (first, end) if first < end else (count, count)
 
 
 def tile_runs(extent: int, most: int, inside: Callable[[int, int, int], tuple[int, int]]) -> Iterator[TileRun]:
-    """Runs of tiles of at most `most` that cover an extent evenly: those that are inside together, the others by themselves.
+    """Runs of tiles of at most `most` that cover an extent evenly: tiles inside the input together, the others one by one.
 
     Args:
-      inside: gives, for (start, size, count) of equal tiles, the first one that is inside, and the one behind the last.
+      inside: maps (start, size, count) of equal tiles to the first one inside, and the one after the last.
 
     Raises:
       NotStructured: more than MOST_EDGES tiles are not inside.
@@ -195,7 +199,7 @@ def tile_runs(extent: int, most: int, inside: Callable[[int, int, int], tuple[in
 
 @contextmanager
 def run_of_tiles(run: TileRun, evaluator: Evaluator) -> Iterator[Index]:
-    """A loop over tiles of a run, where there are several; gives where one starts."""
+    """A loop over the tiles of a run, if there are several; yields the start of a tile."""
     start, size, count = run.start, run.size, run.count
     if count == 1:
         with evaluator.scope():

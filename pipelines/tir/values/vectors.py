@@ -1,4 +1,4 @@
-"""Vectors: loads and stores, what is moved between lanes, and how an extent is covered."""
+"""Vectors: loads and stores, lane permutations, and the cover of an extent by vectors."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from relayc.symbolic import Size
 
 
 def pieces(count: int, lanes: int) -> list[tuple[int, int]]:
-    """(start, lanes) of the vectors that cover `count` elements: whole ones, then halves of halves."""
+    """(start, lanes) of the vectors that cover `count` elements: full ones, then successively halved ones."""
     found, start = [], 0
     while start < count:
         while lanes > count - start:
@@ -20,17 +20,17 @@ def pieces(count: int, lanes: int) -> list[tuple[int, int]]:
 
 
 def load(buffer: ir.Value, at: Index, lanes: int) -> ir.Value:
-    """A vector from element `at` of a flat buffer on."""
+    """Loads a contiguous vector from element `at` of a flat buffer."""
     return emit.create("vector.load", [emit.vector_of(lanes, buffer.type.element_type)], [buffer, emit.materialize(at)])
 
 
 def store(value: ir.Value, buffer: ir.Value, at: Index) -> None:
-    """A vector to element `at` of a flat buffer and those that follow."""
+    """Stores a contiguous vector to a flat buffer, from element `at`."""
     emit.create("vector.store", [], [value, buffer, emit.materialize(at)])
 
 
 def shuffle(a: ir.Value, b: ir.Value, lanes: Sequence[int]) -> ir.Value:
-    """Lanes of two vectors, those of the second numbered after those of the first."""
+    """A shuffle of two vectors; lanes of the second are numbered after the lanes of the first."""
     mask = {"mask": ir.DenseI64ArrayAttr.get(list(lanes))}
     return emit.create("vector.shuffle", [emit.vector_of(len(lanes), a.type.element_type)], [a, b], mask)
 
@@ -59,7 +59,7 @@ def transpose(rows: Sequence[ir.Value]) -> list[ir.Value]:
         low = [lane if not lane & block else n + lane - block for lane in range(n)]
         high = [lane + block if not lane & block else n + lane for lane in range(n)]
         result = list(rows)
-        made: dict[tuple[ir.Value, ir.Value], tuple[ir.Value, ir.Value]] = {}  # one row may stand for several that are missing
+        made: dict[tuple[ir.Value, ir.Value], tuple[ir.Value, ir.Value]] = {}  # missing rows are repetitions of one row
         for i in range(n):
             if not i & block:
                 a, b = pair = rows[i], rows[i + block]
@@ -71,13 +71,13 @@ def transpose(rows: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def interleave(a: ir.Value, b: ir.Value) -> ir.Value:
-    """The elements of two vectors by turns."""
+    """The elements of two vectors, interleaved."""
     width = a.type.shape[0]
     return shuffle(a, b, [lane for i in range(width) for lane in (i, width + i)])
 
 
 def store_across(rows: Sequence[ir.Value], buffer: ir.Value, base: Index, stride: Size, lanes: int) -> None:
-    """Stores vectors so that the values of a lane, `stride` elements after those of the lane before, are neighbours in memory."""
+    """Stores vectors transposed: the values of one lane are contiguous in memory, `stride` elements after the values of the lane before."""
     for first in range(0, len(rows), lanes):
         some = [emit.broadcast(v, lanes) for v in rows[first : first + lanes]]
         columns = transpose(some + [some[-1]] * (lanes - len(some)))
@@ -93,10 +93,11 @@ def add(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def sums_across(values: Sequence[ir.Value]) -> ir.Value:
-    """The sum of the lanes of each of several vectors, no more than they have lanes, in the lanes of one; lanes beyond their number repeat
-    the last sum. Vectors have a power of two of lanes.
+    """The horizontal sums of several vectors, at most as many as lanes, as one vector; excess lanes repeat the last sum. The number of
+    lanes is
+    a power of two.
 
-    Two vectors become one by an addition: each half of its lanes, or of the lanes of each part, has the sums of two halves of one of them.
+    Each addition merges two vectors: each half of its lanes, or of the lanes of each part, has the sums of two halves of one of them.
     """
     width = values[0].type.shape[0]
     count = 1 << (len(values) - 1).bit_length()
@@ -120,7 +121,7 @@ def sums_across(values: Sequence[ir.Value]) -> ir.Value:
 
 
 def pairwise(values: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """Values combined with their neighbours until one is left; a last one without a neighbour waits."""
+    """Reduces values by combining neighbours pairwise (tree reduction); an odd last value waits."""
     values = list(values)
     while len(values) > 1:
         values = [combine(a, b) for a, b in zip(values[::2], values[1::2], strict=False)] + values[len(values) & ~1 :]
@@ -128,12 +129,12 @@ def pairwise(values: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value],
 
 
 def across_lanes(vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """The lanes of a vector combined into one element, neighbours first; a scalar as it is."""
+    """Reduces the lanes of a vector to one element, neighbours first; returns a scalar unchanged."""
     return pairwise([extract(vector, i) for i in range(vector.type.shape[0])], combine) if emit.is_vector(vector) else vector
 
 
 def across_halves(vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """The lanes of a vector (a power of two) combined into one element, halves with halves; a scalar as it is."""
+    """Reduces the lanes of a vector (a power of two) to one element, halves with halves; returns a scalar unchanged."""
     if not emit.is_vector(vector):
         return vector
     while (width := vector.type.shape[0]) > 1:
@@ -143,7 +144,7 @@ def across_halves(vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.V
 
 
 def is_byte_table(type_: ir.Type) -> bool:
-    """Whether a flat buffer has a byte for each number of 8 bits: `look_up` reads it, at offsets below 256."""
+    """Whether a flat buffer is a table of 256 bytes: `look_up` reads it, at offsets below 256."""
     if not (isinstance(type_, ir.MemRefType) and type_.rank == 1 and type_.shape == [256]):
         return False
     return isinstance(type_.element_type, ir.IntegerType) and type_.element_type.width == 8
@@ -158,6 +159,6 @@ def look_up(buffer: ir.Value, offsets: ir.Value) -> ir.Value:
 
 
 def intrinsic(name: str, type_: ir.Type, *operands: ir.Value) -> ir.Value:
-    """Calls an intrinsic of LLVM."""
+    """Calls an LLVM intrinsic."""
     segments = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]), "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])}
     return emit.create("llvm.call_intrinsic", [type_], operands, {"intrin": ir.StringAttr.get(name), **segments})

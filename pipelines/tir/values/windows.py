@@ -1,4 +1,4 @@
-"""What strategies of windows share: the padding of a window, its taps, and the epilogue on its sums."""
+"""Code that strategies of windows share: the padding of a window, its taps, and the epilogue on its accumulators."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ Bounds = tuple["ir.Value | Size", "ir.Value | Size"]
 
 
 def padding_vector(window: Window, lanes: int) -> ir.Value:
-    """A vector of what surrounds the input; of zeros where nothing does."""
+    """A vector of the padding value of the input; of zeros if there is none."""
     element, value = window.data.element, window.pad_value
     return emit.broadcast(emit.zero(element) if value is None else emit.constant(value.attributes["value"], element), lanes)
 
@@ -28,9 +28,10 @@ def add_rows_of_taps(
     sums: Sequence[ir.Value],
     add: Callable[[Index, bool, list[ir.Value]], list[ir.Value]],
 ) -> list[ir.Value]:
-    """Adds all taps in loops over their rows: those inside the input (None: all) and, where the padding counts, those before and behind.
+    """Accumulates all taps in loops over their rows: rows inside the input (None: all) and, if the padding counts, rows before and
+    after.
 
-    `add(tap, is_outside, sums)` adds a row of taps.
+    `add(tap, is_outside, sums)` accumulates a row of taps.
     """
     taps, sums = window.rows.taps, list(sums)
     low, high = inside or (0, taps)
@@ -53,9 +54,9 @@ def at_tap(
     loops: Mapping[Var, Index],
     operand: Callable[[int, Callable[[], ir.Value]], ir.Value],
 ) -> Callable[[ir.Value, ir.Value], ir.Value]:
-    """The reduction at a tap, which `loops` hold: a function of an element of the data and the sum so far.
+    """The reduction step at a tap, given by `loops`: a function of an element of the data and the accumulator.
 
-    `operand(position, read)` gives another input of the reduction, which `read` evaluates at the tap.
+    `operand(position, read)` returns another input of the reduction, which `read` evaluates at the tap.
     """
     structured = window.structured
     point = window.loop_point(loops)
@@ -78,7 +79,7 @@ def at_tap(
 def store_result(
     window: Window, evaluator: Evaluator, output: ir.Value, point: Mapping[Var, Index], row: Index, column: Index, sums: ir.Value
 ) -> None:
-    """Evaluates the epilogue on the sums at an output row and column and stores the result."""
+    """Evaluates the epilogue on the accumulators at an output row and column and stores the result."""
     at = dict(point)
     for axis, index in ((window.columns, column), (window.rows, row)):
         if axis.output is not None:

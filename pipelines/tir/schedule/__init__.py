@@ -1,1 +1,1 @@
-"""Schedules that people write: `Schedule`, its traces and scripts, and their use as strategies."""
+"""Hand-written schedules: `Schedule`, its traces and scripts, and their use as strategies."""

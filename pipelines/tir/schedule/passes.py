@@ -1,4 +1,4 @@
-"""The passes of blocks and loops, under their command-line names: those of the lit tests of primitives."""
+"""Passes on blocks and loops, under their command-line names: for the lit tests of primitives."""
 
 from relayc.dialects.functions import calls_others
 from relayc.dialects.relay.module import IRModule
@@ -12,7 +12,7 @@ _WITH_SEQUENCE = "transform.with_named_sequence"
 
 @module_pass(opt_level=0, name="TeToBlocks", stage="te")
 def te_to_blocks(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Kernels of linalg operations become blocks and loops (pipelines.tir.tree.create); programs that call them go."""
+    """Converts kernels of linalg operations to blocks and loops (pipelines.tir.tree.create); removes programs that call them."""
     for function in functions(mod):
         if FORM in function.attributes:
             continue
@@ -25,7 +25,7 @@ def te_to_blocks(mod: IRModule, ctx: PassContext) -> IRModule:
 
 @module_pass(opt_level=0, name="ApplySchedule", stage="te")
 def apply_schedule(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Runs the script of the module, a transform.named_sequence, on its functions of blocks and loops; the script goes away."""
+    """Runs the script of the module, a transform.named_sequence, on its functions of blocks and loops, and removes the script."""
     run_sequence(mod.module, mod.module)
     for op in list(mod.module.body.operations):
         if op.operation.name == "transform.named_sequence":

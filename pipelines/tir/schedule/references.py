@@ -1,4 +1,4 @@
-"""What a schedule says blocks and loops by: names, which primitives give and take."""
+"""References to blocks and loops in schedules: names, the arguments and results of primitives."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

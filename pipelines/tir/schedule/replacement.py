@@ -1,4 +1,4 @@
-"""A function that a person wrote in the place of a kernel: blocks and loops, or te, with the kernel's signature."""
+"""A hand-written function in place of a kernel: blocks and loops, or te, with the kernel's signature."""
 
 from collections.abc import Sequence
 
@@ -15,13 +15,13 @@ from relayc.symbolic import Size
 
 
 def replacement_nest(source: "str | IRModule", kernel: ir.OpView) -> tuple[IRModule, Nest]:
-    """The blocks of a module as those of a kernel, under its name, in the context of the kernel; and the module that holds them.
+    """The blocks of a module's function under the name and in the context of a kernel, and the module that holds them.
 
     Args:
-      source: a module with one function, or several of which one is called as the kernel or `main`. It stays as it is.
+      source: a module with one function, or several of which one is named as the kernel or `main`. It is not changed.
 
     Raises:
-      ScheduleError: text that does not parse; there is no such function; its arguments are not those of the kernel.
+      ScheduleError: text that does not parse; no such function; arguments that differ from the kernel's.
     """
     context = kernel.operation.context
     if isinstance(source, str) or source.context != context:
@@ -46,7 +46,7 @@ def _find(mod: IRModule, kernel: str) -> ir.OpView:
 
 
 def _check(nest: Nest, kernel: ir.OpView) -> None:
-    """Raises ScheduleError where a function has not the arguments of a kernel."""
+    """Raises ScheduleError if the arguments of a function differ from a kernel's."""
     buffers = [a for a in nest.entry.arguments if isinstance(a.type, ir.MemRefType)]
     found = [(nest.is_output(a), nest.shape(a), a.type.element_type) for a in buffers]
     signature = signature_of(kernel)

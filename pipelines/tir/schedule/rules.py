@@ -1,4 +1,4 @@
-"""Relay's op strategy: schedules for all kernels around an operator, with priorities and conditions, in the strategy table."""
+"""Relay's op strategy: schedules for all kernels anchored by an operator, with priorities and conditions, in the strategy table."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,24 +20,26 @@ def schedule_rule(
     condition: Callable[[Kernel, Target], bool] | None = None,
     name: str | None = None,
 ) -> Callable[[Function], Function]:
-    """Decorator: makes a function of a `relayc.tir.Schedule` the schedule of all kernels around one of some operators.
+    """Decorator: makes a function of a `relayc.tir.Schedule` the schedule of all kernels with one of the given operators as anchor.
 
-    It is a strategy as those of the package: asked before them, where no strategy of a higher `plevel` takes the kernel. Programs compiled
-    while there is one bypass the cache on disk. A later rule of the same name replaces it.
+    It is a strategy like the package's: tried before them, unless a strategy of higher `plevel` accepts the kernel. Programs compiled
+    while a
+    rule is registered bypass the cache on disk. A later rule of the same name replaces it.
 
-    A kernel is around its first reduction, product, convolution, pooling or row operator; one without these around the first of its
-    operators that restricts fusion most. A schedule that is not legal for a kernel is an error: `condition` is what declines.
+    The anchor of a kernel is its first reduction, product, convolution, pooling or row operator; without these the first operator with
+    the
+    most restrictive fusion pattern. A schedule that is not legal for a kernel is an error: use `condition` to decline kernels.
 
     Args:
       operators: Relay's names ("nn.dense").
-      target: kind of the targets that it is for.
-      plevel: rules and strategies of a higher one are asked first, of equals the rule that was registered last; the package's strategies
+      target: kind of target.
+      plevel: rules and strategies of higher level are tried first, of equal ones the rule registered last; the package's strategies
         have 10.
-      condition: a function (kernel, target) -> bool: whether the rule is for a kernel (`kernel.results[0].shape`, `kernel.args`, ...).
-      name: by which it is shown, tuned and removed (default: that of the function).
+      condition: a predicate (kernel, target) -> bool: whether the rule is for a kernel (`kernel.results[0].shape`, `kernel.args`, ...).
+      name: for display, tuning and removal (default: the name of the function).
 
     Raises:
-      ValueError: no operators, or one that is none; a name of a strategy that is no rule.
+      ValueError: no operators, or an unknown one; the name of a strategy that is not a rule.
     """
     known = {cls.relay_name or key for key, cls in OPS.items()}
     unknown = [operator for operator in operators if operator not in known]
@@ -56,7 +58,7 @@ def schedule_rule(
 
 
 def remove_schedule_rule(name: str, target: str = "cpu") -> None:
-    """Takes away a rule that was added by `schedule_rule`. Raises ValueError where there is none of this name."""
+    """Removes a rule that `schedule_rule` added. Raises ValueError if there is none of this name."""
     kind = find_backend(target).kind
     if name not in rules(kind):
         raise ValueError(f"remove_schedule_rule: expected one of {', '.join(rules(kind)) or 'none'}, found {name!r}")
@@ -64,6 +66,6 @@ def remove_schedule_rule(name: str, target: str = "cpu") -> None:
 
 
 def rules(kind: str = "cpu") -> list[str]:
-    """Names of the rules for a kind of target, in the order in which they are asked."""
+    """Names of the rules for a kind of target, in the order in which they are tried."""
     found = sorted(STRATEGIES.get(kind, ()), key=lambda entry: -entry.plevel)
     return [entry.name for entry in found if entry.has_knobs]

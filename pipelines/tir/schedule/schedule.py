@@ -1,4 +1,4 @@
-"""`relayc.tir.Schedule`: how a person says how a kernel runs, primitive by primitive, with the names and meanings of TVM's schedules."""
+"""`relayc.tir.Schedule`: schedules kernels by hand, primitive by primitive, with the names and meanings of TVM's schedules."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,20 +32,21 @@ class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
-      mod: functions of the te stage, which become blocks and loops here (`mod` stays as it is), or such as are of blocks and loops already,
-        or their text. Of a program, such as `relayc.compile(model, stop_after="te")` gives, the kernels that can be written so. Or one
-        function, or a kernel that was read of one.
-      seed: of what is sampled without a decision.
-      decisions: choices for knobs by name, in place of what the schedule decides.
+      mod: functions of the te stage, which are converted to blocks and loops (`mod` is not changed), or functions of blocks and loops,
+      or
+        their text. Of a program, such as `relayc.compile(model, stop_after="te")` returns, the kernels that have this form. Or one
+        function, or a kernel that was read from one.
+      seed: for samples without a decision.
+      decisions: values of knobs by name, instead of the schedule's own choices.
 
     Raises:
-      ScheduleError: a function that cannot be written as blocks, or none at all.
+      ScheduleError: a function that cannot be written as blocks, or no function at all.
     """
 
     def __init__(self, mod: IRModule | ir.OpView | Kernel | str, seed: int = 0, decisions: Mapping[str, Any] | None = None) -> None:
         self._refused: dict[str, ScheduleError] = {}
         self._nests: dict[str, Nest] = {}
-        """Of functions as they are now; nothing else may change these."""
+        """Nests of functions as they are now; nothing else may change these functions."""
         self._mod = blocks_module(mod, self._refused, self._nests)
         self._trace = Trace()
         self._seed = seed
@@ -55,9 +56,9 @@ class Schedule(LoopMethods, BlockMethods):
 
     @property
     def mod(self) -> IRModule:
-        """The module as it is now: blocks and loops."""
+        """The module in its present state: blocks and loops."""
         self._written()
-        self._nests = {}  # who has it may change it
+        self._nests = {}  # the caller may change it
         return self._mod
 
     def _written(self) -> IRModule:
@@ -67,19 +68,19 @@ class Schedule(LoopMethods, BlockMethods):
 
     @property
     def trace(self) -> Trace:
-        """What has been done: a script of the transform dialect as text (`str`), which `replay` applies to another module."""
+        """The primitives applied so far: a script of the transform dialect as text (`str`), which `replay` applies to another module."""
         return self._trace
 
     def script(self) -> str:
-        """The functions as they are now, in TVMScript's form, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
+        """The functions in their present state as TVMScript, which `relayc.tir.from_source` reads. Raises ScheduleError (see there)."""
         return script(self._written())
 
     def show(self) -> None:
-        """Prints the functions in TVMScript's form; as MLIR where they hold what has no place in it."""
+        """Prints the functions as TVMScript; as MLIR if they hold operations without a TVMScript form."""
         show(self._written())
 
     def work_on(self, function: str) -> None:
-        """Applies what follows to another function of the module. Raises ScheduleError where there is no such function."""
+        """Applies later primitives to another function of the module. Raises ScheduleError if there is no such function."""
         if function in self._refused:
             raise self._refused[function]
         if function not in self._functions():
@@ -101,7 +102,7 @@ class Schedule(LoopMethods, BlockMethods):
     # ---- queries
 
     def get_block(self, name: str) -> BlockRV:
-        """A block by its name: that of the tensor it computes."""
+        """A block by its name, the name of the tensor that it computes."""
         with self._mod.context:
             return BlockRV(find_block(self.nest, name).name)
 
@@ -111,20 +112,20 @@ class Schedule(LoopMethods, BlockMethods):
             return [BlockRV(name) for name in self.nest.blocks()]
 
     def get_loops(self, block: BlockLike) -> list[LoopRV]:
-        """The loops around a block, the outermost first."""
+        """The loops around a block, outermost first."""
         with self._mod.context:
             nest = self.nest
             return [LoopRV(loop.name) for loop in nest.loops_around(find_block(nest, str(block)))]
 
     def get_producers(self, block: BlockLike) -> list[BlockRV]:
-        """The blocks that write what a block reads."""
+        """The blocks that write the inputs of a block."""
         with self._mod.context:
             nest = self.nest
             found = find_block(nest, str(block))
             return [BlockRV(b.name) for b in nest.outer_blocks() if b.name != found.name and set(b.outputs()) & set(found.inputs())]
 
     def get_consumers(self, block: BlockLike) -> list[BlockRV]:
-        """The blocks that read what a block writes."""
+        """The blocks that read the outputs of a block."""
         with self._mod.context:
             nest = self.nest
             found = find_block(nest, str(block))
@@ -135,11 +136,11 @@ class Schedule(LoopMethods, BlockMethods):
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float] | None = None, decision: int | None = None, name: str = ""
     ) -> Chosen:
-        """One of several numbers; which one is a knob of the script.
+        """Chooses one of several numbers; the choice is a knob of the script.
 
         Args:
-          probs: how likely each is (all alike by default).
-          decision: the position of the one to take, in place of a random one.
+          probs: weights of the candidates (uniform by default).
+          decision: the position of the candidate to take, instead of a random one.
         """
         if not candidates or (decision is not None and not 0 <= decision < len(candidates)):
             raise ScheduleError(f"sample_categorical: expected candidates and the position of one, found {list(candidates)} and {decision}")
@@ -154,11 +155,11 @@ class Schedule(LoopMethods, BlockMethods):
     def sample_perfect_tile(
         self, loop: LoopLike, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None, name: str = ""
     ) -> list[Chosen]:
-        """`n` factors of the extent of a loop, the outermost first, for split; which ones is a knob of the script.
+        """Chooses `n` factors of the extent of a loop, outermost first, for split; the choice is a knob of the script.
 
         Args:
           max_innermost_factor: the largest innermost factor.
-          decision: the factors to take, in place of random ones.
+          decision: the factors to take, instead of random ones.
         """
         with self._mod.context:
             loops = self.nest.loops()
@@ -196,7 +197,7 @@ class Schedule(LoopMethods, BlockMethods):
         self._trace.steps.append(made)
         return made
 
-    # ---- how primitives are applied
+    # ---- application of primitives
 
     def _affine_map(self, index_map: IndexMap | ir.AffineMap) -> ir.AffineMap:
         with self._mod.context:
@@ -207,7 +208,7 @@ class Schedule(LoopMethods, BlockMethods):
             return name in self.nest.loops()
 
     def _apply(self, primitive: str, **arguments: Any) -> list[str]:
-        """Applies a primitive, and remembers it. Raises ScheduleError, which names the primitive and what it was given."""
+        """Applies a primitive, and records it. Raises ScheduleError, which names the primitive and its arguments."""
         named = {key: _by_name(value) for key, value in arguments.items()}
         values = {key: _value(value) for key, value in named.items()}
         with self._mod.context:
@@ -221,13 +222,13 @@ class Schedule(LoopMethods, BlockMethods):
 
 
 def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any] | None = None) -> IRModule:
-    """Applies a script to a module (of te functions, or of blocks and loops, which stays as it is): the module that comes out.
+    """Applies a script to a copy of a module (of te functions, or of blocks and loops), and returns the copy.
 
     Args:
-      decisions: choices for knobs by name, in place of those of the script.
+      decisions: values of knobs by name, instead of the script's.
 
     Raises:
-      ScheduleError: a primitive that is not legal here, a choice that is none of the options.
+      ScheduleError: a primitive that is not legal here, a value that is not among the options.
     """
     from relayc.pipelines.tir.schedule.transform_script import apply_script
 
@@ -239,15 +240,16 @@ def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any]
 def blocks_module(
     mod: IRModule | ir.OpView | Kernel | str, refused: dict[str, ScheduleError] | None = None, nests: dict[str, Nest] | None = None
 ) -> IRModule:
-    """The functions of a module as blocks and loops, in a module of the same context; those that are so already are copied, programs that
-    call others are left out.
+    """The functions of a module as blocks and loops, in a module of the same context; functions of this form are copied, and programs
+    that
+    call others are omitted.
 
     Args:
-      mod: the module or its text, or one function or kernel alone.
-      refused: gets those of several functions that cannot be written so, by name, with the reason.
-      nests: gets those that are made of te, by name, which are not written then.
+      mod: the module or its text, or one function or kernel.
+      refused: receives the functions without such a form, by name, with the reason, if there are several functions.
+      nests: receives the functions made from te, by name, not yet written.
 
-    Raises ScheduleError where a function cannot be written so, or there is none.
+    Raises ScheduleError if a function has no such form, or there is no function.
     """
     if isinstance(mod, str):
         try:
@@ -292,7 +294,7 @@ def _kernels_in(mod: IRModule) -> Iterator[ir.OpView]:
 
 
 def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:
-    """All ways to write an extent as a product of `n` factors, the last at most `most`."""
+    """All factorizations of an extent into `n` factors, the last at most `most`."""
     divisors = [d for d in range(1, extent + 1) if extent % d == 0]
     if n == 1:
         return [(extent,)] if extent <= most else []
@@ -311,14 +313,14 @@ def _tiles(extent: int, n: int, most: int) -> list[tuple[int, ...]]:
 
 
 def _by_name(value: Any) -> Any:
-    """Blocks and loops as their names."""
+    """Replaces blocks and loops by their names."""
     if isinstance(value, (BlockRV, LoopRV)):
         return value.name
     return [_by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _value(value: Any) -> Any:
-    """Numbers of knobs as numbers."""
+    """Replaces choices of knobs by their numbers."""
     if isinstance(value, Chosen):
         return value.value
     return [_value(v) for v in value] if isinstance(value, (list, tuple)) else value

@@ -1,4 +1,4 @@
-"""How the methods of Schedule apply primitives."""
+"""Application of primitives by the methods of Schedule."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -9,15 +9,15 @@ from relayc.pipelines.tir.tree.layouts import IndexMap
 
 
 class Methods(ABC):
-    """What methods that apply primitives need of a schedule."""
+    """Interface that methods of a schedule use to apply primitives."""
 
     @abstractmethod
     def _apply(self, primitive: str, **arguments: Any) -> list[str]:
-        """Applies a primitive, and remembers it."""
+        """Applies a primitive, and records it."""
 
     @abstractmethod
     def _is_loop(self, name: str) -> bool:
-        """Whether a loop is called so."""
+        """Whether a loop has this name."""
 
     def _loops(self, primitive: str, **arguments: Any) -> list[LoopRV]:
         return [LoopRV(name) for name in self._apply(primitive, **arguments)]

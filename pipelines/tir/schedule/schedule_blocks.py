@@ -9,61 +9,68 @@ from relayc.pipelines.tir.tree.layouts import IndexMap
 
 
 class BlockMethods(Methods):
-    """Where blocks are computed, what lies between them, how it lies. Each method raises ScheduleError where it is not legal."""
+    """Where blocks are computed, buffers between them, and their layouts. Each method raises ScheduleError if it is not legal."""
 
     # ---- where blocks are computed
 
     def compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, as much as its consumers read there; gives its new loops, ax0, ax1, ...
+        """Computes a block in each iteration of a loop, only the region that its consumers read there; returns its new loops, ax0, ax1,
+        ...
 
-        All consumers must be under the loop, and the block the only one that writes its buffer, which is no output of the kernel. A
-        reduction moves as a whole. Where the region may reach over the extents the block is guarded. Of a shared buffer it is what all
-        threads read for which loops around are bound.
+        All consumers must be under the loop, and the block must be the only writer of its buffer, which is not an output of the kernel.
+        A
+        reduction moves as a whole. The block is guarded if the region may exceed the extents. For a shared buffer the region is the
+        union over
+        the threads to which enclosing loops are bound.
 
         Args:
           preserve_unit_loops: whether iterators of a single value get a loop as well.
 
         Raises:
-          ScheduleError: which of these does not hold, for which block.
+          ScheduleError: the condition that does not hold, and the block.
         """
         return self._loops("compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
 
     def reverse_compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, behind its producers, for what they write there; gives its new loops.
+        """Computes a block in each iteration of a loop, after its producers, for the region that they write there; returns its new
+        loops.
 
-        Its producers must be under the loop or be done before it; an iteration must finish what it writes (no reduction that goes on in
-        the next one), and what the block reads must be by one iterator for each dimension that the loop splits.
+        Its producers must be under the loop or complete before it; an iteration must complete what it writes (no reduction that
+        continues in the
+        next one), and the block must read by one iterator for each dimension that the loop splits.
 
         Raises:
-          ScheduleError: which of these does not hold, for which block.
+          ScheduleError: the condition that does not hold, and the block.
         """
         return self._loops("reverse_compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
 
     def compute_inline(self, block: BlockLike) -> None:
-        """Computes a block inside of those that read it, at each load; block and buffer are gone then.
+        """Computes a block inside the blocks that read it, at each load, and removes the block and its buffer.
 
-        It must be complete (no reduction), be the only one that writes its buffer, go over all of it, and the buffer be no output.
+        It must be complete (no reduction), be the only writer of its buffer, cover all of it, and the buffer must not be an output.
         """
         self._apply("compute_inline", block=block)
 
     def reverse_compute_inline(self, block: BlockLike) -> None:
-        """Computes a block inside of the one that makes its input; block and that buffer are gone then.
+        """Computes a block inside the block that produces its input, and removes the block and that buffer.
 
-        It must be complete and the only consumer of its producer, which must be complete as well (behind a reduction reverse_compute_at
-        serves), and read one element of it at each point. Its other inputs must be done before the producer.
+        It must be complete and the only consumer of its producer, which must be complete as well (after a reduction use
+        reverse_compute_at),
+        and read one element of it at each point. Its other inputs must be complete before the producer.
         """
         self._apply("reverse_compute_inline", block=block)
 
     # ---- iterators
 
     def fuse_iterators(self, block: BlockLike, groups: Sequence[Sequence[int]]) -> list[LoopRV]:
-        """Makes one iterator of each group of those that a block has, and gives it loops for these; gives the loops.
+        """Fuses each group of a block's iterators into one, and replaces its loops accordingly; returns the loops.
 
-        Regions of buffers that loops over such an iterator read are boxes where they were none over several: rows of an image that
-        follow each other in memory become rows of a matrix. Each iterator must have a loop of its own, as when the schedule begins.
+        Regions that loops over a fused iterator read are boxes even where regions over several iterators are not: contiguous rows of an
+        image
+        become rows of a matrix. Each iterator must have its own loop, as when the schedule begins.
 
         Args:
-          groups: positions of iterators of one kind each, the outermost first; an empty one is an iterator of one value.
+          groups: positions of iterators of one kind each, the outermost first; an empty group is an iterator of extent 1.
         """
         return self._loops("fuse_iterators", block=block, groups=[list(group) for group in groups])
 
@@ -72,10 +79,10 @@ class BlockMethods(Methods):
     def cache_read(
         self, block: BlockLike, read_buffer_index: int | str, storage_scope: str, consumer_blocks: Sequence[BlockLike] | None = None
     ) -> BlockRV:
-        """Copies a buffer that a block reads into one called BUFFER_SCOPE, which its readers read; gives the block that copies.
+        """Copies a buffer that a block reads into a buffer BUFFER_SCOPE, which its readers then read; returns the copying block.
 
         Args:
-          read_buffer_index: which of the buffers that the block reads, by position or name.
+          read_buffer_index: the buffer among the block's inputs, by position or name.
           storage_scope: see `set_scope`.
           consumer_blocks: the readers that read the copy; all by default.
         """
@@ -84,31 +91,33 @@ class BlockMethods(Methods):
         return self._blocks("cache_read", block=block, **given)[0]
 
     def cache_write(self, block: BlockLike, write_buffer_index: int | str, storage_scope: str) -> BlockRV:
-        """Lets a block write a buffer called BUFFER_SCOPE, which another block copies into the old one; gives that block.
+        """Makes a block write a buffer BUFFER_SCOPE, which another block copies to the original one; returns the copying block.
 
-        The block must be the only one that writes the buffer.
+        The block must be the only writer of the buffer.
         """
         return self._blocks("cache_write", block=block, write_buffer_index=write_buffer_index, storage_scope=storage_scope)[0]
 
     def reindex(self, block: BlockLike, buffer: tuple[str, int | str]) -> BlockRV:
-        """Lets a block access a buffer by its iterators, through a copy BUFFER_reindex; gives the block that copies.
+        """Makes a block access a buffer by its iterators, through a copy BUFFER_reindex; returns the copying block.
 
         Args:
-          buffer: ("read", i) or ("write", i): which of the buffers that the block reads or writes, by position or name.
+          buffer: ("read", i) or ("write", i): the buffer among the block's inputs or outputs, by position or name.
         """
         return self._blocks("reindex", block=block, buffer=list(buffer))[0]
 
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
-        """Says where a buffer lies that a block writes: "global", "shared" by a GPU's block of threads, "warpgroup", "warp", or "local" of
-        one thread.
+        """Sets the memory scope of a buffer that a block writes: "global", "shared" by a GPU's thread block, "warpgroup", "warp", or
+        "local" to
+        a thread.
 
-        It must be no argument of the kernel. Buffers of scope "warp" lie in registers of the threads of a warp, those of scope "warpgroup"
-        in those of a group of four warps, as the tensor intrinsics say that alone use them.
+        It must not be an argument of the kernel. Buffers of scope "warp" are in registers of the threads of a warp, buffers of scope
+        "warpgroup"
+        in registers of a group of four warps, in the layout of the tensor intrinsics that use them exclusively.
         """
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
 
     def storage_align(self, block: BlockLike, buffer_index: int | str, axis: int, factor: int, offset: int) -> None:
-        """Sets neighbours along a dimension of a buffer that a block writes apart by a multiple of a factor plus an offset, in elements.
+        """Makes the stride of a dimension of a buffer that a block writes a multiple of `factor` plus `offset`, in elements.
 
         The buffer must be shared, and the dimension not its last. So lines begin in different banks of shared memory.
         """
@@ -117,16 +126,17 @@ class BlockMethods(Methods):
     def transform_layout(
         self, block: BlockLike, buffer: tuple[str, int | str] | str, index_map: IndexMap | ir.AffineMap, pad_value: float | None = None
     ) -> list[BlockRV]:
-        """Lets a buffer lie in memory in another order, everywhere in the kernel: `lambda i, j: [i // 16, j, i % 16]`.
+        """Changes the layout of a buffer, everywhere in the kernel: `lambda i, j: [i // 16, j, i % 16]`.
 
-        A parameter is packed so when the model is compiled. Other arguments keep their order: cache_read or cache_write makes a buffer of
-        the kernel of them.
+        A parameter is packed at compile time. Other arguments keep their layout: use cache_read or cache_write to get a buffer of the
+        kernel.
 
         Args:
-          buffer: ("read", i) or ("write", i): which of the buffers that the block reads or writes, by position or name; or a name.
-          index_map: the indices at which an element lies, by those it has. Each element needs another place.
-          pad_value: of what is left over where an extent is not divided, which a block BUFFER_pad writes then (the result); nothing is
-            known of it without.
+          buffer: ("read", i) or ("write", i): the buffer among the block's inputs or outputs, by position or name; or a name.
+          index_map: maps the indices of an element to its indices in memory; it must be injective.
+          pad_value: of the padding where an extent is not divided evenly; a block BUFFER_pad (the result) then writes it; without it the
+          padding
+            is undefined.
         """
         layout = self._affine_map(index_map)
         given = buffer if isinstance(buffer, str) else list(buffer)
@@ -135,18 +145,20 @@ class BlockMethods(Methods):
     # ---- tensor intrinsics
 
     def blockize(self, loop: LoopLike) -> BlockRV:
-        """Makes one block, NAME_o, of a loop that holds one block, NAME, in loops. The start of a reduction that goes on outside moves to
-        the new block. Points must be sums of what is outside and inside of the loop."""
+        """Turns a loop that contains one block, NAME, in loops, into one block, NAME_o. The init of a reduction that continues outside
+        moves to
+        the new block. Points must be sums of a part over outer and a part over inner loops."""
         return self._blocks("blockize", loop=loop)[0]
 
     def tensorize(self, block_or_loop: BlockLike | LoopLike, tensor_intrin: str) -> BlockRV:
-        """Lets a tensor intrinsic compute a tile; gives the block of the tile.
+        """Lets a tensor intrinsic compute a tile; returns the block of the tile.
 
-        What the loop holds, or the block that blockize made, must be what the intrinsic says, up to names, the place in its buffers and the
-        order of operands where that means nothing. Tiles must be full, but for what the intrinsic takes less of.
+        The contents of the loop, or of the block that blockize made, must match the description of the intrinsic, up to names, the
+        position in
+        the buffers and the order of commutative operands. Tiles must be full, except in partial dimensions of the intrinsic.
 
         Args:
-          block_or_loop: a loop becomes a block (see blockize); a text is the name of a loop where there is one.
+          block_or_loop: a loop becomes a block (see blockize); a text is the name of a loop if there is one.
           tensor_intrin: the name under which it was registered (TensorIntrin.register).
         """
         is_loop = isinstance(block_or_loop, LoopRV) or (isinstance(block_or_loop, str) and self._is_loop(block_or_loop))

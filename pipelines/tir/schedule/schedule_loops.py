@@ -8,117 +8,125 @@ from relayc.pipelines.tir.schedule.schedule_base import Methods
 
 
 class LoopMethods(Methods):
-    """Loops: their extents, their order, how they run; reductions along them. Each method raises ScheduleError where it is not legal."""
+    """Loops: extents, order, kinds; reductions along them. Each method raises ScheduleError if it is not legal."""
 
     # ---- extents and order
 
     def split(self, loop: LoopLike, factors: Sequence[Factor]) -> list[LoopRV]:
-        """A loop as nested ones of these extents, the outermost first; one may be None, and gets what the others leave.
+        """Splits a loop into nested loops of these extents, outermost first; one factor may be None and is inferred.
 
-        Where the factors do not divide the extent the blocks inside are guarded.
+        If the factors do not divide the extent, the blocks inside are guarded.
         """
         return self._loops("split", loop=loop, factors=list(factors))
 
     def fuse(self, *loops: LoopLike) -> LoopRV:
-        """Loops of which each holds nothing but the next, the outermost first, as one loop A_B_fused through all their iterations.
+        """Fuses perfectly nested loops, given outermost first, into one loop A_B_fused over all their iterations.
 
         Extents may be symbolic. The new loop is serial.
         """
         return self._loops("fuse", loops=list(loops))[0]
 
     def reorder(self, *loops: LoopLike) -> None:
-        """Puts loops in this order, the outermost first. They are inside of each other, with nothing else between them.
+        """Puts loops of a perfect nest in the given order, outermost first.
 
-        Loops between them that are not named stay where they are. Loops along which an opaque iterator runs keep their order; a loop that
-        decides on the element as well as on the step of a reduction (of both fused) cannot be reordered.
+        Loops between them that are not named keep their positions. Loops of opaque iterators keep their relative order; a loop that
+        determines
+        both the element and the step of a reduction (a fused loop) cannot be reordered.
         """
         self._apply("reorder", loops=list(loops))
 
     def add_unit_loop(self, block_or_loop: BlockLike | LoopLike) -> LoopRV:
-        """A loop u of one iteration around a block or a loop."""
+        """Adds a loop u of one iteration around a block or a loop."""
         return self._loops("add_unit_loop", **self._operand(block_or_loop))[0]
 
-    # ---- how loops run
+    # ---- kinds of loops
 
     def parallel(self, loop: LoopLike) -> None:
-        """Runs the iterations of a loop at once, on the threads of the machine.
+        """Runs the iterations of a loop in parallel, on the threads of the machine.
 
-        No reduction and no opaque iterator may run along it, and no block in it may write the same in each iteration to what is used
-        outside.
+        No reduction or opaque iterator may run along it, and no block in it may write the same element, of a buffer used outside, in
+        several
+        iterations.
         """
         self._apply("parallel", loop=loop)
 
     def vectorize(self, loop: LoopLike) -> None:
-        """Makes the iterations of a loop the lanes of vectors; its extent is a number, and no loop around or inside is vectorized.
+        """Maps the iterations of a loop to vector lanes; its extent must be constant, and vectorized loops must not be nested.
 
-        A reduction may run along it where it is one commutative operation (addf, maximumf, ...). It is then computed in another order: each
-        lane by itself, all lanes at the end. Sums of floats differ in their last bits from those of a serial loop.
+        A reduction along it must be one commutative operation (addf, maximumf, ...). It is reassociated: each lane accumulates
+        separately, and
+        the lanes are combined at the end. Float sums differ in the last bits from a serial loop.
         """
         self._apply("vectorize", loop=loop)
 
     def unroll(self, loop: LoopLike) -> None:
-        """Writes the iterations of a loop out; its extent is a number."""
+        """Unrolls a loop; its extent must be constant."""
         self._apply("unroll", loop=loop)
 
     def bind(self, loop: LoopLike, thread_axis: str) -> None:
-        """Makes the iterations of a loop the threads of a GPU along "blockIdx.x", "threadIdx.y", "vthread.z", ...
+        """Binds the iterations of a loop to the threads of a GPU along "blockIdx.x", "threadIdx.y", "vthread.z", ...
 
-        As for `parallel`; a reduction by one commutative operation may run along threadIdx.
+        Conditions as for `parallel`; a reduction by one commutative operation may run along threadIdx.
         """
         self._apply("bind", loop=loop, thread=thread_axis)
 
     def annotate(self, block_or_loop: BlockLike | LoopLike, ann_key: str, ann_val: Any) -> None:
-        """Gives a block or a loop a hint: a number, a text, a truth value, or a list of these, in place of the one of this name.
+        """Sets an annotation of a block or a loop: a number, a text, a truth value, or a list of these; replaces one of the same name.
 
-        Of a loop that runs, "prefetch", [buffer, loop, distance, level], asks the memory ahead: each iteration for a share of what
-        another one of that loop, itself or one around it, reads of the buffer, the one so many iterations further on. It comes to the cache
-        of the level, 1 to 3.
+        "prefetch" of a loop, [buffer, loop, distance, level]: each iteration prefetches a share of the elements of the buffer that the
+        named
+        loop, itself or an enclosing one, reads `distance` iterations later, into the cache of the level, 1 to 3.
 
-        Of a serial loop of a GPU, "software_pipeline_stage", [0, 0, n], a number for each part of the loop, does what is in stage 0, copies
-        to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads do not wait for them until they are read.
-        Of a loop that holds such a copy and nothing else, "tensor_copy", True, makes one copy of a box by the tensor memory accelerator.
+        "software_pipeline_stage" of a serial loop of a GPU, [0, 0, n], a number for each part of the loop: runs the parts of stage 0,
+        copies
+        to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads wait for them only before they are
+        read.
+        "tensor_copy", True, of a loop that contains only such a copy: makes it one copy of a box by the tensor memory accelerator.
         """
         self._apply("annotate", **self._operand(block_or_loop), key=ann_key, value=ann_val)
 
     def unannotate(self, block_or_loop: BlockLike | LoopLike, ann_key: str) -> None:
-        """Takes a hint from a block or a loop. It must have one of this name."""
+        """Removes an annotation from a block or a loop. It must exist."""
         self._apply("unannotate", **self._operand(block_or_loop), key=ann_key)
 
     def _operand(self, block_or_loop: BlockLike | LoopLike) -> dict[str, str]:
-        """A block or a loop as an argument; a text is a loop where there is one of that name."""
+        """A block or a loop as an argument; a text is a loop if there is one of that name."""
         is_loop = isinstance(block_or_loop, LoopRV) or (isinstance(block_or_loop, str) and self._is_loop(block_or_loop))
         return {"loop" if is_loop else "block": str(block_or_loop)}
 
     # ---- reductions
 
     def decompose_reduction(self, block: BlockLike, loop: LoopLike) -> BlockRV:
-        """The start of a reduction as a block NAME_init of its own, right before a loop around the block, in loops of its own.
+        """Makes the init of a reduction a separate block NAME_init, right before a loop around the block, in its own loops.
 
-        All steps must run along this loop and those in it, each of which must be of elements or of steps. The block keeps its name.
+        All steps must run along this loop and inner ones, each of which determines either elements or steps. The block keeps its name.
         """
         return self._blocks("decompose_reduction", block=block, loop=loop)[0]
 
     def rfactor(self, loop: LoopLike, factor_axis: int) -> BlockRV:
-        """A block NAME_rf of partial results, one for each iteration of a loop of a reduction, which NAME combines behind it.
+        """Factors a reduction into a block NAME_rf of partial results, one for each iteration of a loop, and NAME, which combines them.
 
-        NAME_rf stands where the block was; the loop is of elements for it, and may be parallel or vectorized. Its buffers BUFFER_rf have
+        NAME_rf replaces the block; the loop indexes its elements, and may be parallel or vectorized. Its buffers BUFFER_rf have
         the extent of the loop as a further axis.
 
         Args:
-          factor_axis: which axis of BUFFER_rf that is; negative ones count from the end.
+          factor_axis: the position of the axis in BUFFER_rf; negative ones count from the end.
 
-        The body must combine each element with a value by one commutative operation, or choose between them by comparing (argmax). Sums of
-        floats are computed in another order.
+        The body must combine each element with a value by one commutative operation, or select between them by a comparison (argmax).
+        Float
+        sums are reassociated.
         """
         return self._blocks("rfactor", loop=loop, factor_axis=factor_axis)[0]
 
     def pad_einsum(self, block: BlockLike, padding: Sequence[int]) -> list[BlockRV]:
-        """Rounds the extents of a block up to multiples of numbers, one for each iterator; gives the blocks that it makes.
+        """Pads the extents of a block to multiples of numbers, one for each iterator; returns the blocks that it creates.
 
-        What the block reads is copied to BUFFER_pad, with zeros behind, and what it writes from BUFFER_pad, by blocks of these names. Only
-        buffers with a dimension that is no multiple are copied.
+        Inputs are copied to BUFFER_pad, padded with zeros, and outputs from BUFFER_pad, by blocks of these names. Only buffers with a
+        dimension
+        that is not a multiple are copied.
 
-        Each iterator must have a loop of its own, as when the schedule begins, and each dimension that is accessed be one iterator. A
-        reduction that gets more steps must be a sum of products.
+        Each iterator must have its own loop, as when the schedule begins, and each accessed dimension must be one iterator. A reduction
+        whose
+        extent grows must be a sum of products.
         """
         return self._blocks("pad_einsum", block=block, padding=list(padding))

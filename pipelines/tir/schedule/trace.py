@@ -1,4 +1,4 @@
-"""What a schedule did, step by step: text in the transform dialect that is stored, compared, and applied to another module."""
+"""The trace of a schedule, step by step: transform dialect text that can be stored, compared, and applied to another module."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ class AppliedPrimitive:
 
     Attributes:
       primitive: its name; function: of the module, by name.
-      arguments: by name, as they were given, with the numbers that knobs chose as Chosen.
-      results: names of what it made.
+      arguments: by name, as given, with numbers that knobs chose as Chosen.
+      results: names of the loops and blocks that it created.
     """
 
     primitive: str
@@ -52,7 +52,7 @@ class Trace:
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Arguments as a person would write them, for messages."""
+    """Arguments as Python text, for messages."""
     return ", ".join(f"{name}={_plain(value)}" for name, value in arguments.items() if value is not None)
 
 

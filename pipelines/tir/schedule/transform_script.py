@@ -1,17 +1,18 @@
 """Scripts: schedules as programs of the transform dialect, with an operation for each primitive in a dialect `schedule`.
 
-    module attributes {transform.with_named_sequence} {
-      transform.named_sequence @schedule(%root: !transform.any_op) {
-        %main = transform.structured.match ops{["func.func"]} attributes {sym_name = "main"} in %root : ...
-        %rows = transform.tune.knob<"rows"> = 8 : i64 from options = [4, 6, 8] -> !transform.any_param
-        "schedule.split"(%main, %rows) {loop = "i", factors = [unit, @rows], results = ["i_0", "i_1"]} : ...
-        transform.yield
-      }
+  module attributes {transform.with_named_sequence} {
+    transform.named_sequence @schedule(%root: !transform.any_op) {
+      %main = transform.structured.match ops{["func.func"]} attributes {sym_name = "main"} in %root : ...
+      %rows = transform.tune.knob<"rows"> = 8 : i64 from options = [4, 6, 8] -> !transform.any_param
+      "schedule.split"(%main, %rows) {loop = "i", factors = [unit, @rows], results = ["i_0", "i_1"]} : ...
+      transform.yield
     }
+  }
 
-Loops, blocks and buffers are told by name: handles would not outlive the operations that a primitive rebuilds. A reference (`@rows`) is the
-value of the knob of that name, which is also an operand. `results` say what the names of what is made were; a script that makes others
-on another module is refused there.
+Loops, blocks and buffers are referenced by name: handles would not outlive the operations that a primitive rebuilds. A reference
+(`@rows`)
+is the value of the knob of that name, which is also an operand. `results` lists the names of the created loops and blocks; a script that
+creates other names on another module is refused there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ class _Effects(ir.MemoryEffectsOpInterface):
 
 
 class _Apply(transform.TransformOpInterface):
-    """How the interpreter runs a primitive."""
+    """Runs a primitive in the interpreter."""
 
     @staticmethod
     def apply(op: ir.OpView, rewriter: Any, results: Any, state: Any) -> Any:
@@ -65,7 +66,7 @@ class _Apply(transform.TransformOpInterface):
 
 
 _NESTS: ContextVar[list[Nest] | None] = ContextVar("relayc_nests", default=None)
-"""Functions that the sequence works on: they are written at its end. None where operations of others may look at them before."""
+"""Functions that the sequence changes: written at its end. None if foreign operations in the sequence may read them before."""
 _PLAIN = ("transform.structured.match", "transform.tune.knob", "transform.yield")
 
 
@@ -111,9 +112,9 @@ for _made in _OPERATIONS:
 
 
 def prepared(context: ir.Context) -> ir.Context:
-    """A context in which the operations of scripts are known."""
+    """A context with the operations of scripts registered."""
     if not context.is_dialect_loaded(ScheduleDialect.DIALECT_NAMESPACE):
-        context.get_dialect_descriptor("transform")  # loads it: operands are of its types
+        context.get_dialect_descriptor("transform")  # loads the dialect: operands have its types
         load_operations(context, ScheduleDialect.DIALECT_NAMESPACE, _OPERATIONS)
         with context:
             for operation in _OPERATIONS:
@@ -122,7 +123,7 @@ def prepared(context: ir.Context) -> ir.Context:
     return context
 
 
-@on_new_context  # from the import of this module on: a compilation that applies no script does not pay for it
+@on_new_context  # after the import of this module: a compilation that applies no script does not pay for it
 def _prepare(context: ir.Context) -> None:
     prepared(context)
 
@@ -159,13 +160,13 @@ def write(trace: Trace) -> ir.Module:
 
 
 def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None = None) -> dict[str, Knob]:
-    """Runs the sequence of a script on a module of blocks and loops, in place; gives its knobs with what was chosen, by name.
+    """Runs the sequence of a script on a module of blocks and loops, in place; returns its knobs with their values, by name.
 
     Args:
-      decisions: choices for knobs, by name, in place of what the script says.
+      decisions: values of knobs, by name, instead of the script's.
 
     Raises:
-      ScheduleError: the script does not parse; a primitive is not legal here; a choice that is none of the options of its knob.
+      ScheduleError: the script does not parse; a primitive is not legal here; a value that is not an option of its knob.
     """
     with prepared(mod.context), ir.Location.unknown(mod.context):
         module = _parsed(script)
@@ -175,7 +176,7 @@ def apply_script(script: str, mod: IRModule, decisions: Mapping[str, Any] | None
 
 
 def run_sequence(payload: ir.Module, script: ir.Module) -> None:
-    """Runs the sequence of a script on a module, in place; both are of one context. Raises ScheduleError."""
+    """Runs the sequence of a script on a module, in place; both have the same context. Raises ScheduleError."""
     sequence = next((op for op in script.body.operations if op.operation.name == "transform.named_sequence"), None)
     if sequence is None:
         raise ScheduleError("script: expected a transform.named_sequence, found none")
@@ -200,7 +201,7 @@ def _parsed(text: str) -> ir.Module:
 
 
 def functions_of(script: str, context: ir.Context) -> list[str]:
-    """Names of the functions that a script works on. Raises ScheduleError for text that does not parse."""
+    """Names of the functions that a script changes. Raises ScheduleError for text that does not parse."""
     found: dict[str, None] = {}
     with prepared(context), ir.Location.unknown(context):
         for sequence in _parsed(script).body.operations:
@@ -213,7 +214,7 @@ def functions_of(script: str, context: ir.Context) -> list[str]:
 
 
 def _decide(module: ir.Module, decisions: Mapping[str, Any]) -> dict[str, Knob]:
-    """Sets the choices of knobs; gives them by name."""
+    """Sets the values of knobs; returns them by name."""
     left, knobs = dict(decisions), {}
     for sequence in module.body.operations:
         for op in sequence.regions[0].blocks[0].operations:
@@ -232,6 +233,6 @@ def _decide(module: ir.Module, decisions: Mapping[str, Any]) -> dict[str, Knob]:
 
 
 def _choice(attribute: ir.Attribute) -> Any:
-    """What a knob may be: a number, or several together."""
+    """The value of a knob: a number, or a tuple of numbers."""
     found = decode(attribute, str)
     return tuple(found) if isinstance(found, list) else found

@@ -1,7 +1,8 @@
-"""Functions of blocks and loops that people wrote as kernels: each as a te function that stands for it, which programs can call.
+"""Hand-written functions of blocks and loops as kernels: each is represented by a te function, which programs can call.
 
-The te function says what the kernel takes and gives, and computes nothing; its attribute `tir.written` is the text of what it stands for,
-which is what its schedule gets.
+The te function has the signature of the kernel and computes nothing; its attribute `tir.written` is the text of the written function,
+which
+becomes its schedule.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def stand_in(mod: IRModule) -> None:
-    """Replaces the functions of blocks and loops of a module by te functions that stand for them."""
+    """Replaces the functions of blocks and loops of a module by te functions that represent them."""
     with mod.context, ir.Location.unknown():
         for op in [op for op in mod.module.body.operations if names.FORM in op.attributes]:
             with ir.InsertionPoint(op), op.operation.location:
@@ -53,7 +54,7 @@ def _te_function(nest: Nest) -> None:
 
 
 def copy_written(function: ir.OpView) -> None:
-    """The function of blocks and loops that a te function stands for, under its name, at the ambient insertion point."""
+    """The function of blocks and loops that a te function represents, under its name, at the ambient insertion point."""
     found = IRModule.parse(ir.StringAttr(function.attributes[names.WRITTEN]).value, context=function.operation.context)
     (source,) = [op for op in found.module.body.operations if names.FORM in op.attributes]
     check_stores(source.operation)
@@ -63,4 +64,4 @@ def copy_written(function: ir.OpView) -> None:
 
 
 def as_written(schedule: "Schedule") -> None:
-    """The schedule of a kernel that is written as it is to run."""
+    """The schedule of a kernel that runs as written."""

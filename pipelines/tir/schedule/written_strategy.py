@@ -1,10 +1,10 @@
-"""Schedules that people write as strategies: what a person says of how a kernel runs, and the kernel in tir that comes of it.
+"""Hand-written schedules as strategies: applies a schedule to a kernel and lowers it to tir.
 
-What is said is one of these:
+A schedule is one of:
 
-- a function of the Schedule of a module of the kernel alone, which schedules it in place; or which gives back a module, the kernel's
-  replacement. The numbers that it samples are its knobs: their values can be set by name as those of any strategy.
-- a trace, or its text: replayed on the kernel. Its knobs likewise.
+- a function of the Schedule of a module with only the kernel, which schedules it in place, or returns a module that replaces the
+  kernel. The numbers that it samples are its knobs: their values can be set by name as for any strategy;
+- a trace, or its text: replayed on the kernel, with knobs likewise;
 - a module with a function of blocks and loops, or of the te stage, or its text: the replacement.
 """
 
@@ -31,14 +31,14 @@ from relayc.pipelines.tir.tree.structure import Nest
 from relayc.pipelines.tir.tree.views import ScheduleError
 
 ScheduleFunction = Callable[[Schedule], Any]
-"""Schedules a kernel in place: it is given the Schedule of a module of that kernel alone. Or gives a module in its place."""
+"""Schedules a kernel in place, given the Schedule of a module with only that kernel; or returns a module that replaces it."""
 SKETCH, SCRIPT = "sketch", "script"
-"""The strategy that applies a trace which is one of its numbers, and that number."""
+"""The strategy that applies a trace given as one of its numbers, and the name of that number."""
 Source: TypeAlias = ScheduleFunction | Trace | IRModule | str
 
 
 def name_of(source: Source) -> str:
-    """What a schedule is called where nobody says it. Raises TypeError for what is none."""
+    """The default name of a schedule. Raises TypeError if it is not a schedule."""
     if isinstance(source, str):
         return "trace" if _is_script(source) else "replacement"
     if isinstance(source, Trace):
@@ -58,7 +58,7 @@ def schedule_entry(
     condition: Callable[[Kernel, Target], bool] | None = None,
     plevel: int = DEFAULT_PLEVEL,
 ) -> Entry:
-    """A strategy that is a schedule. An error of the schedule or of the condition names the schedule and the kernel."""
+    """A strategy for a schedule. An error of the schedule or of the condition names the schedule and the kernel."""
 
     def schedule(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
         return schedule_by(name, source, kernel.function, target, tuning)
@@ -76,32 +76,31 @@ def schedule_entry(
 
 
 def schedule_by(name: str, source: Source, function: ir.OpView, target: Target, tuning: Tuning) -> Scheduled:
-    """A kernel of the te stage, scheduled as a person says, at the ambient insertion point.
+    """Applies a hand-written schedule to a kernel of the te stage, at the ambient insertion point.
 
     Args:
       function: the kernel.
-      tuning: decisions for knobs; it hears of all knobs.
+      tuning: decisions for knobs; records all knobs.
 
     Raises:
-      ScheduleError: which names the schedule and the kernel, with the cause where that is another error.
+      ScheduleError: names the schedule and the kernel, and the cause if it is another error.
     """
     try:
         with function.operation.context:
             return _lowered(name, source, function, target, tuning)
-    except Exception as error:  # whatever a person's function raises
+    except Exception as error:  # any error of a user's function
         raise _error(name, symbol_name(function), error) from error
 
 
 def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled:
-    """A kernel by a schedule of a backend's own strategy, at the ambient insertion point.
+    """Applies a schedule of a backend's own strategy to a kernel, at the ambient insertion point.
 
     Args:
-      write: schedules the kernel in place. Its numbers it asks `tuning` for before.
-      tuning: of which the strategy is asked.
+      write: schedules the kernel in place. It requests its numbers from `tuning` before.
+      tuning: of the strategy that is being tried.
 
     Raises:
-      NotStructured: the kernel is not made of what blocks and loops can say, or the schedule is not legal for it: the next strategy is
-        asked.
+      NotStructured: the kernel has no form as blocks and loops, or the schedule is not legal for it: the next strategy is tried.
     """
     try:
         return _lowered(tuning.strategy, write, kernel, target, Tuning())
@@ -110,16 +109,17 @@ def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, t
 
 
 def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """A kernel by the trace that is set as `sketch.script`, as a strategy: what a search over generated schedules records. None where there
-    is none.
+    """Applies the trace set as `sketch.script` to a kernel, as a strategy: the form in which a search over generated schedules records
+    its
+    result. None if it is not set.
 
-    Raises NotStructured where the trace is not legal for the kernel.
+    Raises NotStructured if the trace is not legal for the kernel.
     """
     script = tuning.decisions().get(SCRIPT)
     if script is None:
         return None
     own = Tuning()
-    # Blocks have the names of the model's nodes, which are others in each model: without them, as where the trace was made.
+    # Blocks have the names of the model's nodes, which differ between models: the names are removed, as when the trace was made.
     plain = IRModule.parse(str(kernel.function), context=kernel.function.operation.context)
     try:
         found = _lowered(SKETCH, script, next(iter(plain.module.body.operations)), target, own)
@@ -131,7 +131,7 @@ def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled
 
 
 def _lowered(name: str, source: Source, kernel: ir.OpView | Kernel, target: Target, tuning: Tuning) -> Scheduled:
-    """A kernel as it is scheduled, which the instruments of the PassContext see."""
+    """Schedules and lowers a kernel; instruments of the PassContext observe it."""
     function = kernel.function if isinstance(kernel, Kernel) else kernel
     observers = [i for i in PassContext.current().instruments if i.observes_schedules]
     applied = _apply(source, kernel, tuning.decisions(), bool(observers))
@@ -151,11 +151,11 @@ def _error(name: str, kernel: str, error: Exception, where: str = "") -> Schedul
 
 @dataclass(frozen=True)
 class _Applied:
-    """A kernel as its schedule leaves it.
+    """A scheduled kernel.
 
     Attributes:
-      holder: what keeps the function.
-      before, trace: texts for those who look on.
+      holder: owns the function.
+      before, trace: texts for observers.
     """
 
     holder: IRModule | Schedule
@@ -192,7 +192,7 @@ def _apply(source: Source, kernel: ir.OpView | Kernel, decisions: Mapping[str, A
 
 
 def _replay(script: str, function: ir.OpView, decisions: Mapping[str, Any], observed: bool) -> _Applied:
-    """A script of one function holds for any kernel, whatever that is called."""
+    """Applies a script of one function to any kernel, whatever its name."""
     from relayc.pipelines.tir.schedule.transform_script import apply_script, functions_of
 
     mod = blocks_module(function)

@@ -1,4 +1,4 @@
-"""Buffers of a script, and what annotates arguments."""
+"""Buffers of a script, and annotations of arguments."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from relayc.symbolic import Size, parse
 
 
 class BufferType:
-    """What `T.Buffer` says of an argument.
+    """`T.Buffer`: describes an argument.
 
     Args:
-      shape: numbers, expressions over sizes, or texts of such.
-      name: of the buffer, where it is not that of the argument.
-      param: whether it is a parameter, which is known when the kernel is compiled.
+      shape: numbers, expressions over sizes, or texts of such expressions.
+      name: of the buffer, if it differs from the argument's.
+      param: whether it is a parameter, known at compile time.
     """
 
     def __init__(self, shape: Any, dtype: str = "float32", name: str | None = None, param: bool = False) -> None:
@@ -28,11 +28,11 @@ class BufferType:
 
 
 class Handle:
-    """What `T.handle` says of an argument: that `T.match_buffer` says the rest."""
+    """`T.handle`: an argument that `T.match_buffer` describes."""
 
 
 class BufferRegion:
-    """Elements of a buffer, as T.reads and T.writes say them."""
+    """A region of a buffer in T.reads or T.writes."""
 
     def __init__(self, buffer: "Buffer") -> None:
         self.buffer = buffer
@@ -61,7 +61,7 @@ class Buffer:
         return Scalar(emit.create("memref.load", [self.value.type.element_type], [self.value, *at]), self.dtype)
 
     def store(self, indices: Any, value: ExprLike) -> None:
-        """Writes an element."""
+        """Stores an element."""
         state = current(self.name)
         made = stored(value, self.dtype, f"{self.name}[...]")
         at = state.indices(self._indices(indices), self.sizes, self.name)
@@ -78,7 +78,7 @@ class Buffer:
 
 
 def read_shape(shape: Any, what: str) -> tuple[Size, ...]:
-    """The sizes that a script says: numbers, expressions over symbols, and texts of such. Raises RelayError for what is none."""
+    """The sizes of a shape: numbers, expressions over symbols, or texts of such expressions. Raises RelayError for other values."""
     entries = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     found = []
     for d, entry in enumerate(entries):

@@ -1,4 +1,4 @@
-"""The function that a script builds: loops and blocks that are open, and what may be used in them."""
+"""The function that a script builds: its open loops and blocks, and the variables in scope."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from relayc.pipelines.tir.tree.views import Loop, ValueVar, body_point
 from relayc.symbolic import Size, proves
 
 Less = Sequence[tuple[Index, Index]]
-"""Conditions that all hold: the first index is less than the second."""
+"""A conjunction of conditions: in each pair the first index is less than the second."""
 
 
 class IterVar(Var):
@@ -33,7 +33,7 @@ class BlockFrame:
 
     Attributes:
       iterators: kind, variable and point of each.
-      guards: where the block ends, over the loops around it.
+      guards: predicates of the block, over the loops around it.
       operation: the block, once its init or body has begun.
     """
 
@@ -45,14 +45,14 @@ class BlockFrame:
     loops: tuple[Var, ...] = ()
     """The variables that its points may use."""
     region: str = ""
-    """What is being built: "init", "body", or "" for what stands before these."""
+    """The part that is being built: "init", "body", or "" for the header."""
     said: dict[str, list[tuple[str, ir.Value]]] = field(default_factory=dict)
-    """Names and values of the buffers that T.reads and T.writes say."""
+    """Names and values of the buffers listed in T.reads and T.writes."""
     replaced: dict[Var, Index] = field(default_factory=dict)
-    """Of a block that stands for a store by itself: what the variables of the loops are in it."""
+    """For an implicit block around a store: the values of loop variables inside it."""
 
     def point(self) -> dict[Var, Index]:
-        """The iterators by their points."""
+        """The points of the iterators."""
         return {var: point for _, var, point in self.iterators}
 
 
@@ -60,11 +60,11 @@ class Building:
     """The state of a function that is being built.
 
     Attributes:
-      visible: variables that indices may use at this place.
-      blocks: those that are open, the outermost first.
-      conditions: of the `if` statements around this place, inside of the innermost block.
-      guarded: whether what is read here is not used where it is out of bounds.
-      says_regions: whether elements of buffers are regions here, which are not read.
+      visible: variables that indices may use here.
+      blocks: open blocks, outermost first.
+      conditions: of the enclosing `if` statements inside the innermost block.
+      guarded: whether values loaded here are unused where they are out of bounds.
+      says_regions: whether elements of buffers denote regions here, and are not loaded.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -78,13 +78,13 @@ class Building:
 
     @property
     def block(self) -> BlockFrame | None:
-        """The innermost block."""
+        """The innermost open block."""
         return self.blocks[-1] if self.blocks else None
 
     # ---- indices
 
     def resolved(self, index: Index) -> Index:
-        """An index over what may be used here. Raises RelayError where it uses a loop or an iterator of another place."""
+        """An index over variables in scope. Raises RelayError if it uses a loop or iterator out of scope."""
         if self.block is not None and self.block.replaced:
             index = substitute(index, self.block.replaced)
         for var in variables(index):
@@ -101,13 +101,13 @@ class Building:
         raise RelayError(f"block {self.block.name}: expected its iterators, found the loop {var.name} ({hint})")
 
     def in_block(self, what: str) -> None:
-        """Raises RelayError where values cannot be computed: outside of a block."""
+        """Raises RelayError outside of a block, where values cannot be computed."""
         if self.block is None or not self.block.region:
             found = "it outside of one" if self.block is None else "it among its axes and conditions"
             raise RelayError(f"{what}: expected it in the body of a block (with T.block), found {found}")
 
     def outside_of_loops(self, what: str) -> None:
-        """Raises RelayError in a loop of a block: what is computed in it stands in a block of its own."""
+        """Raises RelayError in a loop inside a block: computations there need a block of their own."""
         inner = next((var for var in self.visible if isinstance(var, ValueVar)), None)
         if self.block is not None and inner is not None:
             where = f"the loop {inner.name} of block {self.block.name}"
@@ -117,7 +117,7 @@ class Building:
 
     @contextmanager
     def loop(self, name: str, extent: Size, kind: str, annotations: dict[str, object]) -> Iterator[Loop]:
-        """A loop at the ambient insertion point, and the point in it."""
+        """A loop at the ambient insertion point, which moves into it."""
         made = self.nest.make_loop(self.nest.free_loop(name), extent, kind)
         if annotations:
             made.operation.attributes[names.ANNOTATIONS] = ir.DictAttr.get({k: encode(v) for k, v in annotations.items()})
@@ -132,7 +132,7 @@ class Building:
 
     @contextmanager
     def open_block(self, name: str) -> Iterator[BlockFrame]:
-        """A block whose axes are read next."""
+        """A block whose header is read next."""
         check(name not in self.block_names, f"T.block({name!r})", "a name that no other block has", "it a second time")
         self.block_names.add(name)
         frame = BlockFrame(name, loops=tuple(self.visible))
@@ -147,7 +147,7 @@ class Building:
             self.visible, self.conditions = outer
 
     def _check_said(self, frame: BlockFrame) -> None:
-        """Raises RelayError where T.reads or T.writes leave out what the block does."""
+        """Raises RelayError if T.reads or T.writes omit a buffer that the block accesses."""
         if not frame.said or frame.operation is None:
             return
         view = self.nest.block_view(frame.operation)
@@ -159,14 +159,14 @@ class Building:
                 check(not missing, f"{what} of block {frame.name}", f"{missing[0]} among them" if missing else "", names_)
 
     def add_axis(self, kind: str, extent: Size, point: Index, name: str) -> IterVar:
-        """An iterator of the block whose axes are read."""
+        """Adds an iterator to the block whose header is being read."""
         frame = self.header("T.axis")
         var = IterVar(0, extent - 1, None, name=name)
         frame.iterators.append((kind, var, self.resolved(point)))
         return var
 
     def header(self, what: str) -> BlockFrame:
-        """The block whose axes are read. Raises RelayError where there is none."""
+        """The block whose header is being read. Raises RelayError if there is none."""
         frame = self.block
         if frame is None or frame.operation is not None:
             found = "it outside of a block" if frame is None else "it behind them"
@@ -174,13 +174,13 @@ class Building:
         return frame
 
     def add_guards(self, less: Less) -> None:
-        """Where the block whose axes are read ends; iterators count as their points."""
+        """Adds guards to the block whose header is being read; iterators are replaced by their points."""
         frame = self.header("T.where")
         for a, b in less:
             frame.guards.append(limit(*(self.resolved(substitute(x, frame.point())) for x in (a, b))))
 
     def create_block(self, frame: BlockFrame) -> ir.Operation:
-        """The operation of a block, whose axes are complete now."""
+        """The operation of a block with a complete header."""
         if frame.operation is None:
             _check_points(frame)
             points = [write(point) for _, _, point in frame.iterators]
@@ -195,7 +195,7 @@ class Building:
 
     @contextmanager
     def region(self, frame: BlockFrame, which: str) -> Iterator[None]:
-        """The init or the body of a block: operations go there, and the iterators have their values."""
+        """The init or the body of a block: the insertion point moves there, and the iterators have their values."""
         operation = self.create_block(frame)
         region = operation.regions[0 if which == "init" else 1]
         if which == "init":
@@ -213,7 +213,7 @@ class Building:
 
     @contextmanager
     def implicit_block(self, name: str) -> Iterator[None]:
-        """A block of its own for a store that stands in none: in the order of the loops around it."""
+        """A block around a store outside of blocks: its iterators follow the loops around it."""
         number, free = 1, name
         while free in self.block_names:
             number, free = number + 1, f"{name}_{number + 1}"
@@ -229,9 +229,9 @@ class Building:
     # ---- buffers
 
     def indices(self, indices: Sequence[Index], shape: Sequence[Size], what: str) -> list[ir.Value]:
-        """The indices of an element as values. Raises RelayError for one that is known to leave the buffer.
+        """The indices of an element as values. Raises RelayError for an index that is known to be out of bounds.
 
-        Where the element is not used if it is outside (`guarded`) they are limited to the buffer.
+        In a guarded context they are clipped to the buffer.
         """
         found = []
         for d, (index, size) in enumerate(zip(map(self.resolved, indices), shape, strict=True)):
@@ -254,7 +254,7 @@ class Building:
 
 
 def _check_points(frame: BlockFrame) -> None:
-    """Raises RelayError for a point that is known to leave the extent of its iterator, where no condition is of it."""
+    """Raises RelayError for a point that is known to exceed the extent of its iterator, unless a guard restricts it."""
     guarded = set().union(*(variables(guard.index) for guard in frame.guards))
     for _, var, point in frame.iterators:
         low, high = point.bounds()
@@ -275,7 +275,7 @@ _CURRENT: ContextVar[Building | None] = ContextVar("relayc_building", default=No
 
 
 def current(what: str) -> Building:
-    """The function that is being built. Raises RelayError where none is: a name of T is used outside of a script."""
+    """The function that is being built. Raises RelayError if there is none: a name of T is used outside of a script."""
     found = _CURRENT.get()
     if found is None:
         raise RelayError(f"{what}: expected it in a function of T.prim_func, found it outside of one")
@@ -284,7 +284,7 @@ def current(what: str) -> Building:
 
 @contextmanager
 def building(nest: Nest) -> Iterator[Building]:
-    """Makes a function that which is being built."""
+    """Makes a function the current one."""
     token = _CURRENT.set(Building(nest))
     try:
         found = _CURRENT.get()

@@ -1,4 +1,4 @@
-"""Expressions of a script: each is evaluated where it stands, by Python's operators on the values of `values`."""
+"""Expressions of a script: evaluated in place, by Python's operators on the values of `values`."""
 
 import ast
 import builtins
@@ -52,14 +52,14 @@ def _extreme(name: str) -> Callable[..., Any]:
 
 
 BUILTINS: dict[str, Any] = {**vars(builtins), "min": _extreme("min"), "max": _extreme("max")}
-"""What names mean that nothing else says; abs asks its argument by itself."""
+"""Names with a default meaning; abs dispatches on its argument."""
 
 
 class ScriptExpressions:
     """Evaluates expressions.
 
     Args:
-      lookup: the value of a name; raises KeyError for one that is not known.
+      lookup: the value of a name; raises KeyError for an unknown one.
     """
 
     def __init__(self, source: Source, lookup: Callable[[str], Any]) -> None:
@@ -76,7 +76,7 @@ class ScriptExpressions:
 
     @contextmanager
     def guarded(self, guarded: bool = True) -> Iterator[None]:
-        """What is read inside is not used where it is out of bounds."""
+        """Context in which values loaded are unused where they are out of bounds."""
         if self.building is None or not guarded:
             yield
             return

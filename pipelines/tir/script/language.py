@@ -1,7 +1,7 @@
 """The names of TVMScript: `from relayc.tir import T`.
 
-They say something in a function that `T.prim_func` reads, and nothing outside of one, apart from `T.Buffer`. 16-bit floats are computed in
-float32 by the functions of floats, and rounded once.
+They have a meaning only in a function that `T.prim_func` reads, except `T.Buffer`. Math functions compute 16-bit floats in float32, and
+round once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,22 +41,22 @@ handle = Handle
 
 
 def match_buffer(param: object, shape: Any, dtype: str = "float32") -> MatchedBuffer:
-    """`A = T.match_buffer(a, (n, 64), "float32")`: the buffer that an argument is."""
+    """`A = T.match_buffer(a, (n, 64), "float32")`: describes the buffer of an argument."""
     return MatchedBuffer(param, read_shape(shape, "T.match_buffer"), check_dtype(dtype, "T.match_buffer"))
 
 
 def alloc_buffer(shape: Any, dtype: str = "float32", scope: str = "global", name: str | None = None) -> Allocation:
-    """`C = T.alloc_buffer((128, n), "float32")`: memory that the function has while it runs.
+    """`C = T.alloc_buffer((128, n), "float32")`: memory that the function allocates while it runs.
 
     Args:
-      scope: where it lies: "global", "local" (of one thread), or what the target knows.
-      name: of the buffer, where it is not that of the variable.
+      scope: memory scope: "global", "local" (to a thread), or a scope of the target.
+      name: of the buffer, if it differs from the variable's.
     """
     return Allocation(read_shape(shape, "T.alloc_buffer"), check_dtype(dtype, "T.alloc_buffer"), scope, name)
 
 
 def var(dtype: str = "int64", name: str | None = None) -> Symbol:
-    """`n = T.var("int64")`: a size that follows from the shapes of the arguments; `T.int64()` says the same."""
+    """`n = T.var("int64")`: a size that follows from the shapes of the arguments; `T.int64()` is equivalent."""
     check(dtype in ("int32", "int64"), "T.var", "int32 or int64", dtype)
     check(name is None or is_name(name), "T.var", "a name of a size", repr(name))
     return Symbol(name)
@@ -66,22 +66,22 @@ def var(dtype: str = "int64", name: str | None = None) -> Symbol:
 
 
 def serial(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop of steps that follow one another, over 0 to `start`, or from `start` to `stop`."""
+    """A serial loop, over 0 to `start`, or from `start` to `stop`."""
     return _loop(start, stop, Kind.SERIAL, annotations, name)
 
 
 def parallel(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop whose steps are shared by threads."""
+    """A loop whose iterations are distributed over threads."""
     return _loop(start, stop, Kind.PARALLEL, annotations, name)
 
 
 def vectorized(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop whose steps are lanes of vectors."""
+    """A loop whose iterations are vector lanes."""
     return _loop(start, stop, Kind.VECTORIZED, annotations, name)
 
 
 def unroll(start: ExprLike, stop: ExprLike = None, *, annotations: Mapping[str, Any] | None = None, name: str | None = None) -> Loops:
-    """A loop whose steps are written one behind the other."""
+    """A loop that is unrolled."""
     return _loop(start, stop, Kind.UNROLLED, annotations, name)
 
 
@@ -93,7 +93,7 @@ def thread_binding(
     annotations: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> Loops:
-    """A loop whose steps are threads of a GPU: `thread` is "blockIdx.x", "threadIdx.x", "vthread.x", ..."""
+    """A loop whose iterations are threads of a GPU: `thread` is "blockIdx.x", "threadIdx.x", "vthread.x", ..."""
     if isinstance(stop, str):
         stop, thread = None, stop
     check(thread in Kind.THREADS, "T.thread_binding: thread", f"one of {', '.join(Kind.THREADS)}", repr(thread))
@@ -117,25 +117,25 @@ def _loop(start: ExprLike, stop: ExprLike, kind: str, annotations: Mapping[str, 
 
 
 def block(name: str) -> BlockSpec:
-    """`with T.block("C"):`: what is computed at one point of the loops around it; the name is unique in the function."""
+    """`with T.block("C"):`: the computation at one point of the loops around it; the name is unique in the function."""
     check(isinstance(name, str) and name != "", "T.block", "a name", repr(name))
     return BlockSpec(name)
 
 
 def init() -> Init:
-    """`with T.init():`: what a block does before the first step of its reduction."""
+    """`with T.init():`: runs before the first step of a block's reduction."""
     return Init()
 
 
 @of_regions
 def reads(*regions: Any) -> None:
-    """What a block reads: buffers, and regions of them. It is checked; which elements they are follows from the accesses themselves."""
+    """The buffers, or regions of buffers, that a block reads. Buffers are checked; the regions follow from the accesses themselves."""
     _regions("T.reads", regions)
 
 
 @of_regions
 def writes(*regions: Any) -> None:
-    """What a block writes; see `reads`."""
+    """The buffers, or regions of buffers, that a block writes; see `reads`."""
     _regions("T.writes", regions)
 
 
@@ -149,7 +149,7 @@ def _regions(what: str, regions: Sequence[Any]) -> None:
 
 
 def where(predicate: ExprLike) -> None:
-    """The block does nothing where this does not hold: comparisons of indices, joined by `and`."""
+    """The predicate of the block: comparisons of indices, joined by `and`."""
     state = current("T.where")
     flag = values.condition(predicate, "T.where")
     if flag.less is None:
@@ -158,7 +158,7 @@ def where(predicate: ExprLike) -> None:
 
 
 def func_attr(attrs: Mapping[str, Any]) -> None:
-    """Taken for TVM's sake: what it says there (global_symbol, tir.noalias) holds of every function here."""
+    """Accepted for compatibility with TVM: its attributes (global_symbol, tir.noalias) hold for every function here."""
 
 
 def block_attr(attrs: Mapping[str, Any]) -> None:
@@ -170,21 +170,21 @@ class _Axes:
     """`T.axis`: the iterators of a block."""
 
     def spatial(self, dom: ExprLike, value: ExprLike) -> Axis:
-        """One whose values are computed each by itself: `vi = T.axis.spatial(128, i0 * 32 + i1)`."""
+        """A parallel iterator: `vi = T.axis.spatial(128, i0 * 32 + i1)`."""
         return self._axis(PARALLEL, dom, value, "spatial")
 
     def reduce(self, dom: ExprLike, value: ExprLike) -> Axis:
-        """One whose values are steps of a reduction."""
+        """A reduction iterator."""
         return self._axis(REDUCTION, dom, value, "reduce")
 
     def opaque(self, dom: ExprLike, value: ExprLike) -> Axis:
-        """One whose values are taken in the order of the loops."""
+        """An iterator whose values must be taken in the order of the loops."""
         return self._axis(OPAQUE, dom, value, "opaque")
 
     S, R = spatial, reduce
 
     def remap(self, kinds: str, bindings: Sequence[ExprLike]) -> tuple[Axis, ...]:
-        """An iterator for each of some loops, over their extents: `vi, vk = T.axis.remap("SR", [i, k])`."""
+        """An iterator for each of several loops, over their extents: `vi, vk = T.axis.remap("SR", [i, k])`."""
         given = list(bindings)
         what = "T.axis.remap"
         names = {"S": PARALLEL, "R": REDUCTION, "O": OPAQUE}
@@ -232,35 +232,35 @@ index = _converter("index")
 
 
 def Cast(dtype: str, value: ExprLike) -> Expr:
-    """As `cast`, whose arguments are the other way round."""
+    """`cast` with its arguments reversed."""
     return cast(value, dtype)
 
 
 @guarding(1)
 def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike) -> Expr:
-    """`t` where the condition holds, else `f`. Elements that the other one reads out of bounds are not read."""
+    """`t` if the condition holds, otherwise `f`. The value not selected is not loaded where it is out of bounds."""
     return values.select(cond, t, f, "T.if_then_else")
 
 
 def Select(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> Expr:
-    """One of two values by a condition; both are computed, so that what they read has to be in bounds."""
+    """One of two values by a condition; both are computed, so that their loads must be in bounds."""
     return values.select(condition, true_value, false_value, "T.Select")
 
 
 @guarding(1)
 def And(*conditions: ExprLike) -> Expr:
-    """Whether all conditions hold; `and` says the same."""
+    """Whether all conditions hold; equivalent to `and`."""
     return _joined(values.both, "T.And", conditions)
 
 
 @guarding(1)
 def Or(*conditions: ExprLike) -> Expr:
-    """Whether one of some conditions holds; `or` says the same."""
+    """Whether any condition holds; equivalent to `or`."""
     return _joined(values.either, "T.Or", conditions)
 
 
 def Not(condition: ExprLike) -> Expr:
-    """Whether a condition does not hold; `not` says the same."""
+    """Whether a condition does not hold; equivalent to `not`."""
     return values.negated(condition)
 
 
@@ -363,12 +363,12 @@ clz = _bits("clz", "How many of the highest bits are not set.")
 
 
 def min_value(dtype: str) -> Expr:
-    """The lowest number of a dtype; of floats the lowest finite one."""
+    """The lowest number of a dtype; the lowest finite one for floats."""
     return cast(reductions.min_value(dtype).value, dtype)
 
 
 def max_value(dtype: str) -> Expr:
-    """The highest number of a dtype; of floats the highest finite one."""
+    """The highest number of a dtype; the highest finite one for floats."""
     return cast(reductions.max_value(dtype).value, dtype)
 
 
@@ -380,15 +380,15 @@ def infinity(dtype: str) -> Expr:
 def op(
     name: str, *operands: Any, result: str | None = "", predicate: str | None = None, attributes: Mapping[str, str] | None = None
 ) -> Any:
-    """An operation of MLIR by its name: `T.op("math.fma", a, b, c)`, `T.op("vector.load", A, i, j, result="vector<8xf32>")`.
+    """An MLIR operation by its name: `T.op("math.fma", a, b, c)`, `T.op("vector.load", A, i, j, result="vector<8xf32>")`.
 
     Args:
-      operands: buffers, and values whose types say themselves what they are.
-      result: the type of its result as a dtype or as MLIR text; by default that of the first operand, None where it has none.
+      operands: buffers, and values of explicit type.
+      result: the type of its result as a dtype or as MLIR text; by default the type of the first operand, None for no result.
       predicate: of arith.cmpi and arith.cmpf, by name: "ult", "une", ...
       attributes: as MLIR text by name.
 
-    Raises RelayError where there is no such operation, or it does not verify.
+    Raises RelayError if there is no such operation, or it does not verify.
     """
     what = f"T.op({name!r})"
     current(what).in_block(what)
@@ -410,7 +410,7 @@ def op(
 
 
 def computed(value: ir.Value, dtype: str | None) -> Expr:
-    """A value of an operation as an expression; `dtype` says how to read it where its type does not."""
+    """The result of an operation as an expression; `dtype` interprets it if its type is ambiguous."""
     if isinstance(value.type, ir.IndexType):
         return IndexExpr(values.opaque(value))
     if str(value.type) == "i1":

@@ -26,7 +26,7 @@ from relayc.pipelines.tir.tree.views import Block, Loop, ScheduleError, ValueVar
 from relayc.symbolic import Dim, Size, name_of
 
 _WIDTH = 100
-"""An expression that is longer gets a name."""
+"""Longer expressions get a name."""
 _RESERVED = frozenset({"T", "range", "min", "max", "abs", *keyword.kwlist})
 _LETTERS = {PARALLEL: "S", REDUCTION: "R"}
 _CALLS = {
@@ -40,9 +40,9 @@ _CALLS = {
 def script(mod: IRModule) -> str:
     """The functions of blocks and loops of a module as Python text (`from relayc.tir import T`), which `from_source` reads.
 
-    What index arithmetic is made of, and the order of loads that nothing stores between, are the reader's own.
+    The operations of index arithmetic, and the order of loads without a store between them, are not preserved.
 
-    Raises ScheduleError where there is no such function, or one holds an operation that has no place in blocks.
+    Raises ScheduleError if there is no such function, or one holds an operation that is not allowed in blocks.
     """
     with mod.context, ir.Location.unknown():
         found = [_Printer(Nest(op)).text() for op in mod.module.body.operations if names.FORM in op.attributes]
@@ -52,7 +52,7 @@ def script(mod: IRModule) -> str:
 
 
 def show(mod: IRModule) -> None:
-    """Prints the functions of blocks and loops of a module as `script` gives them; as MLIR where that cannot be written so."""
+    """Prints the functions of blocks and loops of a module as `script` does; as MLIR if they have no such form."""
     try:
         text = script(mod)
     except ScheduleError as error:
@@ -61,7 +61,7 @@ def show(mod: IRModule) -> None:
 
 
 class _Printer:
-    """Writes one function."""
+    """Prints one function."""
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
@@ -70,16 +70,16 @@ class _Printer:
         self.values: dict[ir.Value, Text] = {}
         self.dtypes: dict[ir.Value, str] = {}
         self.indices: dict[ir.Value, Index] = {}
-        """Loop variables and iterators at this place."""
+        """Loop variables and iterators in scope."""
         self.taken: set[str] = set(_RESERVED)
         self.symbols: dict[str, str] = {}
-        """Those whose names in the script are others."""
+        """Symbols that have another name in the script."""
         self.renderer = self._renderer()
 
     def text(self) -> str:
         arguments = list(zip(self.nest.entry.arguments, value_attributes(self.nest.function), strict=True))
         buffers = [(a, entry) for a, entry in arguments if names.BUFFER in entry]
-        # Arguments have the first choice of a name, symbols the next.
+        # Arguments choose names first, then symbols.
         heads = [self._argument(a, entry) for a, entry in buffers]
         sizes = [name_of(size) or "" for size in self.nest.sizes.values()]
         declared = []
@@ -117,7 +117,7 @@ class _Printer:
         self.depth -= 1
 
     def _free(self, name: str) -> str:
-        """A name of the script that nothing has yet."""
+        """A name of the script that is not in use."""
         number, found = 1, _identifier(name)
         while found in self.taken:
             number, found = number + 1, f"{_identifier(name)}_{number}"
@@ -126,7 +126,7 @@ class _Printer:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Names, values and indices that are gone after it."""
+        """Context that restores names, values and indices."""
         before = dict(self.values), dict(self.indices), set(self.taken)
         yield
         self.values, self.indices, self.taken = before
@@ -173,7 +173,7 @@ class _Printer:
                 self._block(self.nest.block_view(op))
 
     def _loops(self, loop: Loop) -> None:
-        """A loop, with those that are directly inside of it and nothing else where one line says them."""
+        """A loop, with its perfectly nested inner loops where one line can express them."""
         with self._scope():
             chain = [loop]
             shown = [self._enter(loop)]
@@ -235,7 +235,7 @@ class _Printer:
                 self._line("pass")
 
     def _axes(self, block: Block, points: Sequence[Index]) -> list[str]:
-        """Writes the iterators; gives their names."""
+        """Writes the iterators; returns their names."""
         texts = [self.renderer.index(p) for p in points]
         shown = [self._free(self._axis_name(p, i)) for i, p in enumerate(points)]
         if points and all(_is_loop(p, e) for p, e in zip(points, block.extents, strict=True)):
@@ -248,7 +248,7 @@ class _Printer:
         return shown
 
     def _axis_name(self, point: Index, position: int) -> str:
-        """vNAME for the loop NAME, and for those that a split made of it: NAME_0 and NAME_1, or what else begins so."""
+        """vNAME for the loop NAME, and for the loops of a split: NAME_0 and NAME_1, or another common prefix."""
         found = sorted((self.renderer.position(v), self.values[v.value].text) for v in variables(point) if v.value in self.values)
         shared = _common_start([text for _, text in found])
         stem = re.sub(r"(_\d+)+$|_$" if len(found) == 1 else r"[\d_]+$", "", shared) or (found[0][1] if found else str(position))
@@ -256,7 +256,7 @@ class _Printer:
 
     def _region(self, region: ir.Block, block: Block, shown: Sequence[str]) -> None:
         with self._scope():
-            # What stands around a block is out of its reach.
+            # Variables around a block are out of scope in it.
             self.indices = {a: Index.of(ValueVar(a, v.extent, v.name)) for a, v in zip(region.arguments, block.vars, strict=True)}
             self.values = {v: text for v, text in self.values.items() if text.dtype == "buffer"}
             self.values |= {a: Text(name) for a, name in zip(region.arguments, shown, strict=True)}
@@ -297,7 +297,7 @@ class _Printer:
         text = self._stored(value, buffer)
         element = self.renderer.element(buffer, indices)
         self._settle()
-        # What is read before the store is read before it in the script too.
+        # Values loaded before the store are also loaded before it in the script.
         self._name_pending(lambda text: text.loads)
         self._line(f"{element} = {text}")
 
@@ -309,7 +309,7 @@ class _Printer:
         return self.renderer.beside(text, dtype).text
 
     def _settle(self) -> None:
-        """What has been written is no longer waiting."""
+        """Removes values that have been written from the pending ones."""
         for value in self.renderer.used:
             self.renderer.pending.pop(value, None)
         self.renderer.used.clear()
@@ -328,7 +328,7 @@ class _Printer:
 
 
 def _stays(op: ir.Operation) -> bool:
-    """Whether a value is written where it is used: once, in the same block, and not in index arithmetic."""
+    """Whether a value is written in place of its use: a single use, in the same block, and not in index arithmetic."""
     uses = list(op.results[0].uses)
     if len(uses) != 1:
         return False
@@ -347,7 +347,7 @@ def _is_loop(point: Index, extent: Size) -> bool:
 
 
 def _common_start(texts: Sequence[str]) -> str:
-    """What all of some texts begin with."""
+    """The common prefix of texts."""
     first, last = min(texts, default=""), max(texts, default="")
     return next((first[:i] for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), first[: len(last)])
 
@@ -360,7 +360,7 @@ def _annotations(operation: ir.Operation) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value of an annotation as Python writes it, with double quotes."""
+    """A value of an annotation as a Python literal, with double quotes."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, v in value.items())}}}"
     if isinstance(value, (list, tuple)):

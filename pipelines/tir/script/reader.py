@@ -36,16 +36,17 @@ def prim_func(
 ) -> Any:
     """Reads a Python function in TVMScript's form (see `relayc.tir.T`): a module with one function of blocks and loops.
 
-    The function is not run. Its names mean what they mean where it stands: numbers, sizes and functions of expressions may come from around
-    it. Buffers that it writes are its results, and stand behind those that it reads.
+    The function is not run. Names are resolved in its enclosing scopes: numbers, sizes and functions of expressions may be defined
+    there.
+    Buffers that it writes are its results, and must follow the buffers that it reads.
 
     Args:
-      name: of the function, where it is not that of the Python function.
-      private: TVM's, without a meaning here.
-      accumulates: whether results may be read before they are written, as by an implementation of a tensor intrinsic that adds to them.
-        A kernel cannot be such a function.
+      name: of the function, if it differs from the Python function's.
+      private: ignored, for compatibility with TVM.
+      accumulates: whether results may be read before they are written, as in an implementation of a tensor intrinsic that accumulates.
+        Such a function cannot be a kernel.
 
-    Raises ScriptError with the line for what cannot be read.
+    Raises ScriptError with the line for unsupported code.
     """
     around = sys._getframe(1).f_locals
     if function is None:
@@ -62,13 +63,13 @@ def _of_function(function: Callable[..., Any], name: str | None, around: Mapping
 
 
 def from_source(text: str, extra_vars: Mapping[str, Any] | None = None, file: str = "<script>") -> IRModule:
-    """Reads the text of one or several functions, as `script` prints them; `T` is known in it.
+    """Reads the text of one or several functions, as `script` prints them; `T` is predefined.
 
     Args:
-      extra_vars: what other names mean.
-      file: what errors call the text.
+      extra_vars: further names.
+      file: the name of the text in errors.
 
-    Raises ScriptError with the line for what cannot be read.
+    Raises ScriptError with the line for unsupported code.
     """
     from relayc.pipelines.tir.script import language
 
@@ -128,7 +129,7 @@ class _Reader:
         return IndexExpr(Index(found)) if isinstance(found, Dim) else found
 
     def _bind(self, name: str, value: Any) -> None:
-        """Gives a name a value, where it has none from around the loop or block that is read."""
+        """Binds a name to a value, unless an enclosing loop or block has bound it."""
         if any(name in scope for scope in self.scopes[:-1]):
             raise RelayError(f"{name}: expected a name that is assigned in one place, found it assigned around here too (a buffer changes)")
         self.scopes[-1][name] = value
@@ -144,7 +145,7 @@ class _Reader:
     # ---- the signature
 
     def _signature(self, node: ast.FunctionDef) -> tuple[signature.Signature, list[ast.stmt]]:
-        """What the function takes, and the statements behind those that say it."""
+        """The arguments of the function, and the statements after the ones that describe arguments."""
         found = signature.Signature()
         given = node.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
@@ -162,11 +163,11 @@ class _Reader:
         return found, statements
 
     def _annotation(self, node: ast.expr) -> ast.expr:
-        """An annotation that is written as a text."""
+        """Parses an annotation written as a text."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             made = ast.parse(node.value, mode="eval").body
             for part in ast.walk(made):
-                part.lineno = node.lineno  # type: ignore[attr-defined] # positions of the text itself mean nothing
+                part.lineno = node.lineno  # positions within the text would be wrong
             return made
         return node
 
@@ -200,7 +201,7 @@ class _Reader:
             with self.source.at(node):
                 try:
                     rule(self, node)
-                except KeyError as error:  # of a size that no argument tells
+                except KeyError as error:  # a size that no argument determines
                     known = ", ".join(map(str, self.building.nest.sizes.values())) or "none"
                     raise RelayError(f"expected sizes over the symbols of the arguments, {known}, found {error.args[0]}") from None
 
@@ -254,7 +255,7 @@ class _Reader:
         self._bind(target.id, self._made(target.id, value))
 
     def _made(self, name: str, value: Any) -> Any:
-        """What a name stands for that a value is assigned to."""
+        """The value bound to a name in an assignment."""
         if isinstance(value, Axis):
             return IndexExpr(Index.of(self.building.add_axis(value.kind, value.extent, value.point, name)))
         if isinstance(value, Allocation):
@@ -265,7 +266,7 @@ class _Reader:
             raise RelayError(f"{name}: expected a value, found a loop or a block (for, with)")
         block = self.building.block
         if isinstance(value, Flag) and block is not None and block.region:
-            found = value.emit()  # once, and not at each use
+            found = value.emit()  # emitted once instead of at each use
             return Flag(lambda: found, value.less)
         return value
 
@@ -354,7 +355,7 @@ class _Reader:
         said = self.evaluate(node.items[0].context_expr)
         if isinstance(said, BlockSpec):
             if said.name == "root" and not self.building.visible and self.building.block is None:
-                self._statements(node.body)  # TVM's block around all
+                self._statements(node.body)  # TVM's outermost block
             else:
                 self._block(node, said)
             return
@@ -378,7 +379,7 @@ class _Reader:
                 self._statements(rest)
 
     def _is_header(self, node: ast.stmt) -> bool:
-        """Whether a statement says axes, guards, regions or annotations of a block."""
+        """Whether a statement belongs to the header of a block: axes, guards, regions or annotations."""
         value = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
         if not isinstance(value, ast.Call):
             return is_text(node)
@@ -403,7 +404,7 @@ class _Reader:
 
 
 def _comparisons(node: ast.If, condition: Expr) -> Less:
-    """What the condition of an `if` says. Raises RelayError for one of values, and for an `else`."""
+    """The comparisons of the condition of an `if`. Raises RelayError for a condition on values, and for an `else`."""
     check(not node.orelse, "if", "no else (T.if_then_else chooses values)", "one")
     if not isinstance(condition, Flag) or condition.less is None:
         wanted = "comparisons of indices, joined by and (T.if_then_else chooses values)"
@@ -412,14 +413,14 @@ def _comparisons(node: ast.If, condition: Expr) -> Less:
 
 
 class _Range:
-    """Python's range over sizes that are expressions."""
+    """Python's range over symbolic sizes."""
 
     def __init__(self, *bounds: Any) -> None:
         check(1 <= len(bounds) <= 2, "range", "an end, or a start and an end", len(bounds))
         self.bounds = bounds
 
     def loops(self) -> Loops:
-        """Its loop."""
+        """The loop of the range."""
         from relayc.pipelines.tir.script.language import serial
 
         return serial(*self.bounds)
@@ -433,12 +434,12 @@ BUILTINS["range"] = _range
 
 
 def _is_attribute(node: ast.stmt) -> bool:
-    """Whether a statement is T.func_attr, which TVM prints before what the arguments are."""
+    """Whether a statement is T.func_attr, which TVM prints before the descriptions of arguments."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func).split(".")[-1] == "func_attr"
 
 
 def _says_signature(node: ast.stmt) -> bool:
-    """Whether a statement says what an argument is, or that a name is a size."""
+    """Whether a statement describes an argument, or declares a size."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return False
     name = ast.unparse(node.value.func).split(".")[-1]
@@ -446,7 +447,7 @@ def _says_signature(node: ast.stmt) -> bool:
 
 
 def _read(target: ast.Subscript) -> ast.Subscript:
-    """An element that is assigned to, as one that is read."""
+    """The target of an assignment as an element to load."""
     return ast.Subscript(target.value, target.slice, ast.Load())
 
 

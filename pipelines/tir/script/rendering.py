@@ -1,6 +1,6 @@
-"""Operations as expressions of a script: texts that the reader makes the same operations of.
+"""Operations as expressions of a script: texts from which the reader creates the same operations.
 
-What has no form of its own, or one that stands for several operations, is written by its name (T.op).
+Operations without an expression, or whose expression would create several operations, are written by name (T.op).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,11 @@ class Text:
     """An expression.
 
     Attributes:
-      level: how strongly its outermost operator binds.
-      dtype: what the reader takes it for; "index" for indices, "bool" for conditions, and for bytes of 0 and 1.
-      loads: whether it reads memory.
-      number: of a constant that may stand beside another value without its dtype.
-      condition: of a condition as a byte of 0 or 1, the condition.
+      level: precedence of its outermost operator.
+      dtype: as the reader infers it; "index" for indices, "bool" for conditions, and for bytes of 0 and 1.
+      loads: whether it loads from memory.
+      number: literal of a constant that may be used beside another value without its dtype.
+      condition: for a condition as a byte of 0 or 1, the condition.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Text:
     condition: str | None = None
 
     def at(self, level: int) -> str:
-        """Its text as an operand of an operator of a level."""
+        """Its text as an operand of an operator of the given level, parenthesized if needed."""
         return self.text if self.level >= level else f"({self.text})"
 
 
@@ -87,18 +87,18 @@ class Renderer:
     """Writes the operations of one block, or indices over the loops around one.
 
     Args:
-      reader: what values of type index are.
-      names: of loop variables, iterators, buffers and values that have one.
+      reader: converts values of type index.
+      names: of loop variables, iterators, buffers and named values.
       dtypes: of buffers.
-      symbols: by name, those that are called otherwise in the script.
+      symbols: new names of renamed symbols.
     """
 
     def __init__(self, reader: Reader, names: dict[ir.Value, Text], dtypes: Mapping[ir.Value, str], symbols: Mapping[str, str]) -> None:
         self.reader, self.names, self.dtypes, self.symbols = reader, names, dtypes, symbols
         self.pending: dict[ir.Value, Text] = {}
-        """Values that are written where they are used, in order."""
+        """Values that are written in place of their use, in order."""
         self.used: set[ir.Value] = set()
-        """Those that have been written."""
+        """Pending values that have been written."""
         self._order = {value: i for i, value in enumerate(names)}
 
     # ---- indices
@@ -131,14 +131,14 @@ class Renderer:
             parts.append((False, self.size(index.const).text))
         elif index.const:
             parts.append((index.const < 0, str(abs(index.const))))
-        # A sum begins with what is not negative, where there is any.
+        # A sum begins with a nonnegative term, if there is one.
         begin = next((i for i, (negative, _) in enumerate(parts) if not negative), 0)
         first, rest = parts[begin], parts[:begin] + parts[begin + 1 :]
         text_ = ("-" if first[0] else "") + first[1] + "".join(f" {'-' if negative else '+'} {text}" for negative, text in rest)
         return Text(text_, ADD if rest else min(level, MULTIPLY) if first[0] else level, "index", loads)
 
     def position(self, var: Var) -> tuple[int, str]:
-        """Where a variable stands in a sum: outer loops first."""
+        """The position of a variable in a sum: outer loops first."""
         if isinstance(var, Divided):
             inner = [self.position(v) for v in var.index.terms]
         elif isinstance(var, Extremal):
@@ -158,7 +158,7 @@ class Renderer:
         return self.named(var.value)
 
     def named(self, value: ir.Value) -> Text:
-        """A value that has a name, or one that is written where it is used."""
+        """A named value, or a pending one in place of its use."""
         if value in self.names:
             return self.names[value]
         if value not in self.pending:
@@ -220,7 +220,7 @@ class Renderer:
             parts.append(f"attributes={ {key: str(attribute) for key, attribute in left.items()} }")
         return Text(f"T.op({', '.join(parts)})", ATOM, dtype, loads)
 
-    # ---- rules; None where the reader would make other operations
+    # ---- rules; None if the reader would create other operations
 
     def _load(self, op: ir.Operation) -> Text:
         buffer, *indices = op.operands
@@ -232,7 +232,7 @@ class Renderer:
         return f"{self.names[buffer].text}[{at or '()'}]"
 
     def operands(self, op: ir.Operation, values: Sequence[ir.Value]) -> list[Text]:
-        """Operands that meet in one dtype: numbers beside others are plain, and bytes of 0 and 1 are read as int8."""
+        """Operands of a common dtype: numbers beside others are plain literals, and bytes of 0 and 1 are read as int8."""
         texts = [self.value(v) for v in values]
         byte = [t.dtype == "bool" and str(v.type) == "i8" for t, v in zip(texts, values, strict=True)]
         texts = [Text(f'T.reinterpret("int8", {t.text})', ATOM, "int8", t.loads) if b else t for t, b in zip(texts, byte, strict=True)]
@@ -242,7 +242,7 @@ class Renderer:
         return [self.beside(t, others[0].dtype) for t in texts]
 
     def beside(self, text: Text, dtype: str) -> Text:
-        """A constant beside a value of a dtype: a plain number."""
+        """A constant beside a value of a dtype: a plain literal."""
         if text.number is None or text.dtype == "bool":
             return text
         number = text.number
@@ -350,13 +350,13 @@ class Renderer:
 
 
 def type_name(type_: ir.Type) -> str:
-    """A type as the reader names it: the dtype of signed numbers, "bool" for i1, else MLIR's text."""
+    """The reader's name of a type: the dtype of signed numbers, "bool" for i1, otherwise MLIR text."""
     text = str(type_)
     return "bool" if text == "i1" else _NAMES.get(text, text)
 
 
 def _explicit(text: Text) -> str:
-    """An operand that says its type, also where it is a number."""
+    """An operand with an explicit type, also for a number."""
     return f"T.index({text.text})" if text.dtype == "index" and text.text.lstrip("-").isdigit() else text.text
 
 
@@ -399,4 +399,4 @@ _RULES: dict[str, Callable[[Renderer, ir.Operation], Text | None]] = {
         Renderer._cast,
     ),
 }
-"""How operations are written that have a form of their own."""
+"""Rules for operations that have an expression."""

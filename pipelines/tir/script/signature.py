@@ -1,4 +1,4 @@
-"""What a function of a script takes: buffers in order, then the symbols of their sizes; and which of the buffers are its results."""
+"""The signature of a function of a script: buffers in order, then the symbols of their sizes; and the buffers that are results."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +41,7 @@ class Argument:
 
 @dataclass
 class _Handle:
-    """An argument of which T.match_buffer says what it is."""
+    """An argument that T.match_buffer describes."""
 
     position: int
     name: str
@@ -52,11 +52,11 @@ class _Handle:
 
 @dataclass
 class Signature:
-    """What a function takes.
+    """The signature of a function.
 
     Attributes:
-      arguments: None stands for one that has not been described yet.
-      symbols: names of sizes that are declared, beside those in shapes.
+      arguments: None for an argument that is not described yet.
+      symbols: names of declared sizes, beside the sizes in shapes.
     """
 
     arguments: list[Argument | None] = field(default_factory=list)
@@ -65,13 +65,13 @@ class Signature:
 
     @property
     def buffers(self) -> list[Argument]:
-        """The arguments. Raises RelayError where one is not described."""
+        """The arguments. Raises RelayError if one is not described."""
         for handle in self.handles:
             check(self.arguments[handle.position] is not None, handle.name, "a T.match_buffer of it at the start of the function", "none")
         return [a for a in self.arguments if a is not None]
 
     def add_argument(self, name: str, said: Any) -> Any:
-        """Enters an argument by its annotation; gives what its name stands for until its buffer is there."""
+        """Adds an argument by its annotation; returns the value of its name until its buffer exists."""
         if isinstance(said, BufferType):
             self.arguments.append(Argument(name, said.name or name, said.shape, said.dtype, said.param))
             return None
@@ -114,7 +114,7 @@ def make_function(name: str, said: Signature) -> func.FuncOp:
 
 
 def _described(argument: Argument) -> ir.DictAttr:
-    """The attributes of an argument; DTYPE where its element type does not tell its dtype."""
+    """The attributes of an argument; DTYPE if its element type does not determine the dtype."""
     found: dict[str, ir.Attribute] = {names.BUFFER: ir.StringAttr.get(argument.name)}
     if any(isinstance(d, Dim) for d in argument.shape):
         found[names.SHAPE] = ir.ArrayAttr.get([size_attribute(d) for d in argument.shape])
@@ -127,9 +127,9 @@ def mark_outputs(nest: Nest, accumulates: bool) -> None:
     """Marks the arguments that are written as results.
 
     Args:
-      accumulates: whether these may be read before.
+      accumulates: whether results may be read before they are written.
 
-    Raises RelayError for one that is read before it is written, for results in front of what is read, and where there is none.
+    Raises RelayError for a result that is read before it is written, for results before inputs, and if there is no result.
     """
     written: list[ir.Value] = []
     read_first: list[ir.Value] = []

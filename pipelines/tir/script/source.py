@@ -1,4 +1,4 @@
-"""The text of a script, and errors that say where in it they are."""
+"""The text of a script, and errors with the position in it."""
 
 import ast
 import inspect
@@ -12,14 +12,14 @@ from relayc.pipelines.tir.tree.views import ScheduleError
 
 
 class ScriptError(ValueError):
-    """A script that cannot be read: file, line, what was expected and what was found, and the text of the line."""
+    """Unsupported code in a script: file, line, expected and found, and the text of the line."""
 
 
 class Source:
-    """The text of one function or of several.
+    """The text of one or several functions.
 
     Attributes:
-      tree: what it says; its positions are lines of the text.
+      tree: the parsed text; its positions are lines of the text.
     """
 
     def __init__(self, text: str, file: str, first_line: int = 1) -> None:
@@ -31,7 +31,7 @@ class Source:
 
     @staticmethod
     def of_function(function: Callable[..., Any]) -> "Source":
-        """The text of a function of Python. Raises ScriptError where that is not known."""
+        """The text of a Python function. Raises ScriptError if it is not available."""
         try:
             lines, first = inspect.getsourcelines(function)
             file = inspect.getsourcefile(function) or "?"
@@ -41,7 +41,7 @@ class Source:
         return Source(textwrap.dedent("".join(lines)), file, first)
 
     def functions(self) -> list[ast.FunctionDef]:
-        """The functions of the text, in order; imports may stand before them."""
+        """The functions of the text, in order; imports may precede them."""
         found = []
         for node in self.tree.body:
             if isinstance(node, ast.FunctionDef):
@@ -53,29 +53,29 @@ class Source:
         return found
 
     def error(self, node: ast.AST, message: str) -> ScriptError:
-        """The error of a part of the text."""
+        """An error at a node of the text."""
         return self.error_at(getattr(node, "lineno", 1), message)
 
     def error_at(self, line: int, message: str) -> ScriptError:
-        """The error of a line of the text."""
+        """An error at a line of the text."""
         text = self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
         return ScriptError(f"{self.file}:{line + self.first_line - 1}: {message}\n    {text}")
 
     @contextmanager
     def at(self, node: ast.AST) -> Iterator[None]:
-        """Errors inside become those of a part of the text, where no smaller part has claimed them."""
+        """Context in which errors are reported at a node of the text, unless an inner node has been reported."""
         try:
             yield
         except ScriptError:
             raise
         except (RelayError, ScheduleError) as error:
             raise self.error(node, str(error)) from None
-        except Exception as error:  # what a function of the user raises, or Python on values that do not fit
+        except Exception as error:  # errors of a user's function, or of Python for unsuitable values
             raise self.error(node, f"{type(error).__name__}: {error}") from error
 
 
 def is_text(node: ast.stmt) -> bool:
-    """Whether a statement is a text: a docstring."""
+    """Whether a statement is a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
@@ -111,5 +111,5 @@ _KINDS: dict[type[ast.AST], str] = {
 
 
 def kind_of(node: ast.AST) -> str:
-    """What a part of a text is called."""
+    """The name of a kind of node, for messages."""
     return _KINDS.get(type(node), type(node).__name__)

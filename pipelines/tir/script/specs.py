@@ -1,4 +1,4 @@
-"""What some names of T give where they are called: what the statement around the call is to do, with the names that it assigns."""
+"""Values of calls to some names of T: instructions for the surrounding statement, which may assign names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from relayc.symbolic import Size
 
 @dataclass(frozen=True)
 class Loops:
-    """Nested loops, the outermost first: first value and extent of each; how they run.
+    """Nested loops, outermost first: first value and extent of each; their kind.
 
     Attributes:
-      name: of the loop, where it is not that of the variable.
+      name: of the loop, if it differs from the variable's.
     """
 
     ranges: tuple[tuple[Size, Size], ...]
@@ -35,7 +35,7 @@ class Init:
 
 @dataclass(frozen=True)
 class Axis:
-    """An iterator of a block: its kind, its extent, and the value that the loops around give it."""
+    """An iterator of a block: its kind, its extent, and its value over the enclosing loops."""
 
     kind: str
     extent: Size
@@ -44,10 +44,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A size that callers do not say: it follows from the shapes of arguments.
+    """A size that follows from the shapes of arguments.
 
     Attributes:
-      name: where it is not that of the variable.
+      name: if it differs from the variable's.
     """
 
     name: str | None
@@ -65,7 +65,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class MatchedBuffer:
-    """What an argument is (T.match_buffer)."""
+    """The description of an argument (T.match_buffer)."""
 
     argument: object
     shape: tuple[Size, ...]
@@ -75,7 +75,7 @@ class MatchedBuffer:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 GUARDING: dict[Any, int] = {}
-"""Functions whose arguments from a position on are not used where the first one says so: what they read may be out of bounds there."""
+"""Functions whose arguments from a position on are unused depending on the first one: their loads may be out of bounds then."""
 
 
 def guarding(position: int) -> Callable[[Function], Function]:
@@ -89,7 +89,7 @@ def guarding(position: int) -> Callable[[Function], Function]:
 
 
 OF_REGIONS: set[Any] = set()
-"""Functions whose arguments are regions of buffers: no element is read."""
+"""Functions whose arguments are regions of buffers: no element is loaded."""
 
 
 def of_regions(function: Function) -> Function:

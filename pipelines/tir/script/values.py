@@ -1,7 +1,8 @@
-"""Values of a script: what its expressions are while it is read, with Python's operators.
+"""Values of a script: results of its expressions while it is read, with Python's operators.
 
-A number of Python stays one. An `IndexExpr` is made of loop variables, iterators and sizes; it is computed where it is used, so that points
-and guards can be told from it. A `Scalar` is a value that has been computed. A `Flag` is a condition.
+A Python number stays a number. An `IndexExpr` consists of loop variables, iterators and sizes; it is emitted at its uses, so that points
+and
+guards can be derived from it. A `Scalar` is a computed value. A `Flag` is a condition.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +31,10 @@ _SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 class Expr(Operators["Expr"]):
-    """A value of a script. `dtype` is that of TVM; "index" for what is made of indices and sizes, and "bool" for conditions."""
+    """A value of a script. `dtype` is TVM's dtype; "index" for indices and sizes, and "bool" for conditions."""
 
     def astype(self, dtype: str) -> "Expr":
-        """Its value in another dtype, as `cast`."""
+        """Casts to another dtype, as `cast`."""
         return cast(self, dtype)
 
     def _apply(self, name: str, *operands: ExprLike) -> "Expr":
@@ -55,7 +56,7 @@ class Expr(Operators["Expr"]):
 
 
 class IndexExpr(Expr):
-    """What is made of loop variables, iterators and sizes."""
+    """An expression of loop variables, iterators and sizes."""
 
     dtype = INDEX
 
@@ -67,7 +68,7 @@ class IndexExpr(Expr):
 
 
 class Scalar(Expr):
-    """A value that has been computed; a bool that comes from memory is an i8."""
+    """A computed value; a bool loaded from memory is an i8."""
 
     def __init__(self, value: ir.Value, dtype: str) -> None:
         self.value, self.dtype = value, dtype
@@ -80,8 +81,8 @@ class Flag(Expr):
     """A condition.
 
     Attributes:
-      emit: gives it as an i1 at the ambient insertion point.
-      less: two and two indices, the first less than the second in each, where that is all that the condition says; else None.
+      emit: emits it as an i1 at the ambient insertion point.
+      less: pairs of indices, the first less than the second in each, if the condition is the conjunction of these; otherwise None.
     """
 
     dtype = "bool"
@@ -93,7 +94,7 @@ class Flag(Expr):
         return "a condition"
 
 
-# ---- what a value is
+# ---- kinds of values
 
 
 def is_number(x: object) -> bool:
@@ -102,7 +103,7 @@ def is_number(x: object) -> bool:
 
 
 def index_of(x: ExprLike) -> Index | None:
-    """The index that a value is; None for what is none."""
+    """A value as an index; None if it is not one."""
     if isinstance(x, IndexExpr):
         return x.index
     if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
@@ -114,7 +115,7 @@ def index_of(x: ExprLike) -> Index | None:
 
 
 def size_of(x: ExprLike, what: str) -> Size:
-    """The size that a value is. Raises RelayError for what is no number or expression over symbols, and for what is negative."""
+    """A value as a size. Raises RelayError unless it is a nonnegative number or an expression over symbols."""
     index = index_of(x)
     if index is None or index.terms or bounds(index.const)[1] < 0:
         raise RelayError(f"{what}: expected a number that is not negative, or an expression over sizes, found {x!r}")
@@ -122,7 +123,7 @@ def size_of(x: ExprLike, what: str) -> Size:
 
 
 def as_index(x: ExprLike, what: str) -> Index:
-    """A value as an index; integers that are computed are converted. Raises RelayError for what is no whole number."""
+    """A value as an index; computed integers are converted. Raises RelayError for a value that is not an integer."""
     index = index_of(x)
     if index is not None:
         return index
@@ -132,12 +133,12 @@ def as_index(x: ExprLike, what: str) -> Index:
 
 
 def opaque(value: ir.Value) -> Index:
-    """A value of type index of which nothing is known."""
+    """A value of type index about which nothing is known."""
     return Index.of(Var(-FAR, FAR, value, name="computed"))
 
 
 def constant(value: Any, dtype: str) -> ir.Value:
-    """A number as a value of a dtype. Raises RelayError where the dtype does not hold it."""
+    """A number as a value of a dtype. Raises RelayError if the dtype cannot represent it."""
     value = value.item() if isinstance(value, np.generic) else value
     if is_integer(dtype):
         low, high = scalar.limits(dtype)
@@ -155,7 +156,7 @@ def constant(value: Any, dtype: str) -> ir.Value:
 
 
 def expr(x: ExprLike, what: str) -> Expr:
-    """A value as an expression; a number as an int32, float32 or bool. Raises RelayError for what is none."""
+    """A value as an expression; a number as an int32, float32 or bool. Raises RelayError for other values."""
     if isinstance(x, Expr):
         return x
     if isinstance(x, (bool, np.bool_)):
@@ -168,13 +169,13 @@ def expr(x: ExprLike, what: str) -> Expr:
 
 
 def truth(value: bool) -> Flag:
-    """A condition that always holds, or never does."""
+    """A constant condition."""
     type_ = ir.IntegerType.get_signless(1)
     return Flag(lambda: emit.constant(ir.IntegerAttr.get(type_, int(value)), type_))
 
 
 def condition(x: ExprLike, what: str) -> Flag:
-    """A value as a condition. Raises RelayError for what is neither a condition nor a bool."""
+    """A value as a condition. Raises RelayError unless it is a condition or a bool."""
     if isinstance(x, Flag):
         return x
     if isinstance(x, (bool, np.bool_)):
@@ -187,7 +188,7 @@ def condition(x: ExprLike, what: str) -> Flag:
 
 
 def cast(x: ExprLike, dtype: str) -> Expr:
-    """A value in another dtype: floats become integers by truncation, anything a bool by whether it is not 0."""
+    """Casts a value to another dtype: floats are truncated to integers; a bool is whether the value is not 0."""
     if dtype == INDEX:
         return IndexExpr(as_index(x, "T.cast"))
     check_dtype(dtype, "T.cast")
@@ -215,7 +216,7 @@ def _converted(x: Expr, dtype: str) -> ir.Value:
 
 
 def reinterpret(dtype: str, x: ExprLike) -> Expr:
-    """The bits of a value read as another dtype of the same width."""
+    """The bits of a value reinterpreted as another dtype of the same width."""
     check_dtype(dtype, "T.reinterpret")
     type_ = scalar.te_element(dtype)
     value = value_of(x, "T.reinterpret")
@@ -223,7 +224,7 @@ def reinterpret(dtype: str, x: ExprLike) -> Expr:
 
 
 def value_of(x: ExprLike, what: str) -> ir.Value:
-    """A value as that of an operation: an index as index, a condition as i1, a number as int32 or float32."""
+    """The operand of an operation for a value: an index as index, a condition as i1, a number as int32 or float32."""
     found = expr(x, what)
     if isinstance(found, IndexExpr):
         return written(found.index)
@@ -234,7 +235,7 @@ def value_of(x: ExprLike, what: str) -> ir.Value:
 
 
 def stored(x: ExprLike, dtype: str, what: str) -> ir.Value:
-    """A value as an element of a buffer. Raises RelayError where it is of another dtype; numbers and indices take that of the buffer."""
+    """A value as an element of a buffer. Raises RelayError for another dtype; numbers and indices are converted to the buffer's dtype."""
     if is_number(x) and not isinstance(x, (bool, np.bool_)):
         return constant(x, dtype)
     found = expr(x, what)
@@ -252,7 +253,8 @@ def stored(x: ExprLike, dtype: str, what: str) -> ir.Value:
 
 
 def _in_common(a: ExprLike, b: ExprLike, what: str) -> tuple[ir.Value, ir.Value, str]:
-    """Two operands as values of their common dtype. A number takes the dtype of the other, and so does an index where that is wide."""
+    """Two operands converted to their common dtype. A number takes the dtype of the other operand; so does an index if that is wide
+    enough."""
     dtypes = [_dtype_beside(x, y) for x, y in ((a, b), (b, a))]
     dtype = common_dtype(dtypes[0], dtypes[1], what)
     left, right = (_value_in(x, dtype) for x in (a, b))
@@ -281,7 +283,7 @@ def _value_in(x: ExprLike, dtype: str) -> ir.Value:
 
 
 def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    """An arithmetic operation of two values. Raises RelayError for dtypes that do not go together, or that it does not have."""
+    """An arithmetic operation on two values. Raises RelayError for dtypes that differ, or that the operation does not support."""
     left, right = index_of(a), index_of(b)
     if left is not None and right is not None:
         found = _of_indices(name, left, right)
@@ -302,7 +304,7 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def _of_indices(name: str, a: Index, b: Index) -> Index | None:
-    """An operation on indices; None where it has to be one on numbers."""
+    """An operation on indices; None if it must be computed on numbers."""
     if name == "add":
         return a + b
     if name == "subtract":
@@ -314,7 +316,7 @@ def _of_indices(name: str, a: Index, b: Index) -> Index | None:
     if name in ("minimum", "maximum"):
         return (smallest if name == "minimum" else largest)(a, b)
     if name in ("floor_divide", "floor_mod", "truncdiv", "truncmod"):
-        # A symbol may be 0 where no loop runs.
+        # A symbol may be 0, but then no loop runs.
         positive = b.is_constant and b.const != 0 and bounds(b.const)[0] >= 0
         check(positive, name, "a divisor that is a size other than 0", str(b))
         low, _ = a.bounds()
@@ -325,7 +327,7 @@ def _of_indices(name: str, a: Index, b: Index) -> Index | None:
 
 
 def bitwise(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    """An operation on the bits of integers; of conditions & and | are `both` and `either`."""
+    """An operation on the bits of integers; for conditions & and | are `both` and `either`."""
     if any(isinstance(x, Expr) and x.dtype == "bool" for x in (a, b)):
         check(name in ("bitwise_and", "bitwise_or"), name, "integers", "a condition")
         return (both if name == "bitwise_and" else either)(a, b)
@@ -387,7 +389,7 @@ def negative(x: ExprLike) -> Expr:
 
 
 def unary(name: str, x: ExprLike) -> Expr:
-    """An operation on one number that gives one of the same dtype."""
+    """An operation on one number with a result of the same dtype."""
     found = expr(x, name)
     if isinstance(found, IndexExpr):
         found = cast(found, INDEX_DTYPE)
@@ -398,7 +400,7 @@ def unary(name: str, x: ExprLike) -> Expr:
 
 
 def select(cond: ExprLike, a: ExprLike, b: ExprLike, what: str) -> Expr:
-    """`a` where a condition holds, else `b`; both are computed."""
+    """`a` if a condition holds, otherwise `b`; both are computed."""
     flag = condition(cond, what)
     left, right = index_of(a), index_of(b)
     if left is not None and right is not None:

@@ -1,7 +1,6 @@
 """Features of a scheduled kernel for a cost model that learns run times from measurements.
 
-The loops are tir loops after scheduling. Features are logarithms (log2(1 + x)) of counts per call, so that a model can compare kernels
-of
+The loops are tir loops after scheduling. Features are logarithms (log2(1 + x)) of counts per call, so that a model can compare kernels of
 different sizes; a loop of unknown extent counts as _UNKNOWN_EXTENT iterations.
 """
 

@@ -36,8 +36,7 @@ def region_of(nest: Nest, buffer: ir.Value, under: Loop | None, reads: bool = Tr
     """The region of a buffer that one iteration of a loop (None: the whole function) accesses; None if it does not access the buffer.
 
     The region is conservative: it may be too large if an index is not linear, and is a whole dimension if nothing is known. It is within
-    the
-    shape, except that `low + extent` may exceed it if guards restrict the blocks to the shape.
+    the shape, except that `low + extent` may exceed it if guards restrict the blocks to the shape.
     """
     blocks = nest.outer_blocks() if under is None else nest.blocks_in(under)
     return region_of_blocks(nest, buffer, blocks, set() if under is None else still_in(nest, under), reads, writes)

@@ -37,8 +37,7 @@ class Operand:
       shape: of the tensor, with the sizes of this use.
       is_output: whether the description computes it.
       has_room: whether the buffer has enough elements for a given extent of a partial dimension, even if fewer are valid.
-      lines: the permuted lines of the buffer, if any. Then `offset` is the start of the line with the tensor's first element, `within`
-      the
+      lines: the permuted lines of the buffer, if any. Then `offset` is the start of the line with the tensor's first element, `within` the
         position of the element in it, and `strides` are the strides within a block of lines.
     """
 
@@ -87,8 +86,7 @@ class Operand:
 @dataclass(frozen=True)
 class Lines:
     """The layout of a shared buffer that copies of boxes write and wgmma reads: lines of 128 bytes; within each eight lines the 16-byte
-    chunks
-    are permuted (swizzled).
+    chunks are permuted (swizzled).
 
     The innermost dimension is split into lines; all lines of the same part of it form a block.
 
@@ -151,8 +149,7 @@ class TensorCall:
     """A use of an intrinsic: the argument of a Python implementation.
 
     The implementation emits operations at the ambient insertion point that compute the description on these operands. The innermost
-    dimension
-    of an operand is contiguous, except for tensors that the intrinsic lists as `strided`.
+    dimension of an operand is contiguous, except for tensors that the intrinsic lists as `strided`.
 
     Attributes:
       operands: in memory, by the name of the tensor in the description; fragments: operands in registers of several threads.
@@ -160,10 +157,9 @@ class TensorCall:
       accumulates: whether the outputs accumulate into their contents (a reduction that started before). If the intrinsic does not start
         reductions itself this is true for every reduction, and its init has been stored.
       target: the compilation target.
-      counts: the extents of `partial` dimensions, by name: a number, or an index over emitted values. Elements beyond must not be
-        read or written, unless an operand has room for them.
-      lane: the number of the thread in its warp or warp group, for an intrinsic with fragments, which all these threads compute
-        together.
+      counts: the extents of `partial` dimensions, by name: a number, or an index over emitted values. Elements beyond must not be read or
+        written, unless an operand has room for them.
+      lane: the number of the thread in its warp or warp group, for an intrinsic with fragments, which all these threads compute together.
     """
 
     operands: Mapping[str, Operand]
@@ -247,17 +243,14 @@ class TensorIntrin:
           desc: the computation: a module of one te function (te.create_prim_func), or its text, that becomes one block. A size may be a
             symbol: it matches any extent, which is passed to the implementation.
           impl: the implementation: a function that receives a TensorCall and emits the code; or a module of one function of blocks and
-          loops
-            (prim_func) whose arguments have the same names, and whose other buffers are only in registers. For a reduction it
-            accumulates
-            into its outputs.
+            loops (prim_func) whose arguments have the same names, and whose other buffers are only in registers. For a reduction it
+            accumulates into its outputs.
           starts: whether `impl`, a function, can initialize a reduction itself, so that its outputs need not be set before.
           strided: tensors whose innermost dimension need not be contiguous; the others are contiguous.
           uses_tiles: whether `impl` has operations on matrix tiles (AMX), for which a process needs permission.
-          partial: dimensions in which `impl`, a function, accepts less than `desc`, under names of its own: {"rows": {"i": 1}}, or over
-          two
-            loops of which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles may be partial there (TensorCall.counts);
-            otherwise full.
+          partial: dimensions in which `impl`, a function, accepts less than `desc`, under names of its own: {"rows": {"i": 1}}, or over two
+            loops of which one is in tiles of 16 {"columns": {"t": 16, "j": 1}}. Tiles may be partial there (TensorCall.counts); otherwise
+            full.
           fragments: tensors in registers of the threads of a warp or warp group, which compute it together.
           lines: tensors in shared memory with permuted lines, as copies of boxes ("tensor_copy") write them.
           asynchronous: how to wait for operations that `impl` starts: outputs are complete, and inputs may be overwritten, only then.

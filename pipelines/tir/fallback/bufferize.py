@@ -1,16 +1,14 @@
 """The fallback schedule: a te function becomes loops over buffers, operation by operation.
 
-Kernels that no tiled schedule accepts (sorting, scattering, scans, Fourier transforms, odd windows) are lowered here. Steps per
-function:
+Kernels that no tiled schedule accepts (sorting, scattering, scans, Fourier transforms, odd windows) are lowered here. Steps per function:
 1. memrefs replace tensors at the boundary: inputs first, then one destination per result, which is written in place;
 2. one-shot bufferization decides which tensors share a buffer;
-3. linalg operations become loops; for an operation at top level with enough work, the outer parallel loops become one
-   `scf.parallel`, and the rest stays sequential so that the innermost loop vectorizes. An outermost loop marked as shared by
-   threads (ITERATION_WORK) becomes an `scf.parallel`, too;
+3. linalg operations become loops; for an operation at top level with enough work, the outer parallel loops become one `scf.parallel`, and
+   the rest stays sequential so that the innermost loop vectorizes. An outermost loop marked as shared by threads (ITERATION_WORK) becomes
+   an `scf.parallel`, too;
 4. temporaries become stack buffers if they are small, otherwise heap buffers that the function frees.
 
-Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it
-updates
+Inputs and destinations must not overlap: the kernel may write a destination before it has read all of its inputs. An input that it updates
 (see te.read.updates) may be the destination.
 """
 
@@ -86,8 +84,7 @@ def _producer(value: ir.Value) -> ir.OpView | None:
 
 def _to_destination_passing(function: func.FuncOp) -> list[Size]:
     """Replaces tensors by memrefs in the signature; each result goes into an argument after the inputs, before the symbols. Returns the
-    number
-    of elements of each argument."""
+    number of elements of each argument."""
     block = function.regions[0].blocks[0]
     terminator = last_operation(block)
     names = symbol_names(function)
@@ -431,11 +428,9 @@ def split_parallel(loop: scf.ParallelOp, kept: int) -> None:
 
 def _place_temporaries(function: func.FuncOp) -> None:
     """Moves allocations to the function's entry, or to the start of the enclosing iteration of a parallel loop: on the stack while they
-    fit,
-    otherwise freed at the end of it.
+    fit, otherwise freed at the end of it.
 
-    An allocation of computed size moves together with the computation. If the size depends on data it stays in place, and is freed at
-    the
+    An allocation of computed size moves together with the computation. If the size depends on data it stays in place, and is freed at the
     end of its block.
     """
     for op in walk(function.operation, memref.DeallocOp):

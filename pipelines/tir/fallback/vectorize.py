@@ -1,8 +1,7 @@
 """Vectorizes loops of the fallback schedule over contiguous elements with independent iterations (see te.read.updates).
 
 Buffers whose innermost index is the variable of such a loop plus an invariant are accessed in vectors. All other varying values must be
-float arithmetic. An inner loop with invariant bounds is vectorized if it carries floats. Loops with any other operation are left
-unchanged.
+float arithmetic. An inner loop with invariant bounds is vectorized if it carries floats. Loops with any other operation are left unchanged.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,7 @@ The contract. A function of the tir stage allocates a map, `%m = memref.alloca()
 tensor map. An outlined kernel takes it as an argument; `mark_tensor_maps` marks these arguments (TENSOR_MAP). Then:
 
 - device code turns such an argument into a `__grid_constant__` of 128 bytes passed by value (llvm.byval, aligned to 64);
-- host code fills the 128 bytes by cuTensorMapEncodeTiled, or for a window by cuTensorMapEncodeIm2col, from the fields that
-`TensorMap.of`
+- host code fills the 128 bytes by cuTensorMapEncodeTiled, or for a window by cuTensorMapEncodeIm2col, from the fields that `TensorMap.of`
   reads from the operation, and passes them by value;
 - the emulation writes the same numbers itself (`emulate_tensor_maps`), in the layout of `word`.
 """
@@ -64,10 +63,10 @@ class TensorMap:
       buffer: operand of the host that holds the tensor.
       offset: position of its first element in the buffer (index).
       sizes: of each dimension (index). Elements beyond are read as 0.
-      strides: in elements, of each dimension except the innermost, which is contiguous (index); in bytes multiples of 16, as is
-        the address of the first element.
-      box: elements of a copy along each dimension, at most 256; the innermost one fills `swizzle` bytes. With a window: channels, which
-        are the innermost dimension, and pixels of a copy.
+      strides: in elements, of each dimension except the innermost, which is contiguous (index); in bytes multiples of 16, as is the address
+        of the first element.
+      box: elements of a copy along each dimension, at most 256; the innermost one fills `swizzle` bytes. With a window: channels, which are
+        the innermost dimension, and pixels of a copy.
       swizzle: bytes of a line in shared memory: within eight lines, 16-byte chunk c of line i is at c ^ i.
       window: for copies of consecutive pixels in a window, row by row and image by image; None for boxes.
     """
@@ -162,8 +161,7 @@ def map_arguments(kernel: ir.Operation) -> frozenset[int]:
 
 
 def word(rank: int, what: str, dimension: int = 0) -> int:
-    """Position of an 8-byte word of an emulated map: the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension, or
-    the
+    """Position of an 8-byte word of an emulated map: the address ("base"), the "size", "stride" (in bytes) or "box" of a dimension, or the
     "window", after a box of two numbers: one byte per number."""
     return {"base": 0, "size": 1, "stride": 1 + rank, "box": 1 + 2 * rank, "window": 3 + 2 * rank}[what] + dimension
 

@@ -1,7 +1,6 @@
 """Blocks that copy from global to shared memory asynchronously, in vectors of 4, 8 or 16 bytes.
 
-A copy may have predicates, as pad_einsum creates them: zeros are written where a predicate is false. A predicate has the same value for
-all
+A copy may have predicates, as pad_einsum creates them: zeros are written where a predicate is false. A predicate has the same value for all
 elements of a vector.
 """
 

@@ -1,7 +1,6 @@
 """Barriers of a thread block: between accesses of the same memory by different threads, at least one of which writes.
 
-Values of indices are not compared: two accesses of a buffer conflict unless it is proved that the same thread accesses an element in
-both.
+Values of indices are not compared: two accesses of a buffer conflict unless it is proved that the same thread accesses an element in both.
 A barrier is placed before a loop or a block, in control flow that is uniform over the threads.
 """
 
@@ -91,8 +90,7 @@ class Barriers:
 
     def _pipelined(self, node: Pipelined, done: list[_Done]) -> list[_Done]:
         """`_walk` for a software pipelined loop: each iteration begins with a barrier, and accesses before and after it use different
-        buffers of
-        the ring."""
+        buffers of the ring."""
         own = self._accesses(node)
         if any(self._meet(before, now) for before in done for now in own):
             self._before.add(id(node))
@@ -207,9 +205,8 @@ def _owner(done: _Done, threads: Sequence[Loop]) -> dict[str, tuple] | None:
 
 
 def _digit(index: Index, loop: Loop) -> tuple | None:
-    """The factor of a thread's number in an index and the constant term, if the number is a digit of the index: smaller terms sum to
-    less than
-    the factor, and all others are multiples of factor * extent."""
+    """The factor of a thread's number in an index and the constant term, if the number is a digit of the index: smaller terms sum to less
+    than the factor, and all others are multiples of factor * extent."""
     factor = index.coefficient(loop.var)
     if not isinstance(factor, int) or factor <= 0 or not isinstance(loop.extent, int) or not isinstance(index.const, int):
         return None

@@ -247,8 +247,7 @@ class Bodies:
 
     def combination(self, use: Use) -> tuple[LoweredStep, AccessOffset] | None:
         """For a block that combines a value with one element by a commutative operation: the operation and the place of the element;
-        otherwise
-        None."""
+        otherwise None."""
         source = use.block.steps(False)
         stores = [s for s in source or () if s.name == "memref.store"]
         number = combining_step(source, stores[0]) if source is not None and len(stores) == 1 else None
@@ -369,8 +368,7 @@ class Bodies:
     @contextmanager
     def stores_last(self) -> Iterator[None]:
         """Context in which stores to memory are delayed until everything else is emitted: LLVM cannot move later loads before a store,
-        because it
-        does not know that they access different elements."""
+        because it does not know that they access different elements."""
         outer, self._held = self._held, []
         yield
         held, self._held = self._held, None

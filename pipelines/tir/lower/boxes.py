@@ -1,8 +1,8 @@
 """Loops that are one copy of a box of a tensor from global to shared memory, by the tensor memory accelerator (TMA) of a GPU.
 
-The annotation "tensor_copy" requests it. The loop contains one block, a copy, and the shared buffer has permuted lines
-(intrinsics.Lines), which only some tensor intrinsics read. The host creates the map of the tensor. Elements excluded by predicates, as
-pad_einsum creates them, are filled with zeros.
+The annotation "tensor_copy" requests it. The loop contains one block, a copy, and the shared buffer has permuted lines (intrinsics.Lines),
+which only some tensor intrinsics read. The host creates the map of the tensor. Elements excluded by predicates, as pad_einsum creates them,
+are filled with zeros.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,8 +94,7 @@ def lines_of(label: str, extents: Sequence[Size], element: ir.Type) -> Lines:
 
 
 def buffers_in_lines(uses: Sequence[Use], boxes: Sequence[BoxCopy], labels: Mapping[ir.Value, str]) -> set[ir.Value]:
-    """The buffers that have permuted lines: only copies of boxes write them, and only tensor intrinsics that support the layout read
-    them.
+    """The buffers that have permuted lines: only copies of boxes write them, and only tensor intrinsics that support the layout read them.
 
     Raises ScheduleError, which names the buffer and a conflicting block.
     """

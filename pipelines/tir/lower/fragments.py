@@ -27,8 +27,7 @@ class Placement:
 
     Attributes:
       layout: see Fragments.
-      axes: for each dimension of the buffer the axis of a tile and the extent of a tile there; None and 1 if it is not an axis of a
-      tile.
+      axes: for each dimension of the buffer the axis of a tile and the extent of a tile there; None and 1 if it is not an axis of a tile.
       registers: per thread and tile; register: their type, as MLIR text.
       scope: of the buffer.
     """

@@ -35,8 +35,7 @@ def lower_function(nest: Nest, target: Target, source: ir.OpView | None = None) 
     Args:
       source: the te function that was scheduled, whose parameters may have another layout now.
 
-    Raises ScheduleError if the target does not support the schedule: a buffer of a thread exceeds the stack, a vectorized loop has
-    unknown
+    Raises ScheduleError if the target does not support the schedule: a buffer of a thread exceeds the stack, a vectorized loop has unknown
     extent.
     """
     if target.is_gpu:

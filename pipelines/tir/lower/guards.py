@@ -85,8 +85,8 @@ class Guards:
         return found
 
     def end(self, node: LoopNode, state: State, init: Init | None) -> tuple[Index, tuple[Hashable, Size]] | None:
-        """The clipped end of a loop, and the fact that holds inside: all blocks in the loop must have the same guard, independent of
-        inner loops."""
+        """The clipped end of a loop, and the fact that holds inside: all blocks in the loop must have the same guard, independent of inner
+        loops."""
         guards = self._guards_of(node, state, init)
         uses = [use for use in node.uses if init is None or use is init.use]
         if not guards or {id(use) for use, *_ in guards} != {id(use) for use in uses}:
@@ -105,9 +105,8 @@ class Guards:
         return end, (index.key, limit)
 
     def strip(self, node: LoopNode, state: State, kind: str, init: Init | None = None) -> Strip | None:
-        """The elements of a loop of a kind, or of a loop over tiles, if one guard with a limit known outside ends all of them and
-        nothing else
-        depends on the position within a tile."""
+        """The elements of a loop of a kind, or of a loop over tiles, if one guard with a limit known outside ends all of them and nothing
+        else depends on the position within a tile."""
         guards = self._guards_of(node, state, init)
         uses = [use for use in node.uses if init is None or use is init.use]
         if len(guards) != len(uses) or {id(use) for use, *_ in guards} != {id(use) for use in uses}:

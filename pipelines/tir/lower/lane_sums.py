@@ -17,8 +17,7 @@ from relayc.pipelines.tir.values.lanes import Block, LaneCover, cover_sums
 
 
 def lanes_of_reduction(node: LoopNode, bodies: Bodies) -> tuple[Use, Var] | None:
-    """For a loop that contains only a reduction to one element, along it and all inner loops, one of which is vectorized: the block and
-    the
+    """For a loop that contains only a reduction to one element, along it and all inner loops, one of which is vectorized: the block and the
     variable of the vectorized loop; otherwise None."""
     found: list[Var] = []
     inside: LoopNode | Use = node

@@ -234,9 +234,8 @@ class LaunchEmission(LoopEmitter):
     # ---- software pipelined copies of boxes
 
     def _with_boxes(self, node: Pipelined, ring: BoxRing, state: State) -> None:
-        """A loop with copies of boxes running ahead. Tensor intrinsics started in an iteration complete during the next one; then the
-        place that
-        they read is free."""
+        """A loop with copies of boxes running ahead. Tensor intrinsics started in an iteration complete during the next one; then the place
+        that they read is free."""
         place = ring.now(TURN)
         for number in range(node.ahead):
             self._copy_ahead(node, state, Index(number), ring.place(place))

@@ -1,7 +1,6 @@
 """The loops of a scheduled function in tir: serial and parallel loops, and the code of vectorized and unrolled ones.
 
-Guards: a serial loop is clipped if all blocks in it end together; if a guard excludes only some iterations of inner unrolled or
-vectorized
+Guards: a serial loop is clipped if all blocks in it end together; if a guard excludes only some iterations of inner unrolled or vectorized
 loops, the iterations without guard become a separate loop. The remaining guards become a mask along lanes, a branch around stores to
 memory, or nothing if only buffers of this thread are written, because the excess results are not used.
 """
@@ -276,8 +275,7 @@ class LoopEmitter:
     # ---- vectors up to a bound known at run time
 
     def _strip_of(self, node: LoopNode, state: State, init: Init | None) -> tuple[Strip, LaneCover] | None:
-        """The elements of vectorized loops that a guard bounds, and how vectors cover them; None without such a guard, or if a loop
-        carries
+        """The elements of vectorized loops that a guard bounds, and how vectors cover them; None without such a guard, or if a loop carries
         registers of fixed elements."""
         if init is not None or state.lanes is not None or node.kind not in (Kind.SERIAL, Kind.VECTORIZED) or not self.guards.has_any(node):
             return None
@@ -296,8 +294,7 @@ class LoopEmitter:
         return [f for f in files if f.along is not None or node.kind == Kind.VECTORIZED or node.loop.name not in f.around]
 
     def _may_be_masked(self, node: LoopNode) -> bool:
-        """Whether vectors in a loop can be masked: only for contiguous stores; for reductions that load at computed indices, masked
-        vectors
+        """Whether vectors in a loop can be masked: only for contiguous stores; for reductions that load at computed indices, masked vectors
         with idle lanes would not be faster."""
         for use in node.uses:
             for step in (s for which in (True, False) for s in self.bodies.steps(use, which)):
@@ -361,8 +358,7 @@ class LoopEmitter:
 
     def _tail(self, node: LoopNode, state: State, init: Init | None) -> Strip | None:
         """The strip of a loop over unrolled tiles whose remainder can be split into smaller tiles, each in a branch; None if registers
-        would be
-        carried out of a branch."""
+        would be carried out of a branch."""
         found = self.guards.strip(node, state, Kind.UNROLLED, init)
         has_symbols = found is not None and found.left.is_constant and isinstance(found.left.const, Dim)
         return found if has_symbols and not self._carried(node, state, init) else None
@@ -413,8 +409,7 @@ class LoopEmitter:
     @contextmanager
     def _accumulators(self, node: LoopNode, state: State, init: Init | None) -> Iterator[None]:
         """Context in which accumulators in memory are kept in registers while a loop runs, if it updates only a few and the same ones in
-        each
-        iteration."""
+        each iteration."""
         bodies = self.bodies
         held = [] if init is not None else [f for use in node.uses if (f := self._sums_of(use, node, state)) is not None]
         files: list[tuple[ir.Value, File, Index]] = []
@@ -441,8 +436,7 @@ class LoopEmitter:
 
     def _sums_of(self, use: Use, node: LoopNode, state: State) -> tuple[ir.Value, AccessOffset] | None:
         """The buffer of a reduction whose accumulators are the same in all iterations of a loop, and its place; None if they differ, a
-        guard may
-        exclude some, or another block in the loop uses the buffer."""
+        guard may exclude some, or another block in the loop uses the buffer."""
         if not use.block.is_reduction:
             return None
         inner = use.loops[[loop.name for loop in use.loops].index(node.loop.name) + 1 :]

@@ -25,8 +25,7 @@ def tree_of(nest: Nest, target: Target) -> tuple[Node, ...]:
     """The loops and blocks of a function, with nested blocks flattened.
 
     The points of an inner block are expressed over the outer loops, and it inherits the guards of the outer block. The init of an outer
-    block
-    is placed before the loops of its reduction; if these loops also determine the element, the init is guarded by the first step.
+    block is placed before the loops of its reduction; if these loops also determine the element, the init is guarded by the first step.
     """
     return tuple(_Trees(nest, target).build(nest.inside(), _Around()))
 

@@ -1,7 +1,6 @@
 """Software pipelined loops: copies to shared memory run ahead for later iterations, into a ring of buffers.
 
-The annotations are TVM's: "software_pipeline_stage" gives for each part of a loop the number of iterations by which it follows the
-newest
+The annotations are TVM's: "software_pipeline_stage" gives for each part of a loop the number of iterations by which it follows the newest
 iteration, "software_pipeline_async_stages" the stages that are asynchronous copies. Iteration `i` runs stage 0 for iteration i + n and
 stage n for iteration i: one barrier per iteration ensures that a copy is visible to all threads and that the buffer of the next copy is
 free.

@@ -42,8 +42,7 @@ class AccessOffset:
     Attributes:
       access: the load or store.
       indices: over the loops around the block.
-      moving: the part of the flat offset in the stored region that depends on serial and parallel loops; None if the offset is not
-      linear.
+      moving: the part of the flat offset in the stored region that depends on serial and parallel loops; None if the offset is not linear.
       fixed: the contributions of unrolled and vectorized loops: (variable, elements) each.
     """
 

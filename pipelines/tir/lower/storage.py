@@ -1,7 +1,6 @@
 """Placement of the buffers of a function: arguments in memory of the caller, others in a workspace, on the stack, or in registers.
 
-A buffer stores only the region that is live at once: the elements accessed by the loops inside the innermost loop around all of its
-uses.
+A buffer stores only the region that is live at once: the elements accessed by the loops inside the innermost loop around all of its uses.
 """
 
 from collections.abc import Collection, Sequence
@@ -164,8 +163,7 @@ def _goes_on(accesses: Sequence[Access]) -> bool:
 
 
 def result_in_place(buffer: ir.Value, uses: Sequence[Use], results: Sequence[ir.Value]) -> ir.Value | None:
-    """A result whose memory a buffer may use: of the same type and shape, written only by the last block that uses the buffer, which
-    stores
+    """A result whose memory a buffer may use: of the same type and shape, written only by the last block that uses the buffer, which stores
     each element at the indices at which it loads the buffer."""
     own = [use for use in uses if any(a.buffer == buffer for a in use.accesses)]
     last = own[-1]

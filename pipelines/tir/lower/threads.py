@@ -1,8 +1,7 @@
 """Loops that are bound to threads of a GPU: each loop nest of a function becomes one launch.
 
 All loops of a nest that are bound to one axis become this axis, which encloses the whole launch: their contents use the number of the
-thread instead of the loop variable, with a guard if the axis has more threads than the loop has iterations. A block that does not depend
-on
+thread instead of the loop variable, with a guard if the axis has more threads than the loop has iterations. A block that does not depend on
 an axis is computed by every thread along it if it writes buffers private to a thread, otherwise by the first thread.
 """
 

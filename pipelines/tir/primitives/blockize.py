@@ -23,8 +23,7 @@ from relayc.symbolic import Size, ceil_div, exact, proves
 def blockize(nest: Nest, loop: str) -> list[str]:
     """Turns a loop that contains one block, NAME, in loops, into one block, NAME_o, that contains these loops.
 
-    The iterators of the new block are the iterators of NAME that vary outside the loop: the number of a tile if the tiles are
-    contiguous,
+    The iterators of the new block are the iterators of NAME that vary outside the loop: the number of a tile if the tiles are contiguous,
     otherwise their first element. If a reduction continues outside the loop, its init moves to the new block, as a block NAME_init in
     loops.
     """

@@ -16,9 +16,8 @@ def cache_read(
 ) -> list[str]:
     """Copies a buffer that a block reads into a new buffer, BUFFER_SCOPE, which all its readers read instead.
 
-    The copy is a block of that name, before the first reader. If a loop encloses both a writer of the buffer and its readers, the copy
-    is in
-    the innermost such loop and covers the region that is read there; otherwise it is at the top level.
+    The copy is a block of that name, before the first reader. If a loop encloses both a writer of the buffer and its readers, the copy is
+    in the innermost such loop and covers the region that is read there; otherwise it is at the top level.
 
     Args:
       consumer_blocks: the readers that read the copy; by default all.

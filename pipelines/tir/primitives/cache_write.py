@@ -14,8 +14,7 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
     """Makes a block write a new buffer, BUFFER_SCOPE, and copies it to the original buffer in a block of that name.
 
     The copy is after the block. If a loop encloses both the block and a reader of the buffer, the copy is in the innermost such loop and
-    covers
-    the region that is written there; otherwise it is at the top level.
+    covers the region that is written there; otherwise it is at the top level.
     """
     moving.check_scope(storage_scope)
     writer = find_block(nest, block)

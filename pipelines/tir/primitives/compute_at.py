@@ -13,8 +13,7 @@ def compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: bool = Fa
     """Moves a block into a loop that encloses all of its consumers, before the first of them.
 
     In each iteration of the loop the block computes the region that its consumers read there, in new loops ax0, ax1, ..., one for each
-    iterator
-    (the whole extent for a reduction iterator). It is guarded if the region may exceed its extents.
+    iterator (the whole extent for a reduction iterator). It is guarded if the region may exceed its extents.
     """
     moved, target = find_block(nest, block), find_loop(nest, loop)
     moving.check_same_scope(moved, target)

@@ -47,8 +47,7 @@ def reverse_compute_at(nest: Nest, block: str, loop: str, preserve_unit_loops: b
 
 
 def _repeated(nest: Nest, producers: Sequence[Block], target: Loop, domain: Sequence[Span]) -> list[Guard]:
-    """Guards of the producers that skip whole iterations of enclosing loops on which the moved block does not depend: without them it
-    would
+    """Guards of the producers that skip whole iterations of enclosing loops on which the moved block does not depend: without them it would
     recompute the same points, from elements that were not written."""
     still = still_in(nest, target)
     told = set().union(*(variables(found.low) for found in domain))

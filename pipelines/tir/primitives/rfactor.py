@@ -25,9 +25,8 @@ from relayc.symbolic import Size
 def rfactor(nest: Nest, loop: str, factor_axis: int) -> list[str]:
     """Factors the one reduction that runs along a loop: each iteration of the loop gets its own partial results.
 
-    A block NAME_rf, in place of the block, stores them to buffers BUFFER_rf, with one more axis; the block NAME combines them
-    afterwards, in
-    its own loops.
+    A block NAME_rf, in place of the block, stores them to buffers BUFFER_rf, with one more axis; the block NAME combines them afterwards,
+    in its own loops.
     """
     return _Factoring(nest, find_loop(nest, loop), factor_axis).run()
 

@@ -22,19 +22,17 @@ def schedule_rule(
 ) -> Callable[[Function], Function]:
     """Decorator: makes a function of a `relayc.tir.Schedule` the schedule of all kernels with one of the given operators as anchor.
 
-    It is a strategy like the package's: tried before them, unless a strategy of higher `plevel` accepts the kernel. Programs compiled
-    while a
-    rule is registered bypass the cache on disk. A later rule of the same name replaces it.
+    It is a strategy like the package's: tried before them, unless a strategy of higher `plevel` accepts the kernel. Programs compiled while
+    a rule is registered bypass the cache on disk. A later rule of the same name replaces it.
 
-    The anchor of a kernel is its first reduction, product, convolution, pooling or row operator; without these the first operator with
-    the
+    The anchor of a kernel is its first reduction, product, convolution, pooling or row operator; without these the first operator with the
     most restrictive fusion pattern. A schedule that is not legal for a kernel is an error: use `condition` to decline kernels.
 
     Args:
       operators: Relay's names ("nn.dense").
       target: kind of target.
-      plevel: rules and strategies of higher level are tried first, of equal ones the rule registered last; the package's strategies
-        have 10.
+      plevel: rules and strategies of higher level are tried first, of equal ones the rule registered last; the package's strategies have
+        10.
       condition: a predicate (kernel, target) -> bool: whether the rule is for a kernel (`kernel.results[0].shape`, `kernel.args`, ...).
       name: for display, tuning and removal (default: the name of the function).
 

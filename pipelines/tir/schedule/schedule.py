@@ -32,8 +32,7 @@ class Schedule(LoopMethods, BlockMethods):
     """A module whose kernels are being scheduled.
 
     Args:
-      mod: functions of the te stage, which are converted to blocks and loops (`mod` is not changed), or functions of blocks and loops,
-      or
+      mod: functions of the te stage, which are converted to blocks and loops (`mod` is not changed), or functions of blocks and loops, or
         their text. Of a program, such as `relayc.compile(model, stop_after="te")` returns, the kernels that have this form. Or one
         function, or a kernel that was read from one.
       seed: for samples without a decision.
@@ -240,8 +239,7 @@ def replay(trace: Trace | str, mod: IRModule | str, decisions: Mapping[str, Any]
 def blocks_module(
     mod: IRModule | ir.OpView | Kernel | str, refused: dict[str, ScheduleError] | None = None, nests: dict[str, Nest] | None = None
 ) -> IRModule:
-    """The functions of a module as blocks and loops, in a module of the same context; functions of this form are copied, and programs
-    that
+    """The functions of a module as blocks and loops, in a module of the same context; functions of this form are copied, and programs that
     call others are omitted.
 
     Args:

@@ -14,14 +14,11 @@ class BlockMethods(Methods):
     # ---- where blocks are computed
 
     def compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, only the region that its consumers read there; returns its new loops, ax0, ax1,
-        ...
+        """Computes a block in each iteration of a loop, only the region that its consumers read there; returns its new loops, ax0, ax1, ...
 
-        All consumers must be under the loop, and the block must be the only writer of its buffer, which is not an output of the kernel.
-        A
-        reduction moves as a whole. The block is guarded if the region may exceed the extents. For a shared buffer the region is the
-        union over
-        the threads to which enclosing loops are bound.
+        All consumers must be under the loop, and the block must be the only writer of its buffer, which is not an output of the kernel. A
+        reduction moves as a whole. The block is guarded if the region may exceed the extents. For a shared buffer the region is the union
+        over the threads to which enclosing loops are bound.
 
         Args:
           preserve_unit_loops: whether iterators of a single value get a loop as well.
@@ -32,12 +29,10 @@ class BlockMethods(Methods):
         return self._loops("compute_at", block=block, loop=loop, preserve_unit_loops=preserve_unit_loops or None)
 
     def reverse_compute_at(self, block: BlockLike, loop: LoopLike, preserve_unit_loops: bool = False) -> list[LoopRV]:
-        """Computes a block in each iteration of a loop, after its producers, for the region that they write there; returns its new
-        loops.
+        """Computes a block in each iteration of a loop, after its producers, for the region that they write there; returns its new loops.
 
-        Its producers must be under the loop or complete before it; an iteration must complete what it writes (no reduction that
-        continues in the
-        next one), and the block must read by one iterator for each dimension that the loop splits.
+        Its producers must be under the loop or complete before it; an iteration must complete what it writes (no reduction that continues
+        in the next one), and the block must read by one iterator for each dimension that the loop splits.
 
         Raises:
           ScheduleError: the condition that does not hold, and the block.
@@ -55,8 +50,7 @@ class BlockMethods(Methods):
         """Computes a block inside the block that produces its input, and removes the block and that buffer.
 
         It must be complete and the only consumer of its producer, which must be complete as well (after a reduction use
-        reverse_compute_at),
-        and read one element of it at each point. Its other inputs must be complete before the producer.
+        reverse_compute_at), and read one element of it at each point. Its other inputs must be complete before the producer.
         """
         self._apply("reverse_compute_inline", block=block)
 
@@ -66,8 +60,7 @@ class BlockMethods(Methods):
         """Fuses each group of a block's iterators into one, and replaces its loops accordingly; returns the loops.
 
         Regions that loops over a fused iterator read are boxes even where regions over several iterators are not: contiguous rows of an
-        image
-        become rows of a matrix. Each iterator must have its own loop, as when the schedule begins.
+        image become rows of a matrix. Each iterator must have its own loop, as when the schedule begins.
 
         Args:
           groups: positions of iterators of one kind each, the outermost first; an empty group is an iterator of extent 1.
@@ -107,12 +100,10 @@ class BlockMethods(Methods):
 
     def set_scope(self, block: BlockLike, buffer_index: int | str, storage_scope: str) -> None:
         """Sets the memory scope of a buffer that a block writes: "global", "shared" by a GPU's thread block, "warpgroup", "warp", or
-        "local" to
-        a thread.
+        "local" to a thread.
 
         It must not be an argument of the kernel. Buffers of scope "warp" are in registers of the threads of a warp, buffers of scope
-        "warpgroup"
-        in registers of a group of four warps, in the layout of the tensor intrinsics that use them exclusively.
+        "warpgroup" in registers of a group of four warps, in the layout of the tensor intrinsics that use them exclusively.
         """
         self._apply("set_scope", block=block, buffer_index=buffer_index, storage_scope=storage_scope)
 
@@ -135,8 +126,7 @@ class BlockMethods(Methods):
           buffer: ("read", i) or ("write", i): the buffer among the block's inputs or outputs, by position or name; or a name.
           index_map: maps the indices of an element to its indices in memory; it must be injective.
           pad_value: of the padding where an extent is not divided evenly; a block BUFFER_pad (the result) then writes it; without it the
-          padding
-            is undefined.
+            padding is undefined.
         """
         layout = self._affine_map(index_map)
         given = buffer if isinstance(buffer, str) else list(buffer)
@@ -146,16 +136,14 @@ class BlockMethods(Methods):
 
     def blockize(self, loop: LoopLike) -> BlockRV:
         """Turns a loop that contains one block, NAME, in loops, into one block, NAME_o. The init of a reduction that continues outside
-        moves to
-        the new block. Points must be sums of a part over outer and a part over inner loops."""
+        moves to the new block. Points must be sums of a part over outer and a part over inner loops."""
         return self._blocks("blockize", loop=loop)[0]
 
     def tensorize(self, block_or_loop: BlockLike | LoopLike, tensor_intrin: str) -> BlockRV:
         """Lets a tensor intrinsic compute a tile; returns the block of the tile.
 
-        The contents of the loop, or of the block that blockize made, must match the description of the intrinsic, up to names, the
-        position in
-        the buffers and the order of commutative operands. Tiles must be full, except in partial dimensions of the intrinsic.
+        The contents of the loop, or of the block that blockize made, must match the description of the intrinsic, up to names, the position
+        in the buffers and the order of commutative operands. Tiles must be full, except in partial dimensions of the intrinsic.
 
         Args:
           block_or_loop: a loop becomes a block (see blockize); a text is the name of a loop if there is one.

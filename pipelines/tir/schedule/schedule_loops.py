@@ -30,8 +30,7 @@ class LoopMethods(Methods):
         """Puts loops of a perfect nest in the given order, outermost first.
 
         Loops between them that are not named keep their positions. Loops of opaque iterators keep their relative order; a loop that
-        determines
-        both the element and the step of a reduction (a fused loop) cannot be reordered.
+        determines both the element and the step of a reduction (a fused loop) cannot be reordered.
         """
         self._apply("reorder", loops=list(loops))
 
@@ -45,17 +44,15 @@ class LoopMethods(Methods):
         """Runs the iterations of a loop in parallel, on the threads of the machine.
 
         No reduction or opaque iterator may run along it, and no block in it may write the same element, of a buffer used outside, in
-        several
-        iterations.
+        several iterations.
         """
         self._apply("parallel", loop=loop)
 
     def vectorize(self, loop: LoopLike) -> None:
         """Maps the iterations of a loop to vector lanes; its extent must be constant, and vectorized loops must not be nested.
 
-        A reduction along it must be one commutative operation (addf, maximumf, ...). It is reassociated: each lane accumulates
-        separately, and
-        the lanes are combined at the end. Float sums differ in the last bits from a serial loop.
+        A reduction along it must be one commutative operation (addf, maximumf, ...). It is reassociated: each lane accumulates separately,
+        and the lanes are combined at the end. Float sums differ in the last bits from a serial loop.
         """
         self._apply("vectorize", loop=loop)
 
@@ -74,14 +71,11 @@ class LoopMethods(Methods):
         """Sets an annotation of a block or a loop: a number, a text, a truth value, or a list of these; replaces one of the same name.
 
         "prefetch" of a loop, [buffer, loop, distance, level]: each iteration prefetches a share of the elements of the buffer that the
-        named
-        loop, itself or an enclosing one, reads `distance` iterations later, into the cache of the level, 1 to 3.
+        named loop, itself or an enclosing one, reads `distance` iterations later, into the cache of the level, 1 to 3.
 
         "software_pipeline_stage" of a serial loop of a GPU, [0, 0, n], a number for each part of the loop: runs the parts of stage 0,
-        copies
-        to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads wait for them only before they are
-        read.
-        "tensor_copy", True, of a loop that contains only such a copy: makes it one copy of a box by the tensor memory accelerator.
+        copies to shared buffers, n iterations ahead; with "software_pipeline_async_stages", [0], threads wait for them only before they are
+        read. "tensor_copy", True, of a loop that contains only such a copy: makes it one copy of a box by the tensor memory accelerator.
         """
         self._apply("annotate", **self._operand(block_or_loop), key=ann_key, value=ann_val)
 
@@ -106,14 +100,13 @@ class LoopMethods(Methods):
     def rfactor(self, loop: LoopLike, factor_axis: int) -> BlockRV:
         """Factors a reduction into a block NAME_rf of partial results, one for each iteration of a loop, and NAME, which combines them.
 
-        NAME_rf replaces the block; the loop indexes its elements, and may be parallel or vectorized. Its buffers BUFFER_rf have
-        the extent of the loop as a further axis.
+        NAME_rf replaces the block; the loop indexes its elements, and may be parallel or vectorized. Its buffers BUFFER_rf have the extent
+        of the loop as a further axis.
 
         Args:
           factor_axis: the position of the axis in BUFFER_rf; negative ones count from the end.
 
-        The body must combine each element with a value by one commutative operation, or select between them by a comparison (argmax).
-        Float
+        The body must combine each element with a value by one commutative operation, or select between them by a comparison (argmax). Float
         sums are reassociated.
         """
         return self._blocks("rfactor", loop=loop, factor_axis=factor_axis)[0]
@@ -122,11 +115,9 @@ class LoopMethods(Methods):
         """Pads the extents of a block to multiples of numbers, one for each iterator; returns the blocks that it creates.
 
         Inputs are copied to BUFFER_pad, padded with zeros, and outputs from BUFFER_pad, by blocks of these names. Only buffers with a
-        dimension
-        that is not a multiple are copied.
+        dimension that is not a multiple are copied.
 
         Each iterator must have its own loop, as when the schedule begins, and each accessed dimension must be one iterator. A reduction
-        whose
-        extent grows must be a sum of products.
+        whose extent grows must be a sum of products.
         """
         return self._blocks("pad_einsum", block=block, padding=list(padding))

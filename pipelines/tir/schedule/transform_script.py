@@ -1,18 +1,17 @@
 """Scripts: schedules as programs of the transform dialect, with an operation for each primitive in a dialect `schedule`.
 
-  module attributes {transform.with_named_sequence} {
-    transform.named_sequence @schedule(%root: !transform.any_op) {
-      %main = transform.structured.match ops{["func.func"]} attributes {sym_name = "main"} in %root : ...
-      %rows = transform.tune.knob<"rows"> = 8 : i64 from options = [4, 6, 8] -> !transform.any_param
-      "schedule.split"(%main, %rows) {loop = "i", factors = [unit, @rows], results = ["i_0", "i_1"]} : ...
-      transform.yield
+    module attributes {transform.with_named_sequence} {
+      transform.named_sequence @schedule(%root: !transform.any_op) {
+        %main = transform.structured.match ops{["func.func"]} attributes {sym_name = "main"} in %root : ...
+        %rows = transform.tune.knob<"rows"> = 8 : i64 from options = [4, 6, 8] -> !transform.any_param
+        "schedule.split"(%main, %rows) {loop = "i", factors = [unit, @rows], results = ["i_0", "i_1"]} : ...
+        transform.yield
+      }
     }
-  }
 
 Loops, blocks and buffers are referenced by name: handles would not outlive the operations that a primitive rebuilds. A reference
-(`@rows`)
-is the value of the knob of that name, which is also an operand. `results` lists the names of the created loops and blocks; a script that
-creates other names on another module is refused there.
+(`@rows`) is the value of the knob of that name, which is also an operand. `results` lists the names of the created loops and blocks; a
+script that creates other names on another module is refused there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Hand-written functions of blocks and loops as kernels: each is represented by a te function, which programs can call.
 
-The te function has the signature of the kernel and computes nothing; its attribute `tir.written` is the text of the written function,
-which
+The te function has the signature of the kernel and computes nothing; its attribute `tir.written` is the text of the written function, which
 becomes its schedule.
 """
 

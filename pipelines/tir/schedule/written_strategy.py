@@ -2,8 +2,8 @@
 
 A schedule is one of:
 
-- a function of the Schedule of a module with only the kernel, which schedules it in place, or returns a module that replaces the
-  kernel. The numbers that it samples are its knobs: their values can be set by name as for any strategy;
+- a function of the Schedule of a module with only the kernel, which schedules it in place, or returns a module that replaces the kernel.
+  The numbers that it samples are its knobs: their values can be set by name as for any strategy;
 - a trace, or its text: replayed on the kernel, with knobs likewise;
 - a module with a function of blocks and loops, or of the te stage, or its text: the replacement.
 """
@@ -109,8 +109,7 @@ def schedule_built_in(write: ScheduleFunction, kernel: Kernel, target: Target, t
 
 
 def schedule_sketch(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Applies the trace set as `sketch.script` to a kernel, as a strategy: the form in which a search over generated schedules records
-    its
+    """Applies the trace set as `sketch.script` to a kernel, as a strategy: the form in which a search over generated schedules records its
     result. None if it is not set.
 
     Raises NotStructured if the trace is not legal for the kernel.

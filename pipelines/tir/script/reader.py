@@ -36,15 +36,14 @@ def prim_func(
 ) -> Any:
     """Reads a Python function in TVMScript's form (see `relayc.tir.T`): a module with one function of blocks and loops.
 
-    The function is not run. Names are resolved in its enclosing scopes: numbers, sizes and functions of expressions may be defined
-    there.
+    The function is not run. Names are resolved in its enclosing scopes: numbers, sizes and functions of expressions may be defined there.
     Buffers that it writes are its results, and must follow the buffers that it reads.
 
     Args:
       name: of the function, if it differs from the Python function's.
       private: ignored, for compatibility with TVM.
-      accumulates: whether results may be read before they are written, as in an implementation of a tensor intrinsic that accumulates.
-        Such a function cannot be a kernel.
+      accumulates: whether results may be read before they are written, as in an implementation of a tensor intrinsic that accumulates. Such
+        a function cannot be a kernel.
 
     Raises ScriptError with the line for unsupported code.
     """

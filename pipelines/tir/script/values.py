@@ -1,8 +1,7 @@
 """Values of a script: results of its expressions while it is read, with Python's operators.
 
 A Python number stays a number. An `IndexExpr` consists of loop variables, iterators and sizes; it is emitted at its uses, so that points
-and
-guards can be derived from it. A `Scalar` is a computed value. A `Flag` is a condition.
+and guards can be derived from it. A `Scalar` is a computed value. A `Flag` is a condition.
 """
 
 from collections.abc import Callable, Sequence

@@ -102,8 +102,7 @@ _ANCHORS = (Pattern.COMM_REDUCE, Pattern.OUT_ELEMWISE_FUSABLE)
 
 def anchor_of(function: ir.OpView) -> str | None:
     """Relay's name of the anchor operator of a kernel: its first reduction, product, convolution, pooling or row operator; without these
-    the
-    first operator with the most restrictive fusion pattern. None for a kernel that was not made of operators."""
+    the first operator with the most restrictive fusion pattern. None for a kernel that was not made of operators."""
     names = operators_of(function)
     patterns = {cls.relay_name or name: cls.pattern for name, cls in OPS.items()}
     anchor = next((name for name in names if patterns.get(name) in _ANCHORS), None)

@@ -1,12 +1,9 @@
 """The strategy table: the strategies, their order, and their tunable numbers.
 
-A kernel gets the first strategy of its target that accepts it (see tir.strategy.choice). The numbers of a strategy are its defaults,
-unless
-set through `PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or by patterns of kernel names, with the strategy
-if
-only one may be tried: `{"schedule.kernels": {"fused_dense*": {"contraction.rows": 4}, "fused_add": {"strategy": "loops"}}}`.
-`relayc inspect` and `KernelInfo.schedule` show the choice for each kernel. A kernel that no strategy accepts, or with the strategy
-FALLBACK,
+A kernel gets the first strategy of its target that accepts it (see tir.strategy.choice). The numbers of a strategy are its defaults, unless
+set through `PassContext.config`: `{"schedule.contraction.rows": 6}` for every kernel, or by patterns of kernel names, with the strategy if
+only one may be tried: `{"schedule.kernels": {"fused_dense*": {"contraction.rows": 4}, "fused_add": {"strategy": "loops"}}}`. `relayc
+inspect` and `KernelInfo.schedule` show the choice for each kernel. A kernel that no strategy accepts, or with the strategy FALLBACK,
 becomes plain loops (pipelines.tir.fallback.bufferize).
 """
 
@@ -24,8 +21,7 @@ from relayc.pipelines.tir.strategy.scheduled import Scheduled
 from relayc.pipelines.tir.strategy.tuning import Tuning
 
 Strategy = Callable[[Kernel, Target, Tuning], Scheduled | None]
-"""Emits a kernel in tir at the ambient insertion point, or returns None if it does not accept the kernel. It requests its numbers from
-the
+"""Emits a kernel in tir at the ambient insertion point, or returns None if it does not accept the kernel. It requests its numbers from the
 Tuning. It may raise NotStructured, or Undecided if its choice depends on unknown sizes: then the emitted operations are removed."""
 
 DEFAULT_PLEVEL = 10
@@ -37,8 +33,7 @@ FALLBACK = "bufferize"
 @dataclass(frozen=True)
 class Parameter:
     """A tunable number: its default, or a description of how it is computed, and its maximum. The strategy gives sensible values for a
-    kernel
-    where it requests the number (see Tuning.number)."""
+    kernel where it requests the number (see Tuning.number)."""
 
     name: str
     default: int | str
@@ -53,8 +48,7 @@ class Entry:
     Attributes:
       name: for users.
       schedule: returns the kernel in tir, or None if it does not accept it.
-      operators, shapes, dtypes: descriptions of accepted kernels, for documentation: the strategy itself examines the loops of the
-      kernel.
+      operators, shapes, dtypes: descriptions of accepted kernels, for documentation: the strategy itself examines the loops of the kernel.
       parameters: its tunable numbers.
       features: features that the target must have, all of them.
       anchors: Relay's names of operators: only for kernels with one of these as anchor; for all kernels if empty.
@@ -95,8 +89,7 @@ def declare_options(entries: Sequence[Entry]) -> None:
 
 
 def register_strategies(kind: str, *entries: Entry) -> None:
-    """Adds strategies for a kind of target ("cpu"), tried in the given order before strategies registered earlier and before the
-    backend's,
+    """Adds strategies for a kind of target ("cpu"), tried in the given order before strategies registered earlier and before the backend's,
     except where `plevel` differs.
 
     Raises:

@@ -119,8 +119,7 @@ def distinct(candidates: Iterable[int], default: int, effect: Callable[[int], ob
 
 
 def grains(default: int, *work: Size) -> list[int]:
-    """Values of a grain, the work from which a loop nest is parallel, given the work of each nest of a kernel: one value for each choice
-    of
+    """Values of a grain, the work from which a loop nest is parallel, given the work of each nest of a kernel: one value for each choice of
     parallel nests if the work is constant; otherwise some values around the default."""
     numbers = [w for w in work if isinstance(w, int)]
     if len(numbers) == len(work):

@@ -1,11 +1,9 @@
 """Kernels in loops that traverse their parameters alternately forwards and backwards.
 
-If the parameters of a loop somewhat exceed a cache, each forward iteration starts with the parameters that were evicted first, and
-misses
+If the parameters of a loop somewhat exceed a cache, each forward iteration starts with the parameters that were evicted first, and misses
 throughout. Iterations that alternate in direction start with the parameters that are still cached.
 
-A kernel called in a loop of a program is marked before it is scheduled (REPEATED). Its schedule may request the direction (`way`): the
-loop
+A kernel called in a loop of a program is marked before it is scheduled (REPEATED). Its schedule may request the direction (`way`): the loop
 sets it once the calls of programs are emitted (see program.turning).
 """
 

@@ -1,7 +1,6 @@
 """te -> blocks: each tensor that a kernel computes becomes a block in its own loops, which stores to its own buffer.
 
-Nothing is fused, tiled or moved: primitives do that. Inputs and results of the kernel become arguments, the destinations after the
-inputs,
+Nothing is fused, tiled or moved: primitives do that. Inputs and results of the kernel become arguments, the destinations after the inputs,
 symbols last.
 """
 
@@ -121,15 +120,13 @@ class _Creation:
 
     def _name_of(self, op: ir.Operation) -> str:
         """The name of a block: from the location of its operation, else from the operation. An operation that only moves elements gets a
-        suffix
-        if a computation has the same location."""
+        suffix if a computation has the same location."""
         kind = op.name.split(".")[-1]
         found = _identifier(label_of(op.location), kind)
         return f"{found}_{kind}" if op.name.startswith("tensor.") and op.location.attr in self.computed else found
 
     def _is_offset(self, value: ir.Value) -> bool:
-        """Whether a tensor is a slice that belongs to its readers: all are computations of the same location (indices with an offset).
-        They
+        """Whether a tensor is a slice that belongs to its readers: all are computations of the same location (indices with an offset). They
         read the elements from the source of the slice."""
         op = value.owner
         if isinstance(op, ir.Block) or op.name != "tensor.extract_slice" or not label_of(op.location):

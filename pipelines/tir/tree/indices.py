@@ -1,7 +1,6 @@
 """Index arithmetic of blocks: converts values of type index to an `Index` of loop variables and iterators, and back.
 
-`Index` is linear. A quotient or remainder that is not linear becomes a variable (`Divided`), which equals every other variable of the
-same
+`Index` is linear. A quotient or remainder that is not linear becomes a variable (`Divided`), which equals every other variable of the same
 index and divisor; substitution rebuilds it.
 """
 
@@ -269,8 +268,7 @@ def write(index: Index) -> ir.Value:
 def canonical(index: Index) -> Index:
     """The canonical form of an index, independent of how it was computed: equal indices are written and read the same.
 
-    Quotient and remainder of one division are combined where possible. Terms are ordered by increasing factor, terms of the same factor
-    by
+    Quotient and remainder of one division are combined where possible. Terms are ordered by increasing factor, terms of the same factor by
     decreasing variable name; the text lists them from the last one on.
     """
     terms = index.terms

@@ -98,8 +98,8 @@ def shape_in(amap: ir.AffineMap, shape: Sequence[Size]) -> list[Size]:
 
 
 def _check_distinct(amap: ir.AffineMap, shape: Sequence[Size]) -> None:
-    """Checks that the map is injective. Results that share dimensions are evaluated together over a box: the shape, or a full period of
-    the map."""
+    """Checks that the map is injective. Results that share dimensions are evaluated together over a box: the shape, or a full period of the
+    map."""
     for dims, results in _independent(amap):
         numbers = [n for e in results for n in _numbers(e) if n > 0]
         period = 2 * max(lcm(*numbers), 2) + 1

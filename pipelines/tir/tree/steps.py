@@ -1,7 +1,7 @@
 """The computation of a block at one point, as a list of steps: operations on elements, with the indices of their accesses.
 
-Steps are read from the operations of a block. For a block of a te function the steps come first: its operations are written only when
-they are requested, and lowering does not request them.
+Steps are read from the operations of a block. For a block of a te function the steps come first: its operations are written only when they
+are requested, and lowering does not request them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,8 +53,7 @@ class Step:
 
     Attributes:
       operands: for each operand the number of the step that computes it, an Index over the iterators for type index, or a Constant;
-      otherwise
-        the value. Empty for a load; the stored operand for a store.
+        otherwise the value. Empty for a load; the stored operand for a store.
       type: of the result; None for a store.
       access: the load or store that the step performs.
       var: the result as a variable of indices, if it is of type index.
@@ -251,8 +250,7 @@ def neutral(name: str, element: ir.Type) -> float | int:
 
 
 def combining_step(steps: Sequence[Step], store: Step) -> int | None:
-    """The number of the step that combines a value with the stored element by one commutative operation; None if there is no such step,
-    or
+    """The number of the step that combines a value with the stored element by one commutative operation; None if there is no such step, or
     the body uses the element otherwise."""
     number, access = store.operands[0], store.access
     if not isinstance(number, int) or access is None or (combine := steps[number]).name not in COMMUTATIVE:

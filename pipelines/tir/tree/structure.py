@@ -91,8 +91,7 @@ class Nest:
         """Context in which operations may be built: each constant once at the start of the function, symbols with their values.
 
         Args:
-          bodies: names of the new blocks and of the blocks whose accesses change; facts about other blocks stay valid. None if extents
-          of
+          bodies: names of the new blocks and of the blocks whose accesses change; facts about other blocks stay valid. None if extents of
             blocks or loops change too.
         """
         before = self._found()
@@ -375,8 +374,7 @@ class Nest:
 
     def added(self, loops: list[Loop], view: Block) -> None:
         """Records that a block, inside one loop for each iterator, was added at the end of the function. Nothing else may change in this
-        edit
-        except allocations that `add_buffer` adds."""
+        edit except allocations that `add_buffer` adds."""
         name = view.name
         self._contents.blocks[name] = view
         self._contents.inside.append(loops[0] if loops else view)
@@ -389,8 +387,7 @@ class Nest:
         self, old: Block, made: ir.Operation, wanted: Sequence[tuple[str, Size]], iterators: Sequence[str], extents: Sequence[Size]
     ) -> list[Loop]:
         """Records, during an edit, that an operation replaces the block of the same name, which is alone in the loops around it; returns
-        the new
-        loops, one for each iterator.
+        the new loops, one for each iterator.
 
         Nothing else may change in this edit.
         """
@@ -411,9 +408,8 @@ class Nest:
         return loops
 
     def replaced_buffer(self, old: ir.Value, new: ir.Value) -> None:
-        """Records, during an edit, that an allocation replaces the allocation of the same name, or that both are the same argument and
-        all of
-        its accesses change. Nothing else may change in this edit."""
+        """Records, during an edit, that an allocation replaces the allocation of the same name, or that both are the same argument and all
+        of its accesses change. Nothing else may change in this edit."""
         if old != new:
             inside = self._contents.inside
             (here,) = [i for i, m in enumerate(inside) if isinstance(m, ir.Operation) and m == old.owner.operation]
@@ -444,8 +440,7 @@ class Nest:
 
     def remembered(self, key: tuple, make: Callable[[], Any], of_buffers: bool = False) -> Any:
         """Caches the result of `make`, which depends on the function in its present state. The entry is dropped by the next edit and,
-        unless it
-        depends on buffers alone, also when loops or blocks move."""
+        unless it depends on buffers alone, also when loops or blocks move."""
         if not self._is_current:
             return make()
         known = self._contents.of_buffers if of_buffers else self._contents.remembered

@@ -24,9 +24,8 @@ Emitted = TypeVar("Emitted")
 class Evaluator:
     """Evaluates nodes at points. `lane` is the variable that runs over the lanes of a vector of `width` elements (1: scalars).
 
-    With a `mask` only active lanes are loaded and stored. `buffers` maps argument nodes to flat memrefs. Values are cached per scope, so
-    a scope
-    must span one basic block or blocks that it dominates; `scope()` opens an inner one.
+    With a `mask` only active lanes are loaded and stored. `buffers` maps argument nodes to flat memrefs. Values are cached per scope, so a
+    scope must span one basic block or blocks that it dominates; `scope()` opens an inner one.
     """
 
     def __init__(self, buffers: dict[Node, ir.Value]) -> None:
@@ -79,8 +78,7 @@ class Evaluator:
 
     @contextmanager
     def asking_ahead(self, node: Node, distance: Size) -> Iterator[None]:
-        """Context in which each load of an element of `node` prefetches the element `distance` further on into the second-level cache;
-        no
+        """Context in which each load of an element of `node` prefetches the element `distance` further on into the second-level cache; no
         prefetch for distance 0."""
         self._ahead = (node, distance) if distance != 0 else None
         yield
@@ -202,8 +200,7 @@ class Evaluator:
     # ---- indices
 
     def placed(self, index: Index) -> ir.Value:
-        """An index without lanes as a value; if this block has a value that differs by a constant, the sum of both. So neighbours share
-        the
+        """An index without lanes as a value; if this block has a value that differs by a constant, the sum of both. So neighbours share the
         computations over loop variables, from the first compiler pass on."""
         if not index.terms:
             return emit.materialize(index)
@@ -224,8 +221,8 @@ class Evaluator:
         return found[const]
 
     def _placed_in_block(self) -> dict[frozenset[tuple[Var, Size]], dict[Size, ir.Value]]:
-        """The cache of `placed` for the current block: by the terms of an index the values for its constants; others are derived from
-        the first."""
+        """The cache of `placed` for the current block: by the terms of an index the values for its constants; others are derived from the
+        first."""
         block = ir.InsertionPoint.current.block
         for depth, (known, values) in enumerate(self._blocks):
             if known == block:

@@ -11,8 +11,8 @@ from relayc.symbolic import bounds, proves
 
 Values = list[ir.Value]
 Block = Callable[[Index, int, int, ir.Value | None, Values], Values]
-"""Emits the code for adjacent vectors, from: the index of the first one, lanes per vector, number of vectors, mask of the last one
-(None: all lanes), and loop-carried values; returns the updated values."""
+"""Emits the code for adjacent vectors, from: the index of the first one, lanes per vector, number of vectors, mask of the last one (None:
+all lanes), and loop-carried values; returns the updated values."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,7 @@ def cover_sums(
     neutral: Values,
     combine: Callable[[list[Values]], Values],
 ) -> tuple[Values, Values]:
-    """Emits `block` for all elements in [0, extent) with accumulators: for several vectors at a time, whose accumulators are combined
-    after
+    """Emits `block` for all elements in [0, extent) with accumulators: for several vectors at a time, whose accumulators are combined after
     the loop (not worthwhile for short rows), then for single vectors, and for the remainder.
 
     Args:

@@ -137,9 +137,8 @@ def leading(extents: Sequence[Size], wanted: int) -> int:
 
 @contextmanager
 def blocks(extent: Size, size: int, evaluator: Evaluator) -> Iterator[Index]:
-    """A loop over blocks of `size` that cover an extent; the last block overlaps the previous one instead of exceeding the extent.
-    Yields the
-    start of a block."""
+    """A loop over blocks of `size` that cover an extent; the last block overlaps the previous one instead of exceeding the extent. Yields
+    the start of a block."""
     count = ceil_div(extent, size)
     var = Var(0, count - 1, name="block")
     with emit.for_loop(0, count, 1, var):
@@ -163,8 +162,7 @@ class TileRun:
 
 
 def tiles_inside(low: int, high: int, step: int, extent: int, count: int) -> tuple[int, int]:
-    """Of `count` tiles, which cover indices `low` to `high`, shifted by `step` from tile to tile: the first one inside [0, extent), and
-    the
+    """Of `count` tiles, which cover indices `low` to `high`, shifted by `step` from tile to tile: the first one inside [0, extent), and the
     one after the last; both are `count` if there is none."""
     below, above = low, extent - 1 - high
     if step < 0:

@@ -94,8 +94,7 @@ def add(a: ir.Value, b: ir.Value) -> ir.Value:
 
 def sums_across(values: Sequence[ir.Value]) -> ir.Value:
     """The horizontal sums of several vectors, at most as many as lanes, as one vector; excess lanes repeat the last sum. The number of
-    lanes is
-    a power of two.
+    lanes is a power of two.
 
     Each addition merges two vectors: each half of its lanes, or of the lanes of each part, has the sums of two halves of one of them.
     """

@@ -28,8 +28,7 @@ def add_rows_of_taps(
     sums: Sequence[ir.Value],
     add: Callable[[Index, bool, list[ir.Value]], list[ir.Value]],
 ) -> list[ir.Value]:
-    """Accumulates all taps in loops over their rows: rows inside the input (None: all) and, if the padding counts, rows before and
-    after.
+    """Accumulates all taps in loops over their rows: rows inside the input (None: all) and, if the padding counts, rows before and after.
 
     `add(tap, is_outside, sums)` accumulates a row of taps.
     """

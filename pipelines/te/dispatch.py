@@ -1,11 +1,11 @@
-"""A function that is compiled for some sizes by themselves: it compares its symbols with these, and calls what is made for them.
+"""A function specialized for some sizes: it compares its symbols with these sizes, and calls the matching specialization.
 
-%is = arith.cmpi eq, %batch, %c1
-%r = scf.if %is -> (tensor<?x10xf32, ["batch"]>) {
-  %one = tensor.cast %x : tensor<?x3xf32, ["batch"]> to tensor<1x3xf32>
-  %y = call @main_batch_1(%one)
-  ...
-} else { call @main_general(%x, %batch) }
+    %is = arith.cmpi eq, %batch, %c1
+    %r = scf.if %is -> (tensor<?x10xf32, ["batch"]>) {
+      %one = tensor.cast %x : tensor<?x3xf32, ["batch"]> to tensor<1x3xf32>
+      %y = call @main_batch_1(%one)
+      ...
+    } else { call @main_general(%x, %batch) }
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ Values = list[ir.Value]
 
 
 def dispatch(function: func.FuncOp, source: ir.Operation, general: str, specialized: Sequence[tuple[str, ir.Operation]]) -> None:
-    """Builds the body of a te function that calls others.
+    """Builds the body of a te function that dispatches to others.
 
     Args:
-      source: the function of the relay stage that it is.
-      general: name of what computes the same at all sizes.
-      specialized: names and functions of the relay stage of what does at some sizes; the first that holds is called.
+      source: its function of the relay stage.
+      general: name of the function for all other sizes.
+      specialized: names and relay functions of the specializations; the first match is called.
     """
     block = function.add_entry_block()
     with function_sizes(function) as sizes, ir.InsertionPoint(block):
@@ -45,7 +45,7 @@ class _Dispatch:
         self.types = [*map(core.te_type, self.wanted), *[ir.IndexType.get()] * len(self.defined)]
 
     def choose(self, tensors: Values, cases: Sequence[tuple[str, ir.Operation]]) -> Values:
-        """What the first case that holds gives: the tensors, and the sizes that the function defines."""
+        """The results of the first case that matches: tensors, and the sizes that the function defines."""
         if not cases:
             return self.call(self.general, tensors, self.types, self.names)
         (name, case), *others = cases
@@ -59,7 +59,7 @@ class _Dispatch:
         return list(made.results)
 
     def holds(self, sizes: Mapping[str, int]) -> ir.Value:
-        """Whether symbols have the values given."""
+        """Whether symbols have the given values."""
         equal = [arith.CmpIOp(arith.CmpIPredicate.eq, size_value(symbol(n)), core.index_constant(v)).result for n, v in sizes.items()]
         found = equal[0]
         for one in equal[1:]:
@@ -67,14 +67,14 @@ class _Dispatch:
         return found
 
     def special(self, name: str, case: ir.Operation, tensors: Values) -> Values:
-        """A call of a function that is for some sizes, in types of all sizes."""
+        """Calls a specialization; operands and results are cast from and to general types."""
         takes, gives = (flat_tensors(types) for types in (signature_of(case).inputs, signature_of(case).results))
         names, defined = needed_symbols(case), defined_symbols(case)
         types = [*map(core.te_type, gives), *[ir.IndexType.get()] * len(defined)]
         given = [_cast(v, core.te_type(t)) for v, t in zip(tensors, takes, strict=True)]
         made = self.call(name, given, types, names)
         found = [_cast(v, t) for v, t in zip(made, self.types[: len(gives)], strict=False)]
-        # Of the sizes that the function defines some may be known at these.
+        # Some sizes that the function defines may be constant in the specialization.
         wanted = [substitute_type(t, sizes_of(case)) for t in self.wanted]
         bound = match(wanted, gives, f"results of @{name}", set(self.defined)) if self.defined else {}
         values = {**{n: self.sizes.value(symbol(n)) for n in names}, **dict(zip(defined, made[len(gives) :], strict=True))}

@@ -1,6 +1,6 @@
 """Kernels of the te stage: functions of fusion groups as private functions of linalg operations.
 
-A kernel carries what it came from (see graph.outline_groups).
+A kernel records its sources (see graph.outline_groups).
 """
 
 import numpy as np
@@ -19,9 +19,9 @@ from relayc.pipelines.te.signature import te_function
 
 
 def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
-    """Lowers a function that computes one kernel (relay.primitive, see graph.outline_groups) to the end of a te module.
+    """Lowers a function of one kernel (relay.primitive, see graph.outline_groups) to the end of a te module.
 
-    Raises RelayError where a shape is not known or an operator has no compute rule.
+    Raises RelayError for an unknown shape or an operator without a compute rule.
     """
     block = source.regions[0].blocks[0]
     what = f"kernel of {_sources(source) or symbol_name(source)}"
@@ -46,22 +46,22 @@ def lower_kernel(source: ir.Operation, module: ir.Module) -> None:
 
 
 def _location(op: ir.OpView) -> ir.Location:
-    """Of what an operator becomes: its name, by which schedules find it, before where it came from."""
+    """The location of the operations of an operator: its name, by which schedules find it, around its source location."""
     location = op.operation.location
     return named_location((op.relay_name or type(op)._op_name).rpartition(".")[2], location) if isinstance(op, Op) else location
 
 
 def _sources(function: ir.Operation) -> str:
-    """The names of what a kernel was made from."""
+    """The names of the sources of a kernel."""
     return ", ".join(f'"{source}"' for source in SOURCES.get(function, ()))
 
 
 def _member(member: ir.OpView, values: dict[ir.Value, list[ir.Value]]) -> None:
-    """Computes an operation of a group; `values` has the tensors of each value, one or those in a tuple."""
+    """Computes an operation of a group; `values` holds the tensors of each value."""
     operands, results = member.operation.operands, member.operation.results
     if isinstance(member, Constant):
         values[member.result] = [_literal(member)]
-    elif not isinstance(member, Op):  # makes a tuple
+    elif not isinstance(member, Op):  # builds a tuple
         values[results[0]] = [tensor for v in operands for tensor in values[v]]
     elif isinstance(member, TupleGetItem):
         values[member.result] = [values[member.data][member.index]]
@@ -72,7 +72,7 @@ def _member(member: ir.OpView, values: dict[ir.Value, list[ir.Value]]) -> None:
 
 
 def _literal(op: Constant) -> ir.Value:
-    """A number that every use broadcasts. Raises RelayError for a constant of more than one."""
+    """A scalar constant that its uses broadcast. Raises RelayError for a constant of several distinct elements."""
     array = dense_array(op.attributes["value"]) if op.key is None else np.empty(0)
     type_ = TensorType.of(op.result)
     element = uniform_element(array)

@@ -1,11 +1,11 @@
-"""relay -> te: functions of fusion groups become kernels (see te.kernel), and the functions of the program sequences of calls (te.program).
+"""relay -> te: functions of fusion groups become kernels (see te.kernel), and functions of the program sequences of calls (te.program).
 
-What such a function holds in the te stage: `relay.constant` with the key of a parameter (in its te type), calls of kernels and of other
+A program function in the te stage contains: `relay.constant` with the key of a parameter (in its te type), calls of kernels and other
 functions, `tensor.expand_shape` and `tensor.collapse_shape` for reshapes, `scf.if` and `scf.while` for branches and loops, and the return.
-Tuples are gone: their fields are values of their own. A private function of the program has the unit attribute `relay.program`, which
-tells it from kernels. A function that is compiled for some sizes by themselves calls one of these, or the one for all sizes (see
-te.dispatch). Declarations of packed functions (`relay.packed`) and of functions of the tir stage (`relay.tir`), and functions
-written in the te and tir stages themselves (`relay.stage`), are taken over.
+Tuples are flattened into separate values. A private function of the program has the unit attribute `relay.program`, which distinguishes it
+from kernels. A function with specializations for some sizes calls one of them, or the general one (see te.dispatch). Declarations of packed
+functions (`relay.packed`) and of functions of the tir stage (`relay.tir`), and functions written in the te and tir stages themselves
+(`relay.stage`), are copied.
 """
 
 from relayc.dialects.discardable import PACKED, PRIMITIVE, STAGE, TE, TIR
@@ -24,7 +24,7 @@ def lower_module(mod: IRModule) -> IRModule:
     """Lowers a fused relay module to a new te module, with its own parameter table.
 
     Raises:
-      RelayError: an operation of a function is none of those that a fused program has; a shape is not known; an operator has no rule.
+      RelayError: an operation that is not allowed in a fused program; an unknown shape; an operator without a rule.
     """
     params = {key: te_array(array) for key, array in mod.params.items()}
     out = IRModule(ir.Module.create(ir.Location.unknown(mod.context)), params)
@@ -58,7 +58,7 @@ def _has_relay_body(function: ir.Operation) -> bool:
 
 
 def _take_over(function: ir.Operation, out: IRModule) -> str | None:
-    """Copies a function of a later stage, or a declaration, into the te module; gives the name that calls of it use there."""
+    """Copies a function of a later stage, or a declaration, to the te module; returns its name there."""
     if STAGE.on(function):
         with ir.InsertionPoint(out.module.body):
             function.clone()

@@ -1,4 +1,4 @@
-"""Functions of the program: what stands in a function of the relay stage, as calls, branches and loops over tensors."""
+"""Functions of the program: lowers a function of the relay stage to calls, branches and loops over tensors."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -28,7 +28,7 @@ from relayc.symbolic import FAR, Ranges, Size, bounds, maximum, name_of, substit
 Values: TypeAlias = list[ir.Value]
 
 _ANY = (-(1 << 63), (1 << 63) - 1)
-"""The bounds of an integer of which nothing is known."""
+"""The bounds of an integer about which nothing is known."""
 
 
 def lower_program(
@@ -41,22 +41,22 @@ def lower_program(
     """Lowers a function to the end of a te module.
 
     Args:
-      callees: the names that some functions have there.
-      functions: those of the relay stage that have bodies, and packed ones, by name.
-      general: the name of a private function to make of it; by default it stays what it is.
+      callees: new names of some functions there.
+      functions: functions of the relay stage with bodies, and packed ones, by name.
+      general: the name of the private function to create; by default name and visibility are kept.
 
-    Raises RelayError for an operation that is none of those that an outlined program has, and for a shape that is not known.
+    Raises RelayError for an operation that is not allowed in an outlined program, and for an unknown shape.
     """
     _ProgramLowering(function, out, callees, functions).lower(general)
 
 
 def lower_dispatch(function: ir.Operation, out: IRModule, general: str, specialized: Sequence[tuple[str, ir.Operation]]) -> None:
-    """Lowers a function that calls what is compiled for some sizes, or at others `general` (see te.dispatch)."""
+    """Lowers a function that calls specializations for some sizes, and `general` at others (see te.dispatch)."""
     dispatch(_program_function(function, out), function, general, specialized)
 
 
 def _program_function(source: ir.Operation, out: IRModule, name: str | None = None) -> func.FuncOp:
-    """A function without a body at the end of a te module; a private one with another name where `name` is given."""
+    """A function without a body at the end of a te module; private, and named `name`, if a name is given."""
     is_private = name is not None or not is_public(source)
     with ir.InsertionPoint(out.module.body):
         function = te_function(name or symbol_name(source), source, ("argument", "result"), "private" if is_private else None)
@@ -70,7 +70,7 @@ def _program_function(source: ir.Operation, out: IRModule, name: str | None = No
 
 
 def _name_tensors(source: ir.Operation, function: func.FuncOp) -> None:
-    """Carries the names of arguments and results over; the tensors of a tuple get a number each."""
+    """Copies the names of arguments and results; the tensors of a tuple are numbered."""
     type_ = signature_of(source)
     for key, types in (("arg_attrs", type_.inputs), ("res_attrs", type_.results)):
         if key not in source.attributes:
@@ -84,7 +84,7 @@ def _name_tensors(source: ir.Operation, function: func.FuncOp) -> None:
 
 
 class _Callee:
-    """A function that may be called many times, and what calls of it ask."""
+    """A function that may be called many times, with cached facts for its calls."""
 
     def __init__(self, function: ir.Operation) -> None:
         self.function = function
@@ -101,12 +101,12 @@ class _Callee:
 
     @cached_property
     def needed(self) -> list[str]:
-        """Names of the symbols whose values it must be given."""
+        """Names of the symbols whose values it needs."""
         return needed_symbols(self.function)
 
     @cached_property
     def defined(self) -> list[str]:
-        """Names of the symbols whose values it gives."""
+        """Names of the symbols whose values it returns."""
         return defined_symbols(self.function)
 
     @property
@@ -115,22 +115,22 @@ class _Callee:
 
     @cached_property
     def conditions(self) -> list[Condition]:
-        """What must hold for the operators of a kernel, in its own symbols."""
+        """The conditions of the operators of a kernel, in its own symbols."""
         return [c for op in self.function.regions[0].blocks[0].operations for c in conditions_of(op)]
 
 
 class _ProgramLowering:
-    """One function of the program on its way to the te stage."""
+    """Lowers one function of the program to the te stage."""
 
     def __init__(self, function: ir.Operation, out: IRModule, callees: Mapping[str, str], functions: Mapping[str, ir.Operation]) -> None:
         self.source, self.out, self.callees = function, out, callees
         self.functions = {name: _Callee(callee) for name, callee in functions.items()}
         self.callee_sizes: dict[ir.Value, dict[str, ir.Value]] = {}
-        """The values of a callee's symbols, by what a call gives: its type is in the words of the callee."""
+        """The values of a callee's symbols, by results of calls, whose types use the callee's symbols."""
         self.values: dict[ir.Value, Values] = {}
-        """The tensors of a value of the relay stage: one, or those in a tuple."""
+        """The tensors of a value of the relay stage: one, or the tensors of a tuple."""
         self.required: frozenset[Size] = frozenset()
-        """What is known to be 0 or more where the ambient block is: it has been checked."""
+        """Sizes checked to be 0 or more where the ambient block is."""
 
     def lower(self, name: str | None = None) -> None:
         block = self.source.regions[0].blocks[0]
@@ -141,7 +141,7 @@ class _ProgramLowering:
             self._operations(block, body)
 
     def _enter(self, values: Sequence[ir.Value], tensors: Values) -> None:
-        """Notes which tensors stand for which values, in order."""
+        """Maps values to their tensors, in order."""
         at = 0
         for value in values:
             count = len(flat_types(type_of(value)))
@@ -188,7 +188,7 @@ class _ProgramLowering:
         elif isinstance(op, func.CallOp):
             self._call(op)
         elif operation.name == "relay.yield":
-            pass  # the branch or loop around it ends its own regions
+            pass  # the enclosing branch or loop terminates its own regions
         elif operation.name == "func.return":
             types = flat_tensors(signature_of(self.source).results)
             tensors = [_cast(v, core.te_type(t)) for v, t in zip(self._tensors(operation.operands), types, strict=True)]
@@ -205,7 +205,7 @@ class _ProgramLowering:
 
     def _view(self, operation: ir.Operation) -> None:
         data, result = operation.operands[0], operation.results[0]
-        # Under its own type: a tensor of no elements is known to be one only where that is stated.
+        # Cast to its own type: otherwise an empty tensor may not be known to be empty.
         given = _cast(self.values[data][0], core.te_type(TensorType.of(data)))
         sizes = TensorType.of(result).sizes
         reshape = core.reshape if core.is_flattened(core.shape(given), sizes) else _reshaped_without_elements
@@ -241,14 +241,14 @@ class _ProgramLowering:
             self.callee_sizes.update(dict.fromkeys(op.operation.results, values))
 
     def _require_sizes(self, callee: ir.Operation, op: func.CallOp, names: Sequence[str]) -> None:
-        """Raises RelayError for a packed function whose results are of sizes that it alone knows: the program makes their memory before."""
+        """Raises RelayError for a packed function whose result sizes only it knows: the program allocates their memory before the call."""
         unknown = [name for name in names if name not in self.sizes.symbols]
         if PACKED.on(callee) and unknown:
             what = f"call_packed at {source_of(op.operation.location)}: results of {PACKED.of(callee)!r}"
             raise RelayError(f"{what}: expected sizes that are known before the call, found {', '.join(unknown)}")
 
     def _bindings(self, op: func.CallOp, wanted: Sequence[TensorType]) -> Bindings:
-        """What the symbols of a function that is called are here."""
+        """The bindings of a callee's symbols at a call."""
         stated = stated_bindings(op)
         if stated is not None or not any(t.symbols for t in wanted):
             return stated or {}
@@ -256,21 +256,21 @@ class _ProgramLowering:
         return match(wanted, flat_tensors([v.type for v in given]), f"arguments of @{op.callee.value}")
 
     def _is_argument_cast(self, value: ir.Value) -> bool:
-        """Whether a value is one of this function in the words of a function that is called, and not what such a one has given."""
+        """Whether a value is one of this function cast to a callee's symbols, and not a result of a call."""
         if not isinstance(value.owner, CastShape):
             return False
         source = value.owner.data.owner
         return not (isinstance(source, func.CallOp) and self._has_own_symbols(source))
 
     def _has_own_symbols(self, op: func.CallOp) -> bool:
-        """Whether the function that is called has other symbols than this one: kernels have the same ones unless they were merged."""
+        """Whether a callee has other symbols than this function: kernels share them unless they were merged."""
         callee = self.functions.get(op.callee.value)
         return callee is not None and (BINDINGS.on(op) or not callee.is_kernel)
 
     # ---- sizes
 
     def _conditions(self, block: ir.Block) -> dict[Size, str]:
-        """What must be 0 or more for all shapes of a block's operators and kernels to be ones; not of those in branches and loops."""
+        """The sizes that must be 0 or more for the shapes of a block's operators and kernels to be valid, outside of branches and loops."""
         found: dict[Size, str] = {}
         for op in block.operations:
             bound: Bindings = {}
@@ -289,7 +289,7 @@ class _ProgramLowering:
         return found
 
     def _require(self, conditions: Mapping[Size, str]) -> dict[Size, str]:
-        """Demands what is a condition on symbols that have values, as soon as they have; gives the rest."""
+        """Emits checks of conditions whose symbols have values; returns the other conditions."""
         left: dict[Size, str] = {}
         for size, text in conditions.items():
             if not symbols_of(size) <= self.sizes.symbols.keys():
@@ -300,7 +300,7 @@ class _ProgramLowering:
         return left
 
     def _define(self, op: DefineSizes) -> None:
-        """Symbols that have the values of a tensor's elements."""
+        """Defines symbols by the elements of a tensor."""
         data = self.values[op.data][0]
         for i, name in enumerate(op.names):
             element = tensor.ExtractOp(data, [core.index_constant(i)] if data.type.rank else []).result
@@ -311,14 +311,14 @@ class _ProgramLowering:
             self.sizes.define(name, value)
 
     def _check_index(self, op: CheckIndex) -> None:
-        """An index in range; of an axis without elements there is none to check."""
+        """Checks an index; an axis without elements is not accessed."""
         index = arith.IndexCastOp(ir.IndexType.get(), tensor.ExtractOp(self.values[op.index][0], []).result).result
         text = f"{op.source()}: index %lld into {op.what}: expected at"
         require(index, size_value(op.size * -1), "ge", f"{text} least %lld")
         require(index, size_value(maximum(op.size - 1, 0)), "le", f"{text} most %lld")
 
     def _match(self, op: MatchShape) -> None:
-        """Sizes that are stated of a tensor: new symbols have the values that these say, others are checked."""
+        """Matches the sizes of a tensor with stated ones: new symbols are defined, others are checked."""
         data = TensorType.of(op.data)
         for i, (found, stated) in enumerate(zip(data.sizes, op.shape, strict=True)):
             name = name_of(stated)
@@ -334,7 +334,7 @@ class _ProgramLowering:
         self.values[op.result] = self.values[op.data]
 
     def _cast_shape(self, op: CastShape) -> None:
-        """The same tensor under other names of its sizes; what a call defined has its name here from now on."""
+        """The same tensor with other names of its sizes; a size that a call defined gets its name here."""
         self.values[op.result] = self.values[op.data]
         values = self.callee_sizes.get(op.data)
         for found, stated in zip(TensorType.of(op.data).sizes, op.shape, strict=True):
@@ -343,16 +343,16 @@ class _ProgramLowering:
                 self._name(name, self.sizes.among(values).value(found))
 
     def _name(self, name: str, value: ir.Value) -> None:
-        """Gives a size a name that types have for it from here on."""
+        """Names a size for types from here on."""
         named = arith.AddIOp(value, core.index_constant(0))
         SYMBOL.put(named, name)
         self.sizes.define(name, named.result)
 
     def _require_range(self, name: str, value: ir.Value, proved: tuple[int, int], what: str, where: str) -> None:
-        """Demands of the value of a symbol, of which the bounds `proved` are known, that it is in the symbol's range: proofs rely on that.
+        """Checks the range of a symbol's value, whose proved bounds are given: proofs rely on the range.
 
         Args:
-          what: what gives the symbol its value, and `where` that value is from, for the message.
+          what: the definition of the symbol, and `where` the origin of the value, for the message.
         """
         known = Ranges.current().of(name)
         if proved[0] < known.low:
@@ -362,12 +362,12 @@ class _ProgramLowering:
             require(core.index_constant(known.high), value, "ge", f"{what}: {name}: expected at most %lld, found %lld{where}")
 
     def _require_ranges(self, names: Sequence[str], what: str) -> None:
-        """As `_require_range`, of symbols that a branch or loop gives, which are sizes."""
+        """`_require_range` for symbols that a branch or loop defines, which are sizes."""
         for name in names:
             self._require_range(name, self.sizes.symbols[name], (0, FAR), what, "")
 
     def _label(self, value: ir.Value) -> str:
-        """A tensor in words: the name of an argument of this function, or the type of any other."""
+        """A description of a tensor: the name of an argument of this function, otherwise the type."""
         block = self.source.regions[0].blocks[0]
         if isinstance(value.owner, ir.Block) and value.owner == block:
             attributes = value_attributes(self.source)[ir.BlockArgument(value).arg_number]
@@ -376,7 +376,7 @@ class _ProgramLowering:
         return str(TensorType.of(value))
 
     def _new_symbols(self, types: Sequence[TensorType]) -> list[str]:
-        """Names in types that have no value here."""
+        """Symbols in types that have no value here."""
         return sorted({s for t in types for s in t.symbols} - self.sizes.symbols.keys())
 
     # ---- control flow
@@ -421,20 +421,20 @@ class _ProgramLowering:
         given = flat_tensors([result.type])
         others = set(self._new_symbols(given)) - set(names)
         self._results(result, list(made.results), types, names)
-        # The result may have other names for the sizes that the loop ends with.
+        # The result may have other names for the final sizes of the loop.
         for name, size in match(given, wanted, "result of a loop", others).items():
             value = size_value(size)
             self._name(name, value)
             self._require_range(name, value, bounds(size), f"while at {op.source()}", "")
 
     def _instances(self, value: ir.Value, wanted: Sequence[TensorType], types: Sequence[ir.Type], names: Sequence[str]) -> Values:
-        """The tensors of a value as instances of types, and what these types' symbols are for it."""
+        """The tensors of a value cast to types, and the values of these types' symbols."""
         bound = match(wanted, flat_tensors([value.type]), "what a branch or loop carries", set(names)) if names else {}
         tensors = [_cast(v, t) for v, t in zip(self.values[value], types, strict=True)]
         return [*tensors, *(size_value(bound[name]) for name in names)]
 
     def _results(self, value: ir.Value, made: Values, types: Sequence[ir.Type], names: Sequence[str]) -> None:
-        """Notes the tensors of a value that a branch or loop gives, and the symbols that it defines."""
+        """Records the tensors that a branch or loop returns, and the symbols that it defines."""
         self.values[value] = made[: len(types)]
         for name, size in zip(names, made[len(types) :], strict=True):
             self.sizes.define(name, size)
@@ -446,7 +446,7 @@ class _ProgramLowering:
 
 
 def _reshaped_without_elements(data: ir.Value, sizes: Sequence[Size]) -> ir.Value:
-    """A tensor of no elements under another shape, where MLIR does not see that 0 times a size that is not known is 0: 0 is a `?`, too."""
+    """Reshapes an empty tensor where MLIR does not know that 0 times an unknown size is 0: all sizes become `?`."""
     element = data.type.element_type
     data = _cast(data, _open_type(core.shape(data), element))
     if data.type.rank != 1:
@@ -458,30 +458,30 @@ def _reshaped_without_elements(data: ir.Value, sizes: Sequence[Size]) -> ir.Valu
 
 
 def _open_type(shape: Sequence[Size], element: ir.Type) -> ir.RankedTensorType:
-    """The type of tensors of a shape in which numbers are expressions, too."""
+    """The tensor type of a shape with all sizes dynamic."""
     texts = ir.ArrayAttr.get([ir.StringAttr.get(str(size)) for size in shape])
     return ir.RankedTensorType.get([ir.ShapedType.get_dynamic_size()] * len(shape), element, texts)
 
 
 def _cast(value: ir.Value, type_: ir.Type) -> ir.Value:
-    """A tensor under a type with other names for its sizes."""
+    """Casts a tensor to a type with other names for its sizes."""
     return value if value.type == type_ else tensor.CastOp(type_, value).result
 
 
 def _is_static(op: ir.OpView) -> bool:
-    """Whether all that an operation takes and gives are tensors of known sizes."""
+    """Whether all operands and results of an operation are tensors of static shape."""
     types = [v.type for v in (*op.operation.operands, *op.operation.results)]
     return all(isinstance(t, ir.RankedTensorType) and t.has_static_shape for t in types)
 
 
 def _name_symbols(op: ir.OpView, names: Sequence[str]) -> None:
-    """Says which symbols the last results of a branch or loop are."""
+    """Records the symbols that are the last results of a branch or loop."""
     if names:
         SYMBOLS.put(op, tuple(names))
 
 
 def _numbered(attributes: ir.DictAttr, count: int) -> list[ir.DictAttr]:
-    """The attributes of each tensor of a tuple: its name is the tuple's with a number."""
+    """The attributes of each tensor of a tuple, with the tuple's name and a number."""
     if not NAME.on(attributes):
         return [ir.DictAttr.get({})] * count
     name = NAME.of(attributes)

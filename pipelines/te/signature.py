@@ -1,4 +1,4 @@
-"""Signatures of te functions: the tensors of relay types under signless element types, with what callers see beside them."""
+"""Signatures of te functions: the tensors of relay types with signless element types, and the types that callers see."""
 
 from collections.abc import Sequence
 
@@ -15,27 +15,28 @@ from relayc.pipelines.te.rules import core
 
 
 def te_array(array: np.ndarray) -> np.ndarray:
-    """`array` under its te dtype, the same bytes."""
+    """`array` under its te dtype, sharing its memory."""
     found = dtype_of(array)
     name = signless_dtype(found)
     return array if name == found else array.view(name)
 
 
 def flat_tensors(types: Sequence[ir.Type]) -> list[TensorType]:
-    """The tensors of relay types, those in tuples one by one."""
+    """The tensors of relay types, with tuples flattened."""
     return [leaf for type_ in types for leaf in flat_types(relay_type(type_))]
 
 
 def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibility: str | None) -> func.FuncOp:
-    """Builds a function without a body at the ambient insertion point, of the tensors that a relay function takes and gives.
+    """Builds a function without a body at the ambient insertion point, with the tensors of a relay function's arguments and results.
 
-    The element types that callers see stand in `relay.input_dtypes` and `relay.output_dtypes`. The symbols that the function needs are its
-    last arguments, and those that it defines in the types of its results its last results (see pipelines.emission.sizes).
+    The attributes `relay.input_dtypes` and `relay.output_dtypes` hold the element types that callers see. The symbols that the function
+    needs are its last arguments, and the symbols that it defines in the types of its results its last results (see
+    pipelines.emission.sizes).
 
     Args:
-      what: what its arguments and its results are, for errors.
+      what: descriptions of its arguments and its results, for errors.
 
-    Raises RelayError where the shape of a tensor is not known.
+    Raises RelayError if the shape of a tensor is not known.
     """
     type_ = signature_of(source)
     tensors = flat_tensors(type_.inputs), flat_tensors(type_.results)
@@ -54,10 +55,10 @@ def te_function(name: str, source: ir.Operation, what: tuple[str, str], visibili
 
 
 def needed_symbols(function: ir.Operation) -> list[str]:
-    """Names of the symbols whose values a relay function must be given, in order.
+    """Names of the symbols whose values must be passed to a relay function, in order.
 
-    A kernel (`relay.primitive`) is given all that it names, and so is a packed function; of another function these are the symbols in the
-    types of its arguments, as it defines the others itself.
+    A kernel (`relay.primitive`) or packed function needs all symbols in its types; another function needs the symbols in the types of its
+    arguments, because it defines the others itself.
     """
     signature = signature_of(function)
     if not PRIMITIVE.on(function) and not PACKED.on(function):
@@ -70,7 +71,7 @@ def needed_symbols(function: ir.Operation) -> list[str]:
 
 
 def defined_symbols(function: ir.Operation) -> list[str]:
-    """Names of the symbols in the types of what a relay function gives that it defines itself, in order."""
+    """Names of the symbols in the result types of a relay function that it defines itself, in order."""
     results = flat_tensors(signature_of(function).results)
     return sorted({s for t in results for s in t.symbols} - set(needed_symbols(function)))
 

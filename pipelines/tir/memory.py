@@ -1,4 +1,4 @@
-"""Memory planning: offsets in one arena for the tensors between kernels, so that tensors that are never alive together share memory.
+"""Memory planning: offsets of the tensors between kernels in one arena; tensors with disjoint live ranges share memory.
 
 Sizes, offsets and the size of the arena may be expressions over symbols: one plan holds for all sizes.
 """
@@ -25,7 +25,7 @@ def align(size: Size) -> Size:
 
 @dataclass(eq=False)
 class Tensor:
-    """A tensor to place: its size in bytes, the first and last step at which it is alive (inclusive), and its offset, once it is known."""
+    """A tensor to place: its size in bytes, its live range (first and last step, inclusive), and its offset once it is placed."""
 
     size: Size
     first: int
@@ -34,14 +34,15 @@ class Tensor:
 
     @property
     def end(self) -> Size:
-        """Where the next one may begin."""
+        """The first offset after the tensor, aligned."""
         return self.offset + align(self.size)
 
 
 def plan(tensors: Sequence[Tensor]) -> Size:
-    """Gives each tensor an offset, largest first, each at the lowest gap that no tensor alive with it occupies; returns the arena's size.
+    """Assigns each tensor an offset, largest first, in the lowest gap that no simultaneously live tensor occupies; returns the arena's
+    size.
 
-    The rule is the greedy-by-size one (Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020).
+    The algorithm is greedy-by-size (Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020).
     """
     if any(isinstance(t.size, Dim) for t in tensors):
         return _plan_symbolic(tensors)
@@ -53,7 +54,7 @@ def _plan_static(tensors: Sequence[Tensor]) -> Size:
 
 
 def _place(wanted: Sequence[tuple[int, int, int]], tensors: Sequence[Tensor] = ()) -> int:
-    """The size of the arena for tensors of which size, first and last step are given; gives `tensors` their offsets."""
+    """The size of the arena for tensors with given (size, first step, last step); sets the offsets of `tensors`."""
     placed: list[tuple[int, int, int, int]] = []  # offset, end, first and last step, ordered by offset
     total = 0
     for number in sorted(range(len(wanted)), key=lambda i: (-wanted[i][0], wanted[i][1])):
@@ -73,9 +74,9 @@ def _place(wanted: Sequence[tuple[int, int, int]], tensors: Sequence[Tensor] = (
 
 
 def _plan_symbolic(tensors: Sequence[Tensor]) -> Size:
-    """One plan for all sizes: of those that several cases lead to, the one that is never far from the plan for a case alone.
+    """One plan for all sizes: the candidate plan, from several cases of sizes, that is never far from the plan for a single case.
 
-    Where sizes are hard to compare, offsets become ever longer expressions: then tensors share slots.
+    If sizes are hard to compare, offsets become ever longer expressions: then tensors share slots.
     """
     cases = _cases(tensors)
     known = _Known(cases)
@@ -96,12 +97,12 @@ def _plan_symbolic(tensors: Sequence[Tensor]) -> Size:
 
 
 _CLOSE = 1.02
-"""A plan that needs at most that many times the memory of plans for single cases is not improved further."""
+"""A plan within this factor of the memory of plans for single cases is not improved further."""
 _MOST_CASES = 9
 
 
 def _cases(tensors: Sequence[Tensor]) -> list[dict[str, int]]:
-    """Values of the symbols: typical ones, all small, all large, and one small or large among others."""
+    """Values of the symbols: all typical, all small, all large, and one small or large among typical ones."""
     names, ranges = sorted({s for t in tensors for s in symbols_of(t.size)}), Ranges.current()
     typical = {name: ranges.of(name).typical for name in names}
     small = {name: min(max(ranges.of(name).low, 1), ranges.of(name).high) for name in names}

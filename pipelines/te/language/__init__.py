@@ -1,5 +1,5 @@
-"""The tensor expression language behind `relayc.te`: what people write, and how it becomes linalg on tensors.
+"""The tensor expression language behind `relayc.te`, and its translation to linalg on tensors.
 
-`expressions`, `functions` and `reductions` are what an element is made of, `tensors` what makes tensors; `validation` checks what was
-written; `indices`, `operands`, `scalars` and `emission` make linalg of it, `primfunc` functions and modules, `rules` operators' rules.
+`expressions`, `functions` and `reductions` define elements, `tensors` defines tensors; `validation` checks them; `indices`, `operands`,
+`scalars` and `emission` translate them to linalg, `primfunc` builds functions and modules, `rules` rules of operators.
 """

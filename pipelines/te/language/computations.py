@@ -17,11 +17,11 @@ Values = Callable[[Tensor], Value]
 
 
 def emit_compute(op: ComputeOp, values: Values, name: str) -> list[Value]:
-    """Emits a computation at the ambient insertion point; gives its results.
+    """Emits a computation at the ambient insertion point; returns its results.
 
     Args:
-      values: the tensors that are there.
-      name: of the computation, which the locations of its operations say.
+      values: returns the value of an available tensor.
+      name: of the computation, used in the locations of its operations.
     """
     with ir.Location.name(name, ir.Location.current):
         if isinstance(op.body[0], Reduce):
@@ -88,7 +88,7 @@ def _group_of(x: Reduce, groups: Sequence[Reduce]) -> Reduce | None:
 
 
 def _combined(group: Reduce, body: ScalarEmitter, accumulators: Iterator[Value]) -> list[Value]:
-    """The accumulators of a group joined with its sources."""
+    """The accumulators of a group combined with its sources."""
     dtypes = [x.dtype for x in group.sources]
     old, new = ([Argument(f"{stem}{i}", d) for i, d in enumerate(dtypes)] for stem in ("x", "y"))
     for argument, source in zip(new, group.sources, strict=True):
@@ -99,7 +99,7 @@ def _combined(group: Reduce, body: ScalarEmitter, accumulators: Iterator[Value])
 
 
 def _inits(group: Reduce, op: ComputeOp, values: Values) -> list[Value]:
-    """The tensors that a reduction begins with."""
+    """The initial tensors of a reduction."""
     sizes = op.tensors[0].type.shape
     dtypes = [x.dtype for x in group.sources]
     if group.init is not None:
@@ -109,7 +109,7 @@ def _inits(group: Reduce, op: ComputeOp, values: Values) -> list[Value]:
 
 
 def _named(value: Value, axes: Sequence[IterVar]) -> Value:
-    """Says the names of the loops of the operation that makes a value, each once."""
+    """Records the names of the loops of the operation that defines a value, made unique."""
     names = unique_names(axis.name for axis in axes)
     value.owner.attributes[AXES] = strings_attribute(names)
     return value

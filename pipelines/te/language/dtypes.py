@@ -1,7 +1,7 @@
-"""Which dtype an expression has: the implicit conversions of TVM's arithmetic.
+"""Dtypes of expressions: the implicit conversions of TVM's arithmetic.
 
-A Python number takes the dtype of what it stands beside. Elsewhere integers become floats, and the narrower of two becomes the wider; of a
-signed and an unsigned integer the result is signed, as wide as the wider. What has no common type without loss of meaning is an error.
+A Python number takes the dtype of the other operand. Otherwise integers are converted to floats, and the narrower of two types to the
+wider; of a signed and an unsigned integer the result is signed, as wide as the wider. Types without a lossless common type are an error.
 """
 
 from relayc.dialects.relay.errors import RelayError, check
@@ -12,19 +12,19 @@ FLOAT_BITS = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
 
 
 def check_dtype(dtype: object, what: str) -> str:
-    """The name of a dtype. Raises RelayError for what is none of numbers."""
+    """The name of a dtype. Raises RelayError if it is not a numeric dtype."""
     known = isinstance(dtype, str) and dtype in MLIR_NAMES and dtype != "string"
     check(known, what, "a dtype such as float32, int8 or bool", repr(dtype))
     return str(dtype)
 
 
 def is_integer(dtype: str) -> bool:
-    """Whether values are whole numbers that can be computed with."""
+    """Whether a dtype is an integer type with arithmetic."""
     return dtype.startswith(("int", "uint")) and not is_narrow(dtype)
 
 
 def common_dtype(a: str, b: str, what: object) -> str:
-    """The dtype in which values of `a` and `b` meet. Raises RelayError where there is none.
+    """The common dtype of values of `a` and `b`. Raises RelayError if there is none.
 
     Args:
       what: the operation, for the error.
@@ -44,5 +44,5 @@ def common_dtype(a: str, b: str, what: object) -> str:
 
 
 def check_computed(dtype: str, what: object) -> None:
-    """Raises RelayError for a dtype whose values are moved and converted only."""
+    """Raises RelayError for a dtype whose values can only be moved and converted."""
     check(not is_narrow(dtype), what, "operands of a dtype that is computed in (te.cast)", dtype)

@@ -1,8 +1,8 @@
-"""Expressions: what an element of a computed tensor is, as a tree over loop indices, sizes, constants and elements of other tensors.
+"""Expressions: elements of computed tensors, as trees over loop indices, sizes, constants and elements of other tensors.
 
-Python's operators build them. `//` and `%` round down, as in Python; `/` is of floats. A comparison is an expression of dtype bool, which
-`if_then_else`, `all` and `any` take. What is made of indices, sizes and whole numbers alone counts as an index (`is_index`): it is computed
-in MLIR's index type, whatever its dtype says, and analysed (see `indices`).
+Python's operators build them. `//` and `%` round down, as in Python; `/` is for floats. A comparison is an expression of dtype bool, which
+`if_then_else`, `all` and `any` take. An expression of only indices, sizes and integers is an index (`is_index`): it is computed in MLIR's
+index type, whatever its dtype, and analysed (see `indices`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +28,9 @@ _SYMBOLS = {
     "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
-"""How operations are written; the others as calls."""
+"""Operators in the text of expressions; other operations are printed as calls."""
 _LEVELS = 8
-"""To which depth expressions are printed."""
+"""Depth to which expressions are printed."""
 
 
 class Expr(Operators["Expr"]):
@@ -38,24 +38,24 @@ class Expr(Operators["Expr"]):
 
     Attributes:
       dtype: of its value.
-      is_index: whether it is made of indices, sizes and whole numbers alone.
+      is_index: whether it consists of only indices, sizes and integers.
     """
 
     is_index: bool = False
 
     def children(self) -> Sequence["Expr"]:
-        """The expressions that it is made of."""
+        """The operands."""
         return ()
 
     def text(self, levels: int) -> str:
-        """What it prints as, `...` for what is deeper."""
+        """Its text, with `...` below the given depth."""
         raise NotImplementedError
 
     def __str__(self) -> str:
         return self.text(_LEVELS)
 
     def astype(self, dtype: str) -> "Expr":
-        """Its value in another dtype, as `cast`."""
+        """Casts to another dtype, as `cast`."""
         return cast(dtype, self)
 
     def _apply(self, name: str, *operands: "ExprLike") -> "Expr":
@@ -70,7 +70,7 @@ class Expr(Operators["Expr"]):
     def _unary(self, name: str, value: "ExprLike") -> "Expr":
         if name == "bitwise_not" and self.dtype == "bool":
             return logical_not(self)
-        # Of an index 0 - x is what the analysis of indices reads.
+        # The analysis of indices reads 0 - x.
         return binary("subtract", 0, self) if name == "negative" and self.is_index else unary(name, self)
 
     def equal(self, other: "ExprLike") -> "Expr":
@@ -89,7 +89,7 @@ ExprLike: TypeAlias = Any
 
 
 class Const(Expr):
-    """A number of a dtype."""
+    """A constant of a dtype."""
 
     def __init__(self, value: float | int | bool, dtype: str) -> None:
         self.value, self.dtype = value, dtype
@@ -112,7 +112,7 @@ class SizeExpr(Expr):
 
 
 class Var(SizeExpr):
-    """A symbolic size by its name: variables of one name are the same size."""
+    """A symbolic size: variables of the same name are the same size."""
 
     def __init__(self, name: str, dtype: str) -> None:
         super().__init__(symbol(name), dtype)
@@ -124,9 +124,9 @@ class IterVar(Expr):
 
     Attributes:
       name: of the loop.
-      low, extent: its first value, and how many it has.
-      position: the loop, counted from 0.
-      is_reduction: whether it is a reduction's.
+      low, extent: its first value, and the number of its values.
+      position: the number of the loop, from 0.
+      is_reduction: whether it is a reduction axis.
     """
 
     is_index = True
@@ -138,12 +138,12 @@ class IterVar(Expr):
 
     @property
     def var(self) -> "IterVar":
-        """Itself (TVM tells the variable from the axis)."""
+        """The axis itself (TVM distinguishes the variable from the axis)."""
         return self
 
     @property
     def dom(self) -> tuple[ExprLike, ExprLike]:
-        """Its first value, and how many it has."""
+        """Its first value, and the number of its values."""
         return size_expr(self.low), size_expr(self.extent)
 
     def text(self, levels: int) -> str:
@@ -161,7 +161,7 @@ class Argument(Expr):
 
 
 class Operation(Expr):
-    """An operation on values of one dtype: `name` is that of the Relay operator, or one of te's own."""
+    """An operation on values of one dtype: `name` is the Relay operator's, or one of te's own."""
 
     def __init__(self, name: str, operands: Sequence[Expr], dtype: str, is_index: bool = False) -> None:
         self.name, self.operands, self.dtype, self.is_index = name, tuple(operands), dtype, is_index
@@ -191,7 +191,7 @@ class Compare(Operation):
 
 
 class Cast(Expr):
-    """A value in another dtype."""
+    """A conversion to another dtype."""
 
     def __init__(self, value: Expr, dtype: str) -> None:
         self.value, self.dtype = value, dtype
@@ -208,7 +208,7 @@ class Select(Expr):
     """One of two values by a condition.
 
     Attributes:
-      guards: whether nothing is read out of bounds for the value that is not taken.
+      guards: whether loads of the value not selected may be out of bounds, and are then not executed.
     """
 
     def __init__(self, condition: Expr, taken: Expr, other: Expr, guards: bool) -> None:
@@ -239,7 +239,7 @@ class Reduce(Expr):
     """A value of a reduction: `sources`, one for each value that is reduced together, combined over `axes`.
 
     Attributes:
-      init: what the reduction begins with; the identity of the reducer where None.
+      init: the initial values; None for the identity of the reducer.
       position: which of the values it is.
     """
 
@@ -263,7 +263,7 @@ def _inner(x: Expr, levels: int) -> str:
 
 
 def _part(x: Expr, levels: int) -> str:
-    """The text of a part of an expression that is printed to so many levels."""
+    """The text of an operand, printed to the given depth."""
     return x.text(levels - 1) if levels > 0 or not x.children() else "..."
 
 
@@ -272,7 +272,7 @@ def _listed(parts: Sequence[Expr], levels: int) -> str:
 
 
 class Described:
-    """`WHAT of OPERANDS`, for an error: most are never printed."""
+    """`WHAT of OPERANDS`, for an error, formatted lazily because most are never printed."""
 
     def __init__(self, what: str, *operands: Expr) -> None:
         self.what, self.operands = what, operands
@@ -282,9 +282,9 @@ class Described:
 
 
 def children_first(root: Expr, children: Callable[[Expr], Sequence[Expr]], is_done: Callable[[Expr], bool]) -> Iterator[Expr]:
-    """The expressions in one that are not done, each after those that `children` says it needs; each has to be done before the next.
+    """The expressions in a tree that are not done, each after its `children`; the caller completes each before the next.
 
-    Chains of operations may be longer than Python's calls nest.
+    Iterative, because chains of operations may be deeper than Python's recursion limit.
     """
     pending = [(root, False)]
     while pending:
@@ -302,9 +302,9 @@ def children_first(root: Expr, children: Callable[[Expr], Sequence[Expr]], is_do
 
 
 def var(name: str = "n", dtype: str = "int32") -> Var:
-    """A symbolic size. Its value is that of the call: it follows from the shapes of the arguments.
+    """A symbolic size. Its value follows from the shapes of the arguments of a call.
 
-    Raises RelayError for a name that is none of a symbol, and a dtype other than int32 and int64.
+    Raises RelayError for a name that is not valid for a symbol, and a dtype other than int32 and int64.
     """
     check(isinstance(name, str) and is_name(name), "te.var", "a name such as n", repr(name))
     check(dtype in INDEX_DTYPES, f"te.var {name}", "int32 or int64 (a number is a placeholder of shape ())", dtype)
@@ -312,13 +312,13 @@ def var(name: str = "n", dtype: str = "int32") -> Var:
 
 
 size_var = var
-"""As `var`: every symbol is a size, and no size is negative."""
+"""`var`: every symbol is a size, and no size is negative."""
 
 
 def const(value: float | int | bool, dtype: str | None = None) -> Const:
-    """A number as an expression; without a dtype int32, float32 or bool, as Python's type says.
+    """A number as an expression; without a dtype int32, float32 or bool, by its Python type.
 
-    Raises RelayError for a number that the dtype does not hold.
+    Raises RelayError for a number that the dtype cannot represent.
     """
     value = value.item() if isinstance(value, np.generic) else value
     if dtype is None:
@@ -334,10 +334,10 @@ def const(value: float | int | bool, dtype: str | None = None) -> Const:
 
 
 def expr(value: ExprLike, what: str = "te") -> Expr:
-    """A value as an expression. Raises RelayError for what is none.
+    """A value as an expression. Raises RelayError if it is not one.
 
     Args:
-      what: where it stands, for the error.
+      what: its position, for the error.
     """
     if hasattr(value, "as_element"):
         return value.as_element()
@@ -350,7 +350,7 @@ def expr(value: ExprLike, what: str = "te") -> Expr:
 
 
 def _beside(value: ExprLike, other: ExprLike, what: str) -> Expr:
-    """An operand, where a Python number takes the dtype of the other operand if that holds it."""
+    """An operand; a Python number takes the dtype of the other operand if it is representable."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, (bool, int, float)) or isinstance(other, (bool, int, float, np.generic)):
@@ -373,7 +373,7 @@ def matched(a: ExprLike, b: ExprLike, what: str) -> tuple[Expr, Expr]:
 
 
 def cast(dtype: str, value: ExprLike) -> Expr:
-    """A value in another dtype: floats to integers truncate, anything to bool tests for not zero."""
+    """Casts a value to another dtype: floats are truncated to integers; a bool is whether the value is not 0."""
     check_dtype(dtype, "te.cast")
     value = expr(value, "te.cast")
     if value.dtype == dtype:
@@ -386,7 +386,7 @@ def cast(dtype: str, value: ExprLike) -> Expr:
 
 
 def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    """An arithmetic operation. Raises RelayError for dtypes that do not go together, and for one that the operation does not have."""
+    """An arithmetic operation. Raises RelayError for dtypes without a common one, and for a dtype that the operation does not support."""
     left, right = matched(a, b, name)
     dtype = left.dtype
     check_computed(dtype, Described(name, left, right))
@@ -406,7 +406,7 @@ def binary(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def _folded(name: str, a: Expr, b: Expr) -> Size | None:
-    """The size that an operation on sizes gives; None where one of them is no size."""
+    """The size that an operation on sizes gives; None if an operand is not a size."""
     x, y = size_of(a), size_of(b)
     if x is None or y is None:
         return None
@@ -426,7 +426,7 @@ def _folded(name: str, a: Expr, b: Expr) -> Size | None:
 
 
 def bitwise(name: str, a: ExprLike, b: ExprLike) -> Expr:
-    """An operation on bits of integers; of bools & and | are `all` and `any`."""
+    """An operation on the bits of integers; for bools & and | are `all` and `any`."""
     left, right = matched(a, b, name)
     what = Described(name, left, right)
     if left.dtype == "bool" and not name.endswith("shift"):
@@ -448,7 +448,7 @@ def compare(name: str, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def unary(name: str, x: ExprLike) -> Expr:
-    """An operation on one value that gives one of the same dtype."""
+    """An operation on one value with a result of the same dtype."""
     x = expr(x, name)
     check_computed(x.dtype, Described(name, x))
     check(x.dtype != "bool", Described(name, x), "a number (te.cast)", "bool")
@@ -469,15 +469,15 @@ def logical_not(x: ExprLike) -> Expr:
 
 
 def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike) -> Expr:
-    """`t` where `cond` holds, else `f`. Elements that the other one reads out of bounds are not read.
+    """`t` where `cond` holds, otherwise `f`. The value not selected is not loaded where it is out of bounds.
 
-    Raises RelayError for a condition that is not bool, and for values that have no common dtype.
+    Raises RelayError for a condition that is not bool, and for values without a common dtype.
     """
     return _select(cond, t, f, "te.if_then_else", True)
 
 
 def select(cond: ExprLike, t: ExprLike, f: ExprLike) -> Expr:
-    """`t` where `cond` holds, else `f`; both are computed, so that what they read has to be in bounds (TVM's tir.Select)."""
+    """`t` where `cond` holds, otherwise `f`; both are computed, so their loads must be in bounds (TVM's tir.Select)."""
     return _select(cond, t, f, "te.select", False)
 
 
@@ -493,7 +493,7 @@ def _select(cond: ExprLike, t: ExprLike, f: ExprLike, what: str, guards: bool) -
 
 
 def size_of(x: Expr) -> Size | None:
-    """The size that an expression is: a number or an expression over symbols; None for any other."""
+    """The size of an expression: a number or an expression over symbols; None if it is not a size."""
     if isinstance(x, Const) and x.dtype in INDEX_DTYPES:
         return int(x.value)
     return x.size if isinstance(x, SizeExpr) else None
@@ -507,12 +507,12 @@ def size_expr_of(size: Size, dtype: str) -> Expr:
 
 
 def size_expr(size: Size) -> ExprLike:
-    """A size as callers see it: a number as such, any other as an expression."""
+    """A size in the public form: a number, or an expression."""
     return SizeExpr(size) if isinstance(size, Dim) else size
 
 
 def read_size(value: ExprLike, what: str) -> Size:
-    """A size that a caller says, which is not negative. Raises RelayError for what is none."""
+    """A nonnegative size from a caller. Raises RelayError for other values."""
     size = None
     if isinstance(value, (Expr, int, np.integer)) and not isinstance(value, bool):
         size = size_of(expr(value))

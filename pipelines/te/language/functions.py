@@ -1,6 +1,6 @@
 """The functions of TVM's te on expressions: mathematics, rounding, bits, divisions, conditions.
 
-Functions of floats take floats; 16-bit floats are computed in float32 and rounded once, as Relay's operators are.
+Functions of floats require floats; 16-bit floats are computed in float32 and rounded once, as in Relay's operators.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ nearbyint = round
 
 
 def abs(x: ExprLike) -> Expr:
-    """The absolute value; of the lowest integer that integer."""
+    """The absolute value; the lowest integer is its own absolute value."""
     return unary("abs", x)
 
 
@@ -117,7 +117,7 @@ def power(x: ExprLike, y: ExprLike) -> Expr:
 
 
 def div(a: ExprLike, b: ExprLike) -> Expr:
-    """a / b: of integers `truncdiv`."""
+    """a / b; `truncdiv` for integers."""
     left, _ = matched(a, b, "te.div")
     return truncdiv(a, b) if is_integer(left.dtype) else binary("divide", a, b)
 
@@ -145,7 +145,7 @@ def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
 def logaddexp(a: ExprLike, b: ExprLike) -> Expr:
     """log(exp(a) + exp(b)), of floats."""
     left, right = matched(a, b, "te.logaddexp")
-    # Of two infinities there is no difference.
+    # The difference of two infinities is NaN.
     return select(left == right, left + log(const(2.0, left.dtype)), binary("maximum", left, right) + log(1.0 + exp(-abs(left - right))))
 
 
@@ -155,12 +155,12 @@ def bitwise_not(x: ExprLike) -> Expr:
 
 
 def all(*args: ExprLike) -> Expr:
-    """Whether all conditions hold. What a later one reads out of bounds is not read where an earlier one does not hold."""
+    """Whether all conditions hold. Loads of a later condition that are out of bounds are not executed if an earlier one does not hold."""
     return _joined("and", "te.all", args)
 
 
 def any(*args: ExprLike) -> Expr:
-    """Whether one of some conditions holds; read as by `all`."""
+    """Whether any condition holds; loads as in `all`."""
     return _joined("or", "te.any", args)
 
 

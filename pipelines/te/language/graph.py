@@ -1,4 +1,4 @@
-"""The operations behind tensors, in the order in which they are computed."""
+"""The operations that compute tensors, in topological order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from relayc.symbolic import Dim, Size, symbols_of
 
 
 def in_order(tensors: Iterable[Tensor]) -> list[Operation]:
-    """The operations that make some tensors, each once and after those that it reads from."""
+    """The operations that compute tensors, each once and after its inputs."""
     found: dict[int, Operation] = {}
     pending = [(t.op, False) for t in reversed(list(tensors))]
     while pending:
@@ -27,13 +27,13 @@ def in_order(tensors: Iterable[Tensor]) -> list[Operation]:
 
 
 def unique_names(operations: Sequence[Operation], taken: Iterable[str] = ()) -> dict[int, str]:
-    """A name for each operation, by its id: its own, with a number where that is taken."""
+    """A name for each operation, by its id: its own, with a number appended if it is in use."""
     names = functions.unique_names([op.name for op in operations], taken)
     return {id(op): name for op, name in zip(operations, names, strict=True)}
 
 
 def tensor_name(tensor: Tensor, names: Mapping[int, str]) -> str:
-    """The name of a tensor by that of its operation."""
+    """The name of a tensor, from the name of its operation."""
     name = names[id(tensor.op)]
     return name if tensor.op.num_outputs == 1 else f"{name}.v{tensor.value_index}"
 
@@ -42,7 +42,7 @@ def emit_operations(operations: Sequence[Operation], values: dict[int, Value], n
     """Emits computations at the ambient insertion point.
 
     Args:
-      values: each tensor by its id; those that are made are added.
+      values: the value of each tensor by its id; results are added.
     """
     for op in operations:
         if isinstance(op, ComputeOp):

@@ -1,8 +1,8 @@
-"""What is known of an index before anything runs: its form as a sum over loops, and its bounds.
+"""Static analysis of indices: linear forms over loops, and bounds.
 
 The form is an `Index` over the loops, each counted from 0, and over atoms: quotients, remainders and minima, which are not linear in the
-loops. Affine maps of linalg express sums with whole coefficients, and quotients and remainders by numbers; a symbolic size is kept beside
-them (see `Affine`).
+loops. Affine maps of linalg express sums with integer coefficients, and quotients and remainders by numbers; a symbolic offset is kept
+beside them (see `Affine`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVa
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 Interval: TypeAlias = tuple[Size | None, Size | None]
-"""Inclusive bounds, None where one is not known."""
+"""Inclusive bounds; None where unknown."""
 
 
 class Atom(Var):
-    """An index that is not linear in the loops: an operation on linear ones. Equal where operation and operands are."""
+    """An index that is not linear in the loops: an operation on linear ones. Atoms are equal if operation and operands are."""
 
     def __init__(self, operation: str, *operands: Index) -> None:
         self.operation, self.operands = operation, operands
@@ -34,7 +34,7 @@ class Atom(Var):
         return self._hash
 
     def interval(self) -> Interval:
-        """Bounds of its value, by what is now known of symbols."""
+        """Bounds of its value, given the present ranges of symbols."""
         if self.operation == "select":
             first, second = (interval(x) for x in self.operands[-2:])
             return _extreme(minimum, first[0], second[0]), _extreme(maximum, first[1], second[1])
@@ -57,21 +57,21 @@ class Atom(Var):
 
 
 def size_in(x: Index) -> Size | None:
-    """The size that an index is; None where it depends on a loop."""
+    """The size that an index is; None if it depends on a loop."""
     return x.const if x.is_constant else None
 
 
 def linear(x: Expr) -> Index | None:
-    """The form of an index; None where it depends on the elements of a tensor."""
+    """The form of an index; None if it depends on elements of a tensor."""
     if not x.is_index:
         return None
     for y in children_first(x, _parts, lambda y: "_linear" in y.__dict__):
-        y.__dict__["_linear"] = _form(y)  # found once: an expression is never changed
+        y.__dict__["_linear"] = _form(y)  # cached: an expression is never changed
     return x.__dict__["_linear"]
 
 
 def _parts(x: Expr) -> Sequence[Expr]:
-    """The expressions in one whose forms make its own."""
+    """The operands whose forms determine the form of an expression."""
     return [c for c in x.children() if c.is_index and size_of(x) is None and c.dtype != "bool"]
 
 
@@ -110,7 +110,7 @@ def _form(x: Expr) -> Index | None:
 
 
 def _comparisons(x: Expr) -> list[Index] | None:
-    """What tells conditions on indices apart, in an order; None where one is no index."""
+    """A canonical key of conditions on indices; None if one is not on indices."""
     if isinstance(x, Operation) and not isinstance(x, Compare):
         parts = [_comparisons(operand) for operand in x.operands]
         if any(part is None for part in parts):
@@ -138,7 +138,7 @@ def interval(x: Index) -> Interval:
 
 
 def _extremes(name: str, a: Interval, b: Interval) -> Interval:
-    """The bounds of the smaller, or the larger, of two indices: one end follows from what is known of either."""
+    """The bounds of the minimum or maximum of two indices: one end follows from the bounds of either."""
     if name == "minimum":
         return _extreme(minimum, a[0], b[0]), _either(minimum, a[1], b[1])
     return _either(maximum, a[0], b[0]), _extreme(maximum, a[1], b[1])
@@ -158,12 +158,12 @@ def _is_at_least(x: Index, least: int) -> bool:
 
 
 def is_at_least(size: Size, least: Size) -> bool:
-    """Whether it is proved that a size is not below another one."""
+    """Whether it is proved that size >= least."""
     return proves(lambda: size >= least)
 
 
 def is_within(ends: Interval, size: Size) -> bool:
-    """Whether it is proved that an index of these bounds is one of a dimension of `size`, of which there is an element."""
+    """Whether it is proved that an index of these bounds is within a non-empty dimension of `size`."""
     low, high = ends
     if low is None or high is None:
         return False
@@ -171,7 +171,7 @@ def is_within(ends: Interval, size: Size) -> bool:
 
 
 def out_of_bounds(x: Index, size: Size) -> bool:
-    """Whether it is proved that an index is outside of a dimension of `size` in some iteration."""
+    """Whether it is proved that an index is out of bounds in some iteration."""
     if not all(not isinstance(v, Atom) and is_at_least(v.extent, 1) for v in x.terms):
         return False
     low, high = interval(x)
@@ -187,7 +187,7 @@ class Affine:
 
 
 def affine(x: Index, loops: Mapping[Var, int]) -> Affine | None:
-    """An index as affine maps hold it; None where they do not. Needs an ambient context.
+    """An index as an affine expression; None if it has no such form. Needs an ambient context.
 
     Args:
       loops: the position of each loop.
@@ -202,7 +202,7 @@ def affine(x: Index, loops: Mapping[Var, int]) -> Affine | None:
 
 
 def is_loop(x: ir.AffineExpr, rank: int) -> bool:
-    """Whether an affine expression is one of `rank` loops, as MLIR has folded it."""
+    """Whether an affine expression, folded by MLIR, is one of `rank` loops."""
     (folded,) = ir.AffineMap.get(rank, 0, [x]).results
     return isinstance(folded, ir.AffineDimExpr)
 
@@ -221,14 +221,14 @@ def _affine_atom(atom: Atom, loops: Mapping[Var, int]) -> ir.AffineExpr | None:
 
 
 def conjuncts(x: Expr) -> list[Expr]:
-    """The conditions that all have to hold for one to hold."""
+    """The conditions whose conjunction is a condition."""
     if isinstance(x, Operation) and x.name == "and":
         return [c for operand in x.operands for c in conjuncts(operand)]
     return [x]
 
 
 def constraints(x: Expr) -> list[Index] | None:
-    """A comparison of indices as what has to be at least 0, all of it; None for another condition."""
+    """The indices that must all be at least 0 for a comparison of indices to hold; None for another condition."""
     if not isinstance(x, Compare) or x.name == "ne":
         return None
     left, right = map(linear, x.operands)

@@ -1,4 +1,4 @@
-"""Functions that are made rather than written: their names, and what mathematical ones compute in words."""
+"""Names and docstrings of generated functions."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -27,11 +27,11 @@ FLOAT_FUNCTIONS = {
     "acosh": "The inverse hyperbolic cosine.",
     "atanh": "The inverse hyperbolic tangent.",
 }
-"""Functions of one float, in the order in which languages name them."""
+"""Functions of one float, in their order in the languages."""
 
 
 def called(function: Made, name: str, doc: str) -> Made:
-    """A function under the name and with the words by which a person finds it."""
+    """Sets the name and the docstring of a function."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

@@ -1,9 +1,9 @@
-"""What the linalg operation of a computation reads, and at which indices: its inputs and their affine maps.
+"""The inputs of the linalg operation of a computation, and their affine maps.
 
-Linalg wants every input inside of its tensor in all iterations. What a condition keeps from being read (`if_then_else`) is read from the
-tensor with as much padding as the index may miss it by; where the condition is that very bound, and the other value a constant, the padding
-is that constant, and nothing is left of the condition. A symbolic size in an index is the offset of a slice. Indices that affine maps do
-not hold are left to the body, which reads the tensor at computed ones (`computed`).
+Linalg requires all accesses to be in bounds. A load guarded by a condition (`if_then_else`) reads the tensor padded as far as the index may
+be out of bounds; if the condition is exactly the bounds check, and the other value a constant, this constant is the padding value, and the
+condition is dropped. A symbolic offset of an index becomes the offset of a slice. Loads at indices without an affine form are left to the
+body, which reads the tensor at computed indices (`computed`).
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -31,13 +31,13 @@ from relayc.symbolic import Dim, Size, maximum
 
 
 class Operands:
-    """The inputs of one linalg operation over `axes`, read off the expressions that it computes. Needs an insertion point: paddings and
+    """The inputs of one linalg operation over `axes`, derived from the expressions that it computes. Needs an insertion point: paddings and
     slices are emitted there.
 
     Attributes:
       inputs, maps: of the operation.
-      elements: the position of the input that an element of a tensor is (by id of the expression).
-      padded: likewise of a condition with a read (Select), together with what is left of the condition.
+      elements: the number of the input for an element of a tensor (by id of the expression).
+      padded: the same for a guarded load (Select), together with the remaining conditions.
     """
 
     def __init__(self, axes: Sequence[IterVar], body: Sequence[Expr], values: Callable[[Tensor], Value]) -> None:
@@ -55,7 +55,7 @@ class Operands:
             self._visit(x)
 
     def give_extents(self, dtype: str) -> None:
-        """Adds an input that is not read, for the loops whose extents neither an input nor the result (of the first loops) tells."""
+        """Adds an unread input for reduction loops whose extents no other input determines."""
         missing = [axis for axis in self.axes if axis.is_reduction and self.loops[axis.position] not in self._given]
         if missing:
             self.inputs.append(empty(TensorType(tuple(axis.extent for axis in missing), dtype)))
@@ -70,7 +70,7 @@ class Operands:
                 pending += reversed(self._rest(x))
 
     def _rest(self, x: Expr) -> Sequence[Expr]:
-        """Enters what an expression reads; gives the parts of it that are left to do."""
+        """Registers the loads of an expression; returns its remaining parts."""
         if isinstance(x, Select) and x.guards and isinstance(x.taken, TensorElement) and isinstance(x.other, Const):
             found = self._padded(x.taken, x.condition, x.other)
             if found is not None:
@@ -85,7 +85,7 @@ class Operands:
         return x.children()
 
     def _forms(self, x: TensorElement) -> list[tuple[Affine, Interval]] | None:
-        """The indices of an element and their bounds, where affine maps hold them and the bounds are known."""
+        """The indices of an element and their bounds, if they are affine and the bounds are known."""
         found = []
         for index in x.indices:
             form = linear(index)
@@ -98,7 +98,7 @@ class Operands:
         return found
 
     def _padded(self, read: TensorElement, condition: Expr, other: Const) -> tuple[int, list[Expr]] | None:
-        """The input that is `read` where `condition` holds and `other` elsewhere, and the part of the condition that it does not say."""
+        """The input that is `read` where `condition` holds and `other` elsewhere, and the conditions that the padding does not cover."""
         forms, sizes = self._forms(read), read.tensor.type.sizes
         if forms is None or all(is_within(ends, size) for (_, ends), size in zip(forms, sizes, strict=True)):
             return None
@@ -116,8 +116,8 @@ class Operands:
         return None if position is None else (position, rest)
 
     def _read(self, tensor: Tensor, forms: Sequence[tuple[Affine, Interval]], outside: float | int) -> int | None:
-        """The position of the input that is an element of a tensor, `outside` where its indices are out of bounds; None where the index
-        has an offset that is no number even in the slice that it reads."""
+        """The number of the input for an element of a tensor, with value `outside` out of bounds; None if the index has a symbolic offset
+        even within the slice that it reads."""
         low: list[Size] = []
         high: list[Size] = []
         for (_, ends), size in zip(forms, tensor.type.sizes, strict=True):
@@ -145,15 +145,15 @@ class Operands:
         return self._positions[key]
 
     def _placed(self, index: Affine, ends: Interval, before: Size, size: Size) -> tuple[Size, Size, ir.AffineExpr | None]:
-        """Which slice of a dimension of `size`, of which `before` are padding, an index reads, and the index in it: None where it is not
-        affine."""
+        """The slice of a dimension of `size`, including `before` elements of padding, that an index reads, and the index within it: None if
+        it is not affine."""
         first, last = _known(ends)
         shift, extent = index.offset + before, last - first + 1
         if isinstance(shift, int):
             found = index.expr + shift
             if extent == size or not is_loop(found, len(self.axes)):
                 return 0, size, found
-        # The first index is the begin of the slice, and 0 in it.
+        # The slice begins at the first index, which becomes 0.
         rest = index.offset - first
         return first + before, extent, None if isinstance(rest, Dim) else index.expr + rest
 
@@ -166,7 +166,7 @@ class Operands:
         begins: Sequence[Size],
         lengths: Sequence[Size],
     ) -> Value:
-        """A slice of a tensor with padding, emitted once."""
+        """A slice of a padded tensor, emitted once."""
         padding = (id(tensor), *low, "|", *high, repr(outside))
         if padding not in self._made:
             self._made[padding] = pad_only(self.values(tensor), low, high, outside, tensor.dtype)

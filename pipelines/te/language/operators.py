@@ -1,4 +1,4 @@
-"""Python's operators on expressions, for every language whose expressions compute what Relay's operators of these names compute."""
+"""Python's operators on expressions, for every language whose expressions compute the Relay operators of these names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ class Operators(Arithmetic[E]):
     """Python's operators, each as a call of one of five methods with the name of the Relay operator."""
 
     dtype: str
-    __array_ufunc__ = None  # numpy's scalars leave the operators to the expression
+    __array_ufunc__ = None  # makes numpy scalars defer to the expression
     __hash__ = object.__hash__
 
     def _bitwise(self, name: str, a: Any, b: Any) -> E:
-        """An operation on bits of integers, or on conditions."""
+        """An operation on the bits of integers, or on conditions."""
         raise NotImplementedError
 
     def _compare(self, name: str, a: Any, b: Any) -> E:
@@ -22,7 +22,7 @@ class Operators(Arithmetic[E]):
         raise NotImplementedError
 
     def _unary(self, name: str, value: Any) -> E:
-        """An operation on this expression: "negative", "abs" or "bitwise_not"; the last one of conditions too."""
+        """An operation on this expression: "negative", "abs" or "bitwise_not"; the last one also on conditions."""
         raise NotImplementedError
 
     def astype(self, dtype: str) -> E:

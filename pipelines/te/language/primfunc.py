@@ -1,4 +1,4 @@
-"""`create_prim_func`: tensors as a function of the te stage, or, where packed functions are called in between, as a program of kernels."""
+"""`create_prim_func`: tensors as a function of the te stage, or, with packed functions in between, as a program of kernels."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,18 +17,18 @@ from relayc.symbolic import symbol
 
 
 def create_prim_func(ops: "Sequence[Tensor | Var] | Tensor", name: str = "main") -> IRModule:
-    """A module of the te stage with a function that computes tensors: `relayc.compile_kernel` compiles it, and so does `relayc.compile`.
+    """A module of the te stage with a function that computes tensors, for `relayc.compile_kernel` and `relayc.compile`.
 
-    Where a packed function (`extern`) is among the computations, the function is a program that calls private kernels and declarations of
+    If the computations include a packed function (`extern`), the function is a program that calls private kernels and declarations of
     packed functions, for `relayc.compile`.
 
     Args:
       ops: the function's arguments, which are placeholders, and its results, which are not; each in the order given. The values of `var`
-        follow from the shapes of the arguments: one may stand among them, and is none.
+        follow from the shapes of the arguments: one may be listed, but is not an argument.
       name: of the function.
 
     Raises:
-      RelayError: a placeholder that a result needs and that is not among `ops`; a tensor that is there twice; no result.
+      RelayError: a placeholder that a result needs is missing in `ops`; a duplicate tensor; no result.
     """
     given = [ops] if isinstance(ops, Tensor) else list(ops)
     what = f"te.create_prim_func {name}"
@@ -64,7 +64,7 @@ class _FunctionBuilder:
     def declare(
         self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], symbols: Sequence[str], visibility: str | None, named: bool
     ) -> func.FuncOp:
-        """A function without a body. It takes the values of symbols behind its tensors."""
+        """A function without a body. Its last arguments are the values of symbols."""
         index = ir.IndexType.get()
         types = [[te_type(t.type) for t in part] for part in (inputs, outputs)]
         with ir.InsertionPoint(self.module.body):
@@ -84,7 +84,7 @@ class _FunctionBuilder:
     def build(
         self, name: str, operations: Sequence[Operation], inputs: Sequence[Tensor], outputs: Sequence[Tensor], visibility: str | None
     ) -> func.FuncOp:
-        """A function that computes some operations."""
+        """A function that computes operations."""
         symbols = sorted(symbols_in([*operations, *(t.op for t in inputs)]))
         function = self.declare(name, inputs, outputs, symbols, visibility, named=True)
         block = function.add_entry_block()
@@ -98,7 +98,7 @@ class _FunctionBuilder:
 class _ProgramBuilder(_FunctionBuilder):
     """Builds a program of kernels and packed functions.
 
-    Computations that depend on equally many packed functions one after the other are one kernel.
+    Computations at the same depth, in packed functions, form one kernel.
     """
 
     def build(
@@ -134,7 +134,7 @@ class _ProgramBuilder(_FunctionBuilder):
         return function
 
     def _packed(self, op: ExternOp, callees: Names) -> func.FuncOp:
-        """The declaration of a packed function, made once for each type."""
+        """The declaration of a packed function, created once for each type."""
         symbols = sorted(symbols_in([op]))
         made = self.declare(callees.free(re.sub(r"\W", "_", op.packed)), op.inputs, op.tensors, symbols, "private", named=False)
         PACKED.put(made, op.packed)
@@ -150,7 +150,7 @@ class _ProgramBuilder(_FunctionBuilder):
 
 
 def _levels(operations: Iterable[Operation]) -> dict[int, int]:
-    """How many packed functions come one after the other before an operation, by its id."""
+    """The depth of each operation, by its id: the number of packed functions in sequence before it."""
     levels: dict[int, int] = {}
     for op in operations:
         before = [levels[id(t.op)] + (isinstance(t.op, ExternOp) and isinstance(op, ComputeOp)) for t in op.input_tensors]
@@ -161,7 +161,7 @@ def _levels(operations: Iterable[Operation]) -> dict[int, int]:
 def _boundary(
     members: Sequence[Operation], operations: Sequence[Operation], outputs: Sequence[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The tensors that some operations take from around them, and those that they give."""
+    """The inputs of a set of operations from outside, and the outputs used outside."""
     inside = {id(op) for op in members}
     taken = {id(t): t for op in members for t in op.input_tensors if id(t.op) not in inside}
     used = {id(t) for op in operations if id(op) not in inside for t in op.input_tensors} | {id(t) for t in outputs}

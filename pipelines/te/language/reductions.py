@@ -30,7 +30,7 @@ _FLOAT_MAX = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 
 def reduce_axis(dom: Sequence[ExprLike], name: str = "rv") -> IterVar:
     """An axis to reduce over: from `dom[0]` up to but not including `dom[1]`.
 
-    Raises RelayError for bounds that are no sizes, and for a first bound that is above the second.
+    Raises RelayError for bounds that are not sizes, and for a first bound above the second.
     """
     what = f"te.reduce_axis {name}"
     check(isinstance(dom, Sequence) and len(dom) == 2, what, "its first value and the one behind its last", dom)
@@ -44,15 +44,15 @@ def reduce_axis(dom: Sequence[ExprLike], name: str = "rv") -> IterVar:
 class CommReducer:
     """A commutative, associative function with an identity that reduces one value, or several together.
 
-    Called with an expression and axes, `reducer(A[i, k], axis=k)`, it makes a reduction; called with values alone, `reducer(a, b)`, it
-    combines these.
+    Called with an expression and axes, `reducer(A[i, k], axis=k)`, it creates a reduction; called with values alone, `reducer(a, b)`, it
+    combines them.
     """
 
     def __init__(self, fcombine: Callable, fidentity: Callable, name: str) -> None:
         self._fcombine, self._fidentity, self.name = fcombine, fidentity, name
 
     def combine(self, lhs: Sequence[Expr], rhs: Sequence[Expr]) -> list[Expr]:
-        """Two values as one, each of as many expressions as are reduced together."""
+        """Combines two values, each of as many expressions as are reduced together."""
         single = len(lhs) == 1
         found = self._fcombine(lhs[0], rhs[0]) if single else self._fcombine(tuple(lhs), tuple(rhs))
         made = [expr(x, self.name) for x in (found if isinstance(found, (tuple, list)) else [found])]
@@ -61,7 +61,7 @@ class CommReducer:
         return made
 
     def identity(self, dtypes: Sequence[str]) -> list[Const]:
-        """What changes no value. Raises RelayError where it is no number of the dtype."""
+        """The identity of the reducer. Raises RelayError if it is not a number of the dtype."""
         found = self._fidentity(*dtypes)
         values = list(found) if isinstance(found, (tuple, list)) else [found]
         what = f"{self.name}: the identity"
@@ -81,10 +81,10 @@ class CommReducer:
         """A reduction of an expression, or of a tuple of them, over one or several axes.
 
         Args:
-          where: a condition; where it does not hold nothing is read and combined.
-          init: what the reduction begins with instead of the identity: an expression without the axes, or one for each value.
+          where: a predicate; where it is false nothing is loaded and combined.
+          init: the initial value instead of the identity: an expression without the axes, or one for each value.
 
-        Raises RelayError for an axis that is none of `reduce_axis`, or is there twice.
+        Raises RelayError for an axis that is not a `reduce_axis`, or is repeated.
         """
         if isinstance(axis, (tuple, list)):
             return self._reduction(expr, list(axis), where, init)
@@ -112,7 +112,7 @@ class CommReducer:
             check(not any(axis is other for other in axes[:i]), f"{what}: axis", "each axis once", f"{axis.name} twice")
         dtypes = [x.dtype for x in sources]
         identity = self.identity(dtypes)
-        self.combine([Argument("x", d) for d in dtypes], [Argument("y", d) for d in dtypes])  # raises here for what does not fit
+        self.combine([Argument("x", d) for d in dtypes], [Argument("y", d) for d in dtypes])  # raises for mismatched dtypes
         if where is not None:
             where = condition(where, f"{what}: where")
             sources = [if_then_else(where, x, neutral) for x, neutral in zip(sources, identity, strict=True)]
@@ -122,29 +122,29 @@ class CommReducer:
             check(len(given) == len(sources), f"{what}: init", f"{len(sources)} values", len(given))
             begins = [const(x, d) if not isinstance(x, Expr) else expr(x) for x, d in zip(given, dtypes, strict=True)]
             check([x.dtype for x in begins] == dtypes, f"{what}: init", dtypes, [x.dtype for x in begins])
-        together = tuple(sources)  # one object: by it the values of one reduction know each other
+        together = tuple(sources)  # one shared object: it identifies the values of one reduction
         made = tuple(Reduce(self, together, axes, begins, i) for i in range(len(sources)))
         return made if several else made[0]
 
 
 def comm_reducer(fcombine: Callable, fidentity: Callable, name: str = "reduce") -> CommReducer:
-    """A reducer of one's own.
+    """A user-defined reducer.
 
     Args:
-      fcombine: `lambda x, y: ...`; of several values that are reduced together, x and y are tuples, and so is what it gives.
-      fidentity: gives the identity for a dtype; of several values for as many dtypes, a tuple.
+      fcombine: `lambda x, y: ...`; for several values that are reduced together, x, y and the result are tuples.
+      fidentity: returns the identity for a dtype; for several values, a tuple for as many dtypes.
     """
     return CommReducer(fcombine, fidentity, name)
 
 
 def min_value(dtype: str) -> Const:
-    """The lowest number of a dtype; of floats the lowest finite one."""
+    """The lowest number of a dtype; the lowest finite one for floats."""
     check_dtype(dtype, "te.min_value")
     return const(-_FLOAT_MAX[dtype] if dtype in FLOAT_BITS else scalar.limits(dtype)[0], dtype)
 
 
 def max_value(dtype: str) -> Const:
-    """The highest number of a dtype; of floats the highest finite one."""
+    """The highest number of a dtype; the highest finite one for floats."""
     check_dtype(dtype, "te.max_value")
     return const(_FLOAT_MAX[dtype] if dtype in FLOAT_BITS else scalar.limits(dtype)[1], dtype)
 

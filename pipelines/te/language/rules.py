@@ -1,4 +1,4 @@
-"""Compute rules of operators that are functions of te."""
+"""Compute rules of operators written in te."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -16,7 +16,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 def register_compute(*names: str) -> Callable[[Rule], Rule]:
-    """Registers a function of te as the compute rule of operators, beside those of `relayc.pipelines.te.rules.core`:
+    """Registers a te function as the compute rule of operators, beside the rules of `relayc.pipelines.te.rules.core`:
 
         @relayc.te.register_compute("my_snake")
         def snake(attrs, data):
@@ -25,8 +25,9 @@ def register_compute(*names: str) -> Callable[[Rule], Rule]:
     Args:
       names: of the operators ("nn.relu" or "nn_relu").
 
-    The rule gets the operator, whose attributes have their names there (`attrs.alpha`), and its operands as tensors; it gives a tensor for
-    each result, of the result's shape and dtype. What it gives is computed where the operator stands, in one kernel with what is fused.
+    The rule receives the operator, with its attributes by name (`attrs.alpha`), and its operands as tensors; it returns a tensor for
+    each
+    result, of the result's shape and dtype. The computation is fused into the kernel of the operator.
     """
 
     def register(rule: Rule) -> Rule:

@@ -1,4 +1,4 @@
-"""The body of a computation: expressions as arith and math operations on scalars, inside of a linalg operation."""
+"""The body of a computation: expressions as arith and math operations on scalars, inside a linalg operation."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -32,10 +32,10 @@ from relayc.symbolic import Size, bounds
 _DIRECT: dict[str, Callable[..., Value]] = {**EXACT, **FUNCTIONS}
 """Functions computed in the operands' own dtype."""
 _WIDE: dict[str, Callable[..., Value]] = {**TRANSCENDENTAL, **ROUNDING, **WIDE}
-"""Functions that 16-bit floats go through in float32."""
+"""Functions that compute 16-bit floats in float32."""
 _BITS = {"popcount": math.CtPopOp, "clz": math.CountLeadingZerosOp}
 _RELAY_NAMES: dict[str, str] = {"truncdiv": "divide", "truncmod": "mod", "fmod": "mod"}
-"""What some operations are called among the scalar functions of Relay's operators."""
+"""Names of operations among the scalar functions of Relay's operators, where they differ."""
 _OF_INDICES: dict[str, type] = {
     "add": arith.AddIOp,
     "subtract": arith.SubIOp,
@@ -46,14 +46,14 @@ _OF_INDICES: dict[str, type] = {
 
 
 class ScalarEmitter:
-    """Emits expressions at the ambient insertion point; each is emitted once.
+    """Emits expressions at the ambient insertion point, each once.
 
-    A value of dtype bool is an i1 here, any other what `scalar` computes with.
+    A value of dtype bool is an i1 here; other values have the types of `scalar`.
 
     Args:
-      operands: what the linalg operation reads.
-      arguments: the scalars that its body gets for them.
-      values: tensors, for those that are read at computed indices.
+      operands: the inputs of the linalg operation.
+      arguments: the block arguments for them.
+      values: returns the value of a tensor, for loads at computed indices.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class ScalarEmitter:
         self._indices: dict[Expr, Value] = {}
 
     def element(self, x: Expr) -> Value:
-        """An expression as an element of a tensor: bool as its te type."""
+        """An expression as an element of a tensor: a bool in its te type."""
         value = self.value(x)
         return scalar.to_bool(value) if x.dtype == "bool" else value
 
     def bind(self, argument: Argument, value: Value) -> None:
-        """Gives an argument of a function the value of an expression."""
+        """Binds an argument of a function to the value of an expression."""
         self._bound[argument] = value
 
     def bind_element(self, argument: Argument, value: Value) -> None:
-        """Gives an argument of a function the value of an element of a tensor."""
+        """Binds an argument of a function to an element of a tensor."""
         self._bound[argument] = scalar.to_flag(value) if argument.dtype == "bool" else value
 
     def value(self, x: Expr) -> Value:
@@ -87,7 +87,7 @@ class ScalarEmitter:
         return self._values[x]
 
     def _needed(self, x: Expr) -> Sequence[Expr]:
-        """The expressions whose values an expression is computed of."""
+        """The operands whose values an expression needs."""
         if id(x) in self._operands.padded:
             _, rest = self._operands.padded[id(x)]
             return [*rest, *x.children()[2:]] if rest else ()
@@ -134,7 +134,7 @@ class ScalarEmitter:
         return scalar.select(reduce(scalar.both, [self.value(part) for part in rest]), found, self.value(x.other))
 
     def _argument(self, position: int, dtype: str) -> Value:
-        """What is read of an input."""
+        """The element of an input."""
         value = self._arguments[position]
         return scalar.to_flag(value) if dtype == "bool" else value
 
@@ -146,7 +146,7 @@ class ScalarEmitter:
         return scalar.to_flag(value) if x.dtype == "bool" else value
 
     def _bounded(self, x: Expr, size: Size) -> Value:
-        """An index of a dimension of `size`, limited to it where it is not known to be inside."""
+        """An index into a dimension of `size`, clipped unless it is known to be in bounds."""
         index = self.index(x) if x.is_index else index_of(self.value(x), x.dtype)
         form = linear(x)
         return index if form is not None and is_within(interval(form), size) else clamped(index, size)
@@ -154,7 +154,7 @@ class ScalarEmitter:
     # ---- indices
 
     def index(self, x: Expr) -> Value:
-        """What is made of indices and sizes alone, as a value of type index."""
+        """An expression of only indices and sizes, as a value of type index."""
         for y in children_first(x, lambda y: [c for c in y.children() if c.dtype != "bool"], self._indices.__contains__):
             self._indices[y] = self._emit_index(y)
         return self._indices[x]
@@ -171,14 +171,14 @@ class ScalarEmitter:
             return self.index(x.value)
         if isinstance(x, Select):
             return scalar.select(self.value(x.condition), self.index(x.taken), self.index(x.other))
-        assert isinstance(x, Operation)  # nothing else is an index
+        assert isinstance(x, Operation)  # other expressions are not indices
         left, right = (self.index(v) for v in x.operands)
         if x.name in _OF_INDICES:
             return _OF_INDICES[x.name](left, right).result
         return self._divided(x, left, right)
 
     def _divided(self, x: Operation, a: Value, b: Value) -> Value:
-        """A quotient or remainder. Unsigned division is several times cheaper, and right where nothing is negative."""
+        """A quotient or remainder. Unsigned division is several times cheaper, and correct for nonnegative operands."""
         if not _is_at_least(x.operands[1], 1):
             zero, one = index_constant(0), index_constant(1)
             b = scalar.select(scalar.compare("eq", b, zero, INDEX_DTYPE), one, b)
@@ -191,7 +191,7 @@ class ScalarEmitter:
 
 
 def _is_at_least(x: Expr, least: int) -> bool:
-    """Whether it is proved that an index is not below a number."""
+    """Whether it is proved that an index is at least a number."""
     if isinstance(x, SizeExpr):
         return bounds(x.size)[0] >= least
     form = linear(x)

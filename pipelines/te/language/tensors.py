@@ -1,4 +1,4 @@
-"""Tensors and the operations that make them: placeholders, computations of each element, packed functions."""
+"""Tensors and the operations that compute them: placeholders, elementwise definitions, packed functions."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +16,13 @@ Shape: TypeAlias = Sequence[ExprLike] | ExprLike
 
 
 class Tensor:
-    """A tensor: what a placeholder stands for, or a result of an operation. `A[i, j]` and `A(i, j)` are an element of it.
+    """A tensor: a placeholder, or a result of an operation. `A[i, j]` and `A(i, j)` are elements of it.
 
     Attributes:
-      op: the operation that makes it.
+      op: the operation that computes it.
       type: its sizes and dtype.
-      name: unique within a function only once that is made.
-      value_index: which result of its operation it is.
+      name: made unique only when a function is built.
+      value_index: its position among the results of its operation.
     """
 
     def __init__(self, op: "Operation", type_: TensorType, name: str, value_index: int = 0) -> None:
@@ -40,7 +40,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return self.type.rank
 
     def __getitem__(self, indices: ExprLike) -> "Expr | TensorSlice":
@@ -65,7 +65,7 @@ class Tensor:
 
 
 class TensorSlice(Expr):
-    """A tensor with some of its indices: `A[i]` of a matrix, which `A[i][j]` makes an element. As an expression it is an error."""
+    """A tensor with some of its indices: `A[i]` of a matrix, from which `A[i][j]` makes an element. As an expression it is an error."""
 
     def __init__(self, tensor: Tensor, indices: Sequence[ExprLike]) -> None:
         self.tensor, self.indices, self.dtype = tensor, tuple(indices), tensor.dtype
@@ -78,12 +78,12 @@ class TensorSlice(Expr):
         return self.tensor[self.indices + more]
 
     def as_element(self) -> Expr:
-        """The element that it is. Raises RelayError where indices are missing."""
+        """The element with these indices. Raises RelayError if indices are missing."""
         return self.tensor(*self.indices)
 
 
 class Operation:
-    """What makes tensors.
+    """An operation that computes tensors.
 
     Attributes:
       name: of the operation.
@@ -108,7 +108,7 @@ class Operation:
 
 
 class PlaceholderOp(Operation):
-    """An argument of the function that is made."""
+    """An argument of the function that is built."""
 
     def __init__(self, type_: TensorType, name: str) -> None:
         self.name = name
@@ -120,7 +120,7 @@ class ComputeOp(Operation):
 
     Attributes:
       axis: the indices of an element.
-      reduce_axis: what is reduced over.
+      reduce_axis: the axes of its reduction.
       body: the element of each result.
     """
 
@@ -167,7 +167,7 @@ class ExternOp(Operation):
 
     Attributes:
       packed: the name under which it is registered.
-      inputs: the tensors that it gets, in the order of the call.
+      inputs: its arguments that are inputs, in order.
     """
 
     def __init__(self, name: str, packed: str, inputs: Sequence[Tensor], types: Sequence[TensorType]) -> None:
@@ -182,7 +182,7 @@ class ExternOp(Operation):
 
 
 def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
-    """Every expression in some, each once."""
+    """Every expression in several trees, each once."""
     seen: set[int] = set()
     pending = list(reversed(roots))
     while pending:
@@ -194,18 +194,18 @@ def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
 
 
 def read_shape(shape: Shape, what: str) -> tuple[Size, ...]:
-    """The sizes that a caller says. Raises RelayError for what is none."""
+    """The sizes of a shape from a caller. Raises RelayError for invalid ones."""
     entries = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     return tuple(read_size(entry, f"{what}: dimension {i}") for i, entry in enumerate(entries))
 
 
 def placeholder(shape: Shape, dtype: str = "float32", name: str = "placeholder") -> Tensor:
-    """A tensor that the caller of the function gives.
+    """A tensor that is an argument of the function.
 
     Args:
       shape: numbers, and expressions over `var`.
 
-    Raises RelayError for a shape or dtype that is none.
+    Raises RelayError for an invalid shape or dtype.
     """
     what = f"te.placeholder {name}"
     return PlaceholderOp(TensorType(read_shape(shape, what), check_dtype(dtype, what)), name).tensors[0]
@@ -219,18 +219,18 @@ def compute(
     attrs: object = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """A tensor by what each element of it is: `te.compute((n, m), lambda i, j: A[i, j] + B[j], name="C")`.
+    """A tensor defined by its elements: `te.compute((n, m), lambda i, j: A[i, j] + B[j], name="C")`.
 
     Args:
-      fcompute: gets an index for each dimension, whose names are those of its arguments (`*i` has i0, i1, ...), and gives the element; a
-        tuple of elements makes as many tensors of one shape, computed together.
+      fcompute: receives an index for each dimension, named as its arguments (`*i` gives i0, i1, ...), and returns the element; a tuple of
+        elements defines as many tensors of one shape, computed together.
       tag, attrs: TVM's, not used.
       varargs_names: names of the indices instead.
 
     Returns: the tensor, or a tuple of them.
 
-    Raises RelayError that names the tensor: a number of indices other than the rank, an axis of another computation, a reduction inside of
-    an expression, an index that is out of bounds in some iteration.
+    Raises RelayError that names the tensor: a number of indices other than the rank, an axis of another computation, a reduction inside an
+    expression, an index that is out of bounds in some iteration.
     """
     what = f"te.compute {name}"
     sizes = read_shape(shape, what)
@@ -247,7 +247,7 @@ def compute(
 
 
 def _index_names(fcompute: Callable, rank: int, what: str) -> list[str]:
-    """The names of a function's arguments, of which `*args` stands for as many as the rank asks for."""
+    """The names of a function's arguments; `*args` is expanded to the rank."""
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
     except (TypeError, ValueError):
@@ -260,24 +260,24 @@ def _index_names(fcompute: Callable, rank: int, what: str) -> list[str]:
 
 
 def call_packed(name: str, *args: Buffer) -> PackedCall:
-    """A call of the packed function registered as `name`, in what `extern` asks for: buffers it reads, then all that it writes."""
+    """A call of the packed function registered as `name`, for `extern`: the buffers that it reads, then all that it writes."""
     return PackedCall(name, args)
 
 
 def extern(
     shape: Any, inputs: Sequence[Tensor], fcompute: "Callable[..., PackedCall] | str", name: str = "extern", dtype: Any = None
 ) -> Any:
-    """Tensors that a packed function (`relayc.register_func`) computes when the function runs: it gets inputs, then outputs.
+    """Tensors that a packed function (`relayc.register_func`) computes at run time: its arguments are the inputs, then the outputs.
 
     Args:
       shape: of the result, or a list of shapes (tuples) of several.
       inputs: tensors that it reads.
       fcompute: `lambda ins, outs: te.call_packed("NAME", ins[0], outs[0])`, or just "NAME" for all inputs and then all outputs.
-      dtype: of the result, or of each; by default that of the inputs, where it is one.
+      dtype: of the result, or of each; by default the dtype of the inputs, if they have only one.
 
     Returns: the tensor, or a list of several.
 
-    Raises RelayError for a call of other buffers, and for a dtype that is not known.
+    Raises RelayError for a call with other buffers, and for an unknown dtype.
     """
     what = f"te.extern {name}"
     check(isinstance(inputs, (tuple, list)) and all(isinstance(t, Tensor) for t in inputs), f"{what}: inputs", "a list of tensors", inputs)

@@ -1,4 +1,4 @@
-"""What the body of a computation has to be: checked when it is made, where the tensor, the axis and the reason have names."""
+"""Checks of the body of a computation, made at its definition, where tensor, axis and reason have names."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from relayc.pipelines.te.language.indices import interval, linear, out_of_bounds
 def check_body(name: str, axes: Sequence[IterVar], body: Sequence[Expr]) -> None:
     """Checks the elements of a computation.
 
-    Raises RelayError for a reduction inside of an expression or beside an element without it, for reductions over other axes than one
-    another, for an axis that is not of the computation or its reduction, for an index that is out of bounds in some iteration.
+    Raises RelayError for a reduction inside an expression or beside an element without one, for reductions over different axes, for an axis
+    that is not of the computation or its reduction, for an index that is out of bounds in some iteration.
     """
     what = f"te.compute {name}"
     reductions = [x for x in body if isinstance(x, Reduce)]
@@ -45,7 +45,7 @@ class _Checker:
         self.seen: set[tuple[int, bool]] = set()
 
     def check(self, root: Expr) -> None:
-        """Checks an expression and all in it. What is `guarded` is not known to be computed in every iteration."""
+        """Checks an expression and its parts. `guarded` parts may not be computed in every iteration."""
         pending = [(root, False)]
         while pending:
             x, guarded = pending.pop()

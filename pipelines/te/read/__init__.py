@@ -1,1 +1,1 @@
-"""What a kernel of the te stage is: its graph of nodes, how it reads memory, and the forms that strategies recognise."""
+"""Reads kernels of the te stage: the graph of nodes, memory accesses, and the patterns that strategies recognize."""

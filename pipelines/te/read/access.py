@@ -1,5 +1,5 @@
-"""How a kernel reads memory as a function of its loops, found without emitting code: what loop order, vector dimension and collapsing
-of loops are chosen by."""
+"""Memory accesses of a kernel as functions of its loops, found without emitting code: the basis for choosing loop order, vector dimension
+and collapsed loops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from relayc.trampoline import Call, trampoline
 
 @dataclass
 class Accesses:
-    """What evaluating a node at a symbolic point touches.
+    """The accesses of evaluating a node at a symbolic point.
 
     Attributes:
-      offsets: flat offset of each read of a buffer, with the buffer's node.
-      irregular: variables that also reach memory, a value or a bounds check in a way that is not linear.
-      bounds: (index, extent) of each check that a padding makes.
-      reductions: points at which reduction nodes are read, in the order of evaluation (inner ones first).
+      offsets: flat offset of each load of a buffer, with the buffer's node.
+      irregular: variables that also affect memory, a value or a bounds check nonlinearly.
+      bounds: (index, extent) of each bounds check of a padding.
+      reductions: points at which reduction nodes are evaluated, in order (inner ones first).
       operations: arithmetic operations per element, each reduction body counted once.
     """
 
@@ -30,7 +30,7 @@ class Accesses:
     operations: int = 0
 
     def strides(self, var: Var) -> list[Size]:
-        """Coefficient of `var` in each read."""
+        """Coefficient of `var` in each load."""
         return [offset.coefficient(var) for _, offset in self.offsets]
 
 
@@ -44,7 +44,7 @@ class Analysis:
         self.reduction_vars: dict[int, list[Var]] = {}
 
     def visit(self, node: Node, indices: Sequence[Index]) -> None:
-        """Adds what evaluating `node` at `indices` touches."""
+        """Adds the accesses of evaluating `node` at `indices`."""
         trampoline(self._visit(node, indices))
 
     def _visit(self, node: Node, indices: Sequence[Index]) -> Call[None]:
@@ -104,21 +104,21 @@ class Analysis:
         for captured in structured.captured.values():
             for index in point:
                 self._irregular(index)
-            # Where a computed index lands is not known; what it reads there still counts.
+            # The value of a computed index is unknown; the load still counts.
             yield self._visit(captured, [Index() for _ in captured.shape])
         if node.is_reduction:
             self.found.reductions.append((node, list(indices)))
 
 
 class MergedLoop(NamedTuple):
-    """Loops one within the other that are walked as one, outermost first, and how many iterations they have together."""
+    """Nested loops merged into one, outermost first, and their total number of iterations."""
 
     members: list[Var]
     extent: Size
 
     @property
     def var(self) -> Var:
-        """The innermost loop, which stands for all: the others stay at 0."""
+        """The innermost loop, which represents all: the others stay at 0."""
         return self.members[-1]
 
     def at(self, index: Index) -> dict[Var, Index]:
@@ -127,7 +127,7 @@ class MergedLoop(NamedTuple):
 
 
 def collapse(variables: Sequence[Var], accesses: Accesses, more: Sequence[Index] = ()) -> list[MergedLoop]:
-    """Merges adjacent loops that every access walks as if they were one; `more` are further offsets (of stores) to respect."""
+    """Merges adjacent loops along which every access is contiguous; `more` are further offsets (of stores) to respect."""
     offsets = [offset for _, offset in accesses.offsets] + list(more)
     checked = accesses.irregular | {v for index, _ in accesses.bounds for v in index.terms}
     merged: list[MergedLoop] = []
@@ -143,7 +143,7 @@ def collapse(variables: Sequence[Var], accesses: Accesses, more: Sequence[Index]
 
 
 def split_exactly(index: Index, divisor: Size) -> tuple[Index, Index]:
-    """Quotient and remainder. Raises NotStructured where they are not linear."""
+    """Quotient and remainder. Raises NotStructured if they are not linear."""
     split = index.split(divisor)
     if split is None:
         raise NotStructured("a reshape that is not linear in the loops")

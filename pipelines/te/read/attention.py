@@ -1,4 +1,4 @@
-"""Attention recognised in a kernel: the two products, the scores between them and the softmax."""
+"""Recognizes attention in a kernel: the two products, the scores between them and the softmax."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from relayc.symbolic import Dim, Size
 Point = list[Index]
 
 BATCH, KEY_HEAD, QUERY_HEAD, QUERY, KEY, ELEMENT = range(6)
-"""Loops of the products: batch, head of the key, which of the heads of the query that share it, query, key, element of a head."""
+"""Loops of the products: batch, head of the key, head of the query within the group of a key head, query, key, element of a head."""
 
 
 @dataclass(frozen=True)
 class Attention:
-    """A kernel that is softmax(scores(query x key^T)) x value.
+    """A kernel that computes softmax(scores(query x key^T)) x value.
 
     Attributes:
-      result: what the kernel gives, made element by element of the context divided by the total, in its order.
-      product: query x key^T, whose inputs are these two; its dimensions are the loops BATCH to KEY.
-      scores, plain: what becomes of the product before the softmax, with the causal mask and without.
-      causal: where there is a causal mask, the last key that query 0 sees; None where every query sees every key.
+      result: the kernel's result, an elementwise function of context / total, in the order of the context.
+      product: query x key^T, with these two inputs; its dimensions are the loops BATCH to KEY.
+      scores, plain: the product before the softmax, with and without the causal mask.
+      causal: with a causal mask, the last key visible to query 0; None if every query sees every key.
       largest, weights, total: the steps of the softmax: per row, per element, per row.
-      context: weights x value, whose inputs are these two.
+      context: weights x value, with these two inputs.
     """
 
     result: Node
@@ -57,7 +57,7 @@ class Attention:
 
     @property
     def row_loop(self) -> int:
-        """The loop over the queries that share a key: QUERY, or QUERY_HEAD where each head has one query only."""
+        """The loop over the queries that share a key: QUERY, or QUERY_HEAD if each head has only one query."""
         return QUERY_HEAD if self.shape[QUERY] == 1 else QUERY
 
     @property
@@ -72,29 +72,29 @@ class Attention:
 
     @property
     def rows_of_key(self) -> Size:
-        """Queries that share a key: of all heads of the query for each head of the key."""
+        """Queries that share a key: of all query heads of a key head."""
         return self.shape[QUERY_HEAD] * self.shape[QUERY]
 
     def context_point(self, row: Sequence[Index], element: Index) -> Point:
-        """Indices of the context for those of a row (BATCH to QUERY) and an element of the head."""
+        """Indices of the context, given the indices of a row (BATCH to QUERY) and of an element of the head."""
         loops = [*row, Index(), element]
         return [Index() if d is None else loops[d] for d in self.context.structured.output_dims(self.context.position)]
 
     def result_point(self, context_point: Sequence[Index]) -> Point:
-        """Indices of the result for those of the context. Raises NotStructured where they are not linear."""
+        """Indices of the result, given the indices of the context. Raises NotStructured if they are not linear."""
         return reshape(context_point, self.context.shape, self.result.shape, split_exactly)
 
 
 def _number(size: Size) -> int:
-    """Raises NotStructured for an expression."""
+    """A static size. Raises NotStructured for an expression."""
     if isinstance(size, Dim):
         raise NotStructured(f"attention whose heads have {size} elements")
     return size
 
 
 def match(kernel: Kernel) -> Attention | None:
-    """The attention of a kernel in the form in which the compute rule of nn.attention writes it; None where it is none, and where it has no
-    queries or no keys."""
+    """The attention of a kernel in the form of the compute rule of nn.attention; None for another kernel, or one without queries or
+    keys."""
     reductions = [n for n in kernel.nodes() if n.is_reduction]
     if len(kernel.results) != 1 or len(reductions) != 4:
         return None
@@ -115,7 +115,7 @@ def match(kernel: Kernel) -> Attention | None:
 
 
 def _is_product(node: Node, summed: int) -> bool:
-    """Whether a node is a sum of products over one of six loops, of which the second factor does not depend on those of the query."""
+    """Whether a node is a sum of products over one of six loops, whose second factor does not depend on the query loops."""
     structured = node.structured
     if len(structured.extents) != 6 or structured.reduction_dims != [summed] or multiply_add_casts(structured) is None:
         return False
@@ -142,7 +142,7 @@ def _is_softmax(largest: Node, total: Node, weights: Node) -> bool:
 
 
 def _causal(structured: Structured) -> Size | None:
-    """c of a body that keeps its argument where key <= query + c and else gives -inf; None for any other body."""
+    """c for a body that keeps its argument where key <= query + c and otherwise gives -inf; None for any other body."""
     operations = {op.operation.results[0]: op.operation for op in structured.block.operations if op.operation.results}
     yielded = last_operation(structured.block).operands[0]
 

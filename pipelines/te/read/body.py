@@ -1,4 +1,4 @@
-"""What a linalg operation computes at a point of its loops, read once: operations on elements."""
+"""The body of a linalg operation as a list of operations on elements, read once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from relayc.symbolic import Size
 
 
 class NotStructured(Exception):
-    """The kernel holds an operation that the loop schedules do not read; the fallback takes it."""
+    """The kernel holds an operation that the loop schedules do not support; the fallback lowers it."""
 
 
 class Constant(NamedTuple):
-    """A constant that is an operand."""
+    """A constant operand."""
 
     attribute: ir.Attribute
     type: ir.Type
 
 
 class LoopIndex(NamedTuple):
-    """The index of a loop that is an operand."""
+    """A loop index as an operand."""
 
     dim: int
 
@@ -30,9 +30,9 @@ class Operation(NamedTuple):
     """An operation on elements.
 
     Attributes:
-      operands: the number of a value each, a Constant, a LoopIndex, an Index where it is a size, or the node of a tensor.
+      operands: for each the number of a value, a Constant, a LoopIndex, an Index for a size, or the node of a tensor.
       type: of its only result.
-      source: as it stands in the body.
+      source: the operation in the body.
     """
 
     name: str
@@ -42,21 +42,21 @@ class Operation(NamedTuple):
 
     @property
     def attributes(self) -> dict[str, ir.Attribute]:
-        """Its attributes by name, read anew: to read them takes longer than all else of it, and few ask."""
+        """Its attributes by name, read lazily: reading them takes longer than the rest, and few callers need them."""
         return dict(self.source.attributes.items())
 
 
 @dataclass(frozen=True)
 class Body:
-    """What is computed at a point. Its values have numbers: those of its arguments, then the results of its operations.
+    """The computation at a point. Values are numbered: the arguments, then the results of the operations.
 
     Attributes:
-      arguments: how many there are.
+      arguments: the number of arguments.
       yielded: the results, as operands.
       used: numbers of the arguments that are operands.
-      indices: loops whose index is asked for.
+      indices: loops whose index is used.
       captured: tensors that are read at computed indices.
-      size: how many operations there are, those that are operands here among them.
+      size: the number of operations in the block, including those that became operands.
     """
 
     arguments: int
@@ -68,7 +68,7 @@ class Body:
     size: int
 
     def makes(self, operand: Any) -> Operation | None:
-        """The operation whose result an operand is; None of one that no operation computes."""
+        """The operation whose result an operand is; None if no operation computes it."""
         return self.operations[operand - self.arguments] if isinstance(operand, int) and operand >= self.arguments else None
 
 
@@ -76,10 +76,10 @@ def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[i
     """The body of a linalg operation.
 
     Args:
-      tensors: nodes of those that it may read at computed indices.
+      tensors: nodes of the tensors that it may read at computed indices.
       sizes: values that are sizes.
 
-    Raises NotStructured where it uses what is none of these, and no constant, or holds more than operations on elements.
+    Raises NotStructured if it uses other values that are not constants, or holds more than operations on elements.
     """
     known: dict[ir.Value, Any] = {argument: number for number, argument in enumerate(block.arguments)}
     count = len(known)
@@ -118,7 +118,7 @@ def read_body(block: ir.Block, tensors: Mapping[ir.Value, Any], sizes: Mapping[i
 
 
 def _outside(value: ir.Value, sizes: Mapping[ir.Value, Size]) -> Any:
-    """A value that is defined outside of a body, as an operand."""
+    """A value defined outside a body, as an operand."""
     if value in sizes:
         return Index(sizes[value])
     owner = value.owner

@@ -1,10 +1,10 @@
-"""Contractions (matrix products and convolutions) recognised in a kernel: which loops are rows, columns, batch and reduction, and how each
-operand is read.
+"""Recognizes contractions (matrix products and convolutions): assigns loops to rows, columns, batch and reduction, and describes the
+operands.
 
-A contraction is acc + a * b over reduction loops. Columns are the parallel loops that only the operand B moves along, rows those that only
-A moves along, batch those that both do. Lanes run along the columns: B gives vectors, A scalars that are broadcast. For a convolution in
-NCHW, B is either the weights (lanes along output channels; works for any stride, dilation and padding) or, for a 1x1 convolution, the
-image itself (lanes along pixels).
+A contraction is acc + a * b over reduction loops. Columns are the parallel loops on which only operand B depends, rows the loops on which
+only A depends, batch the loops on which both depend. Lanes run along the columns: B is loaded as vectors, A as broadcast scalars. For a
+convolution in NCHW, B is either the weights (lanes along output channels; for any stride, dilation and padding) or, for a 1x1 convolution,
+the image itself (lanes along pixels).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ from relayc.symbolic import Size
 
 @dataclass(frozen=True)
 class ProductOperand:
-    """How an operand is read at a loop point.
+    """An operand as a function of the loops.
 
     Attributes:
-      node: what is read: the operand without views, slices and paddings around it.
+      node: the tensor: the operand without views, slices and paddings around it.
       indices: its indices as functions of the loop variables.
-      checks: (index, extent) for each dimension that a padding lets run out of bounds.
+      checks: (index, extent) for each padded dimension, whose index may be out of bounds.
       casts: names of the conversions that the body applies to the element, with their result types.
-      fill: what is read out of bounds.
+      fill: the value out of bounds.
     """
 
     node: Node
@@ -56,12 +56,12 @@ class Contraction:
       node, root: the contraction, and the result in the same element order.
       a, b: the operands: A along rows, B along columns.
       variables: loop variable of each loop of the contraction.
-      batch, rows, columns: parallel loops, outermost first; those of rows and of columns merged as far as they can be. There is one loop of
-        columns, or two where the output is blocked by channels: blocks, and within one.
-      reduction: reduction loops; those in `checked` first, as paddings bound them.
-      epilogue: what the epilogue reads.
-      merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None where the indices
-        of the result are computed by a reshape.
+      batch, rows, columns: parallel loops, outermost first; rows and columns are merged as far as possible. There is one column loop, or
+        two if the output is blocked by channels: blocks, and channels of a block.
+      reduction: reduction loops; loops in `checked` first, as paddings bound them.
+      epilogue: accesses of the epilogue.
+      merged: for each dimension of the result the dimension of the contraction whose index it takes, None for 0; None if a reshape computes
+        the indices of the result.
     """
 
     node: Node
@@ -78,22 +78,22 @@ class Contraction:
     merged: list[int | None] | None = None
 
     def with_one_row_loop(self) -> "Contraction | None":
-        """This contraction with all rows in one loop, which A does not walk as one; None where the result or the epilogue does not
-        either. Only a packed A can be read so: see `row_loops`."""
+        """This contraction with all rows in one loop along which A is not contiguous; None if the result or the epilogue is not contiguous
+        either. Only a packed A can be read like this: see `row_loops`."""
         members = [v for row in self.rows for v in row.members]
         rows = collapse(members, self.epilogue, [self.output_offset()])
         return replace(self, rows=rows) if len(rows) == 1 else None
 
     def with_joined_rows(self) -> "Contraction | None":
-        """This contraction with its innermost rows in one loop as far as the result and the epilogue walk them so, though A does not; None
-        where that joins none. Only a packed A can be read so, or one of which a table says where each row is: see `row_loops`."""
+        """This contraction with its innermost rows merged as far as result and epilogue, but not A, are contiguous along them; None if
+        nothing can be merged. Only a packed A can be read like this, or one with a table of row offsets: see `row_loops`."""
         members = [v for row in self.rows for v in row.members]
         rows = collapse(members, self.epilogue, [self.output_offset()])
         return replace(self, rows=rows) if len(rows) < len(self.rows) and len(rows[-1].members) > 1 else None
 
     @property
     def row_loops(self) -> list[Var]:
-        """Members of the innermost row loop that A walks by themselves: the whole row is split among them to read A."""
+        """Members of the innermost row loop along which A is not contiguous: the row index is split into them to read A."""
         members = self.rows[-1].members
         offset = self.a.offset
         as_one = all(offset.coefficient(o) == offset.coefficient(i) * (i.extent) for o, i in pairwise(members))
@@ -105,7 +105,7 @@ class Contraction:
 
     @property
     def row_extent(self) -> Size:
-        """Iterations of the innermost row loop; 1 where there is none."""
+        """Iterations of the innermost row loop; 1 if there is none."""
         return self.rows[-1].extent if self.rows else 1
 
     @property
@@ -114,11 +114,11 @@ class Contraction:
 
     @property
     def column(self) -> Var:
-        """The variable that lanes run along."""
+        """The variable along which lanes run."""
         return self.columns[-1].var
 
     def column_point(self, column: Index) -> dict[Var, Index]:
-        """Indices of the column loops at a column. Raises NotStructured where a vector would span two blocks."""
+        """Indices of the column loops at a column. Raises NotStructured if a vector would span two blocks."""
         if len(self.columns) == 1:
             return {self.column: column}
         outer, inner = split_exactly(column, self.columns[-1].extent)
@@ -133,15 +133,15 @@ class Contraction:
         return prod(v.extent for v in self.batch)
 
     def batch_at(self, point: Mapping[Var, Index]) -> Index:
-        """The number of a point's batch in the order of `batch`."""
+        """The linear batch index of a point, in the order of `batch`."""
         return linearize([point.get(v, Index()) for v in self.batch], [v.extent for v in self.batch])
 
     def step(self, point: Mapping[Var, Index]) -> Index:
-        """The number of a reduction step in the order of `reduction`."""
+        """The linear index of a reduction step, in the order of `reduction`."""
         return linearize([point.get(v, Index()) for v in self.reduction], [v.extent for v in self.reduction])
 
     def store_stride(self, var: Var) -> Size:
-        """Elements between outputs that are neighbours along `var`."""
+        """Stride of the output along `var`, in elements."""
         return self.output_offset().coefficient(var)
 
     def output_point(self) -> list[Index]:
@@ -153,13 +153,13 @@ class Contraction:
         return self.structured.output_indices(self.node.position, [point.get(v, Index()) for v in self.variables])
 
     def output_offset(self) -> Index:
-        """Where the result lies, as a function of the loops."""
+        """The flat offset of the result as a function of the loops."""
         return linearize(self.output_point(), self.node.shape)
 
     def root_point(self, point: Sequence[Index]) -> list[Index]:
-        """Indices of the kernel's result for those of the contraction. Raises NotStructured where they are not linear.
+        """Indices of the kernel's result, given the indices of the contraction. Raises NotStructured if they are not linear.
 
-        Where the result splits a dimension of the contraction in several that nothing tells apart, the last of them stands for all.
+        If the result splits a dimension of the contraction into several that all accesses merge, the last of them represents all.
         """
         if self.merged is None:
             return reshape(point, self.node.shape, self.root.shape, split_exactly)
@@ -167,9 +167,10 @@ class Contraction:
 
 
 def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False) -> list[Contraction]:
-    """The contraction of a kernel in the roles its operands can take (either may be B); empty where it is none.
+    """The contraction of a kernel in the possible roles of its operands (either may be B); empty for another kernel.
 
-    With `keeps_pads` a padded operand is read as padded, not from what was padded. With `fills` paddings may be of other values than 0.
+    With `keeps_pads` a padded operand is read as padded, not from the source of the padding. With `fills` padding values other than 0 are
+    allowed.
     """
     if len(kernel.results) != 1:
         return []
@@ -185,7 +186,7 @@ def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False) -> list
     variables = [
         Var(0, e - 1, name=f"{kind[0]}{i}") for i, (e, kind) in enumerate(zip(structured.extents, structured.iterators, strict=True))
     ]
-    # Of loops of one step those of the reduction stay: a padding may be all that they read.
+    # Reduction loops of one step stay: a padding may be all that they read.
     point = [
         Index() if v.high == 0 and kind == "parallel" else Index.of(v) for v, kind in zip(variables, structured.iterators, strict=True)
     ]
@@ -209,12 +210,12 @@ def match(kernel: Kernel, keeps_pads: bool = False, fills: bool = False) -> list
 
 @dataclass(frozen=True)
 class Reading:
-    """Where in a tensor in memory an operand is read.
+    """The memory access of an operand.
 
     Attributes:
       node: the tensor, or a view of it.
-      offset: the element, as a function of the loops; where indices are computed (a gather), some element of the same row.
-      computed: a sum of what these indices depend on; 0 where none is computed.
+      offset: the element, as a function of the loops; for computed indices (a gather), some element of the same row.
+      computed: a sum of the variables on which computed indices depend; 0 without computed indices.
     """
 
     node: Node
@@ -222,12 +223,12 @@ class Reading:
     computed: Index
 
     def is_contiguous_along(self, var: Var) -> bool:
-        """Whether neighbours along a loop are neighbours in memory."""
+        """Whether the access is contiguous along a loop."""
         return self.offset.coefficient(var) == 1 and not self.computed.coefficient(var)
 
 
 def reading_of(operand: ProductOperand) -> Reading | None:
-    """How an operand is read that lies in memory, or is gathered from there and nothing else; None for any other."""
+    """The access of an operand that is in memory, or only gathered from memory; None for any other operand."""
     node = operand.node
     if memory_of(node) is not None:
         return Reading(node, operand.offset, Index())
@@ -250,15 +251,15 @@ def reading_of(operand: ProductOperand) -> Reading | None:
 def operand_of(
     node: Node, indices: list[Index], casts: list[tuple[str, ir.Type]], keeps_pads: bool = False, fills: bool = False
 ) -> ProductOperand:
-    """How a node is read at indices: follows views, slices and paddings to what is in memory.
+    """The operand for a node at indices: follows views, slices and paddings to the source in memory.
 
     Args:
       casts: of its element.
       keeps_pads: whether a padded node is read as padded.
-      fills: whether a padding may be of any value, as all paddings of the node then are.
+      fills: whether paddings may have any value, the same for all paddings of the node.
 
     Raises:
-      NotStructured: an index is not linear, or a padding has another value than 0 or the others.
+      NotStructured: an index is not linear, or a padding value is not 0, or differs from the others.
     """
     checks: list[tuple[Index, Size]] = []
     fill: float | int = 0
@@ -281,7 +282,7 @@ def operand_of(
             except NotStructured:
                 if source.kind != "arg":
                     raise
-                break  # memory in the same order under another shape is read as well through the view
+                break  # contiguous memory under another shape can be read through the view
         node = source
     return ProductOperand(node, indices, checks, casts, fill)
 
@@ -294,7 +295,7 @@ def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: P
     reduction = [v for v, kind in zip(variables, structured.iterators, strict=True) if kind == "reduction"]
     checked = {v for index, _ in a.checks for v in index.terms if v in reduction}
     if any(checked.isdisjoint(index.terms) for index, _ in a.checks):
-        return None  # rows that are padding as a whole
+        return None  # rows that consist of padding only
     reduction = [v for v in reduction if v.high != 0 or v in checked]
     in_a, in_b = a.variables, b.variables
     if any(v not in in_a or v not in in_b for v in reduction if v.high != 0):
@@ -319,8 +320,8 @@ def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: P
 
 
 def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
-    """See Contraction.merged: found where each dimension of the contraction is one or several whole dimensions of the result that all of
-    the result's reads walk as one."""
+    """See Contraction.merged: found if each dimension of the contraction is one or several whole dimensions of the result along which all
+    accesses of the result are contiguous."""
     variables = [Var(0, e - 1) for e in root.shape]
     analysis = Analysis([node])
     analysis.visit(root, [Index.of(v) for v in variables])
@@ -345,12 +346,12 @@ def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
 
 
 def _reaches(size: Size, extent: Size) -> bool:
-    """Whether no more dimensions belong to one of `extent` than those that have `size` elements together."""
+    """Whether the last dimensions of a dimension of `extent` are reached, given the elements of the dimensions so far."""
     return size == extent or (isinstance(size, int) and isinstance(extent, int) and size >= extent)
 
 
 def _is_one_axis(columns: list[MergedLoop], offset: Index) -> bool:
-    """Whether the columns are one axis of B: one loop, or blocks of it and the place within a block."""
+    """Whether the columns are one axis of B: one loop, or blocks of it and the position within a block."""
     if len(columns) == 2:
         outer, inner = columns
         return offset.coefficient(outer.var) == offset.coefficient(inner.var) * inner.extent
@@ -358,7 +359,7 @@ def _is_one_axis(columns: list[MergedLoop], offset: Index) -> bool:
 
 
 def is_bf16(contraction: Contraction) -> bool:
-    """Whether a contraction multiplies bf16 and adds in f32."""
+    """Whether a contraction multiplies bf16 and accumulates in f32."""
     bf16, f32 = ir.BF16Type.get(), ir.F32Type.get()
     operands = (contraction.a, contraction.b)
     if contraction.node.element != f32 or any(o.node.element != bf16 for o in operands):
@@ -367,7 +368,7 @@ def is_bf16(contraction: Contraction) -> bool:
 
 
 def is_bytes(contraction: Contraction) -> bool:
-    """Whether a contraction multiplies integers of 8 bits, of which those of B are signed, and adds in 32 bits."""
+    """Whether a contraction multiplies 8-bit integers, signed ones in B, and accumulates in 32 bits."""
     i32, i8 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(8)
     a, b = contraction.a, contraction.b
     if contraction.node.element != i32 or any(o.node.element != i8 for o in (a, b)):
@@ -376,5 +377,5 @@ def is_bytes(contraction: Contraction) -> bool:
 
 
 def is_signed(operand: ProductOperand) -> bool:
-    """Whether the elements of an operand, which are integers that are widened, are signed."""
+    """Whether the elements of an operand, widened integers, are signed."""
     return operand.casts[0][0] == "arith.extsi"

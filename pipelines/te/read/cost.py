@@ -1,4 +1,4 @@
-"""What a te kernel does at least: floating-point operations and bytes, counted from its linalg operations."""
+"""Lower bounds of the cost of a te kernel: floating-point operations and bytes, counted from its linalg operations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,10 +17,9 @@ class Cost:
     """The work of one call of a kernel.
 
     Attributes:
-      flops: arithmetic operations: each operation of a body once per point of its loops, so a multiply-add counts as two. Kernels of the
-        fallback count as 0.
-      read: bytes that are read of an argument, by its position, where that may be less than all: those that are sliced, or read at
-        computed indices.
+      flops: arithmetic operations: each operation of a body once per point of its loops, so a multiply-add counts as two. 0 for kernels of
+        the fallback.
+      read: bytes read of an argument, by its position, if they may be fewer than all: for sliced arguments, or computed indices.
     """
 
     flops: Size = 0
@@ -28,7 +27,7 @@ class Cost:
 
 
 def kernel_cost(source: ir.OpView | Kernel) -> Cost:
-    """The work of a te function, or of the kernel that was read of it."""
+    """The work of a te function, or of the kernel that was read from it."""
     try:
         return _cost(source if isinstance(source, Kernel) else read_kernel(source))
     except NotStructured:
@@ -52,7 +51,7 @@ def _cost(kernel: Kernel) -> Cost:
 
 
 def _reads(node: Node) -> Iterator[tuple[Node, Size]]:
-    """What a node reads, and of how many elements."""
+    """The tensors that a node reads, and the numbers of elements."""
     if node.kind == "slice":
         yield node.inputs[0], node.size
         return

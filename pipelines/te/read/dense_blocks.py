@@ -1,4 +1,4 @@
-"""Products with weights of a few bits in blocks, recognised in a kernel."""
+"""Recognizes products with blockwise quantized weights of a few bits."""
 
 from dataclasses import dataclass
 from math import prod
@@ -12,7 +12,7 @@ from relayc.symbolic import Size, proves
 ROW, STRIP, LANE, BLOCK, WORD, NUMBER = range(6)
 """Loops of the product."""
 _NUMBER_OF_WEIGHT = 3
-"""The loop over the numbers of a word where weights become floats."""
+"""The loop over the numbers of a word in the dequantization."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class DenseBlocks:
     """A kernel whose result is a product of floats with weights of a few bits, or an elementwise function of one (the epilogue).
 
     Attributes:
-      product, root: the product [rows, strips, lanes], and the result [..., columns] whose rows are those of the product.
-      data: what the rows are read from, [rows, blocks, words, numbers of a word].
-      weights: the weights as floats: a generic node over strips, blocks, words, numbers and lanes, of words, scales and zeros.
+      product, root: the product [rows, strips, lanes], and the result [..., columns] with the same rows.
+      data: source of the rows, [rows, blocks, words, numbers of a word].
+      weights: the dequantized weights: a generic node over strips, blocks, words, numbers and lanes, of words, scales and zeros.
       bits: of a number.
     """
 
@@ -44,7 +44,7 @@ class DenseBlocks:
 
 
 def match(kernel: Kernel) -> DenseBlocks | None:
-    """The product of a kernel; None where it is none."""
+    """The product of a kernel; None for another kernel."""
     reductions = [n for n in kernel.nodes() if n.is_reduction]
     if len(kernel.results) != 1 or len(reductions) != 1 or len(reductions[0].structured.inputs) != 2:
         return None
@@ -75,7 +75,7 @@ def _has_rows(node: Node, rows: Size, strips: int, lanes: int) -> bool:
 
 
 def _bits(structured: Structured) -> int:
-    """Bits of a number where a body is (number - zero) * scale, number = (word >> bits * place) & mask; else raises NotStructured."""
+    """Bits of a number if a body is (number - zero) * scale, number = (word >> bits * place) & mask; otherwise raises NotStructured."""
     word, scale, zero, *_ = structured.block.arguments
     centred, factor = _operands(last_operation(structured.block).operands[0], "arith.mulf")
     number, centre = _operands(centred, "arith.subf")
@@ -94,7 +94,7 @@ def _bits(structured: Structured) -> int:
 
 
 def _operation(value: ir.Value, name: str) -> ir.Operation:
-    """The operation that gives a value, of a certain name."""
+    """The operation of the given name that defines a value. Raises NotStructured for another one."""
     owner = value.owner
     operation = owner.operation if isinstance(owner, (ir.OpView, ir.Operation)) else None
     if operation is None or operation.name != name:

@@ -1,4 +1,4 @@
-"""What a te kernel computes, read once from its function: a graph of nodes that schedules evaluate at index points."""
+"""A te kernel as a graph of nodes that schedules evaluate at index points."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,17 +24,12 @@ Expression: TypeAlias = int | ir.AffineExpr
 class Node:
     """A tensor of the kernel.
 
-    kind is one of
-      arg: a kernel argument, `position` in the signature;
-      splat: one scalar everywhere, the arith.constant operation `op`;
-      table: a small matrix of constants, `op` likewise, which is read at constant indices only;
-      empty: a destination without contents;
-      generic: a linalg operation with loops (`operation`), its result number `position`;
-      view: `inputs[0]` in row-major order under another shape;
-      slice: `inputs[0]` from `offsets` with `strides`;
-      pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value` (an arith.constant operation) around;
-      concat: `inputs` one after the other in dimension `axis`;
-      sort: result number `position` of the loop `op`, which sorts `inputs[0]` (see te.read.sorting).
+    kind is one of arg: a kernel argument, `position` in the signature; splat: a constant scalar everywhere, the arith.constant operation
+    `op`; table: a small matrix of constants, `op` likewise, which is read at constant indices only; empty: an uninitialized destination;
+    generic: a linalg operation with loops (`operation`), its result number `position`; view: `inputs[0]` in row-major order under another
+    shape; slice: `inputs[0]` from `offsets` with `strides`; pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value`
+    (an arith.constant operation) around; concat: `inputs` concatenated along dimension `axis`; sort: result number `position` of the loop
+    `op`, which sorts `inputs[0]` (see te.read.sorting).
     """
 
     kind: str
@@ -57,7 +52,7 @@ class Node:
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape, of which every dimension is a number. Raises NotStructured where one is an expression."""
+        """The shape. Raises NotStructured if a dimension is an expression."""
         found = tuple(d for d in self.shape if isinstance(d, int))
         if len(found) < len(self.shape):
             raise NotStructured(f"a shape with symbols, {list(self.shape)}")
@@ -82,7 +77,7 @@ class Node:
 
     @property
     def is_costly(self) -> bool:
-        """Whether an element takes a division or a function such as the exponential, which are many instructions."""
+        """Whether an element needs a division or a function such as the exponential, which are many instructions."""
         body = self.structured.body.operations if self.kind == "generic" else []
         return any(op.name.startswith("math.") or op.name == "arith.divf" for op in body)
 
@@ -92,7 +87,7 @@ class Structured:
     """Loops, maps and body of a linalg operation.
 
     Attributes:
-      results: of each map of `maps` and `output_maps`, its expressions; of one that is a loop the number of that.
+      results: the expressions of each map of `maps` and `output_maps`; the number of a loop for a plain loop index.
       block: the body as operations, `body` as it was read.
       sizes: sizes that the body may use.
     """
@@ -118,7 +113,7 @@ class Structured:
         return [Index() if d is None else loops[d] for d in self.output_dims(position)]
 
     def loop_point(self, position: int, indices: Sequence[Index]) -> list[Index]:
-        """The point of the loops that writes an output at `indices`; loops that its indices do not tell are at 0."""
+        """The point of the loops that writes an output at `indices`; loops not determined by them are at 0."""
         point = [Index()] * len(self.extents)
         for index, loop in zip(indices, self.output_dims(position), strict=True):
             if loop is not None:
@@ -140,7 +135,7 @@ class Kernel:
     """A te kernel: its function, arguments and results.
 
     Attributes:
-      symbols: names of the symbols whose values it takes as its last arguments.
+      symbols: names of the symbols whose values are its last arguments.
       values: the node of each tensor of the function, in the order of the text.
     """
 
@@ -156,12 +151,12 @@ class Kernel:
         return bool(self.symbols)
 
     def nodes(self) -> list[Node]:
-        """Every node a result depends on, inputs before users."""
+        """Every node on which a result depends, inputs before users."""
         return nodes_of(self.results)
 
 
 def nodes_of(results: Iterable[Node]) -> list[Node]:
-    """Every node that some nodes depend on, and these, inputs before users."""
+    """The given nodes and every node on which they depend, inputs before users."""
     order: dict[Node, None] = {}
     pending = [(node, sources(node)) for node in reversed(list(results))]
     while pending:
@@ -182,7 +177,7 @@ def is_costly_after(node: Node, result: Node) -> bool:
 
 
 def sources(node: Node) -> Iterator[Node]:
-    """Nodes that `node` reads."""
+    """The nodes that `node` reads."""
     if node.kind == "generic":
         yield from node.structured.inputs
         yield from node.structured.captured.values()
@@ -193,7 +188,7 @@ def sources(node: Node) -> Iterator[Node]:
 
 
 def read_kernel(function: ir.OpView) -> Kernel:
-    """Reads a te function. Raises NotStructured where it holds anything but the structured te operations."""
+    """Reads a te function. Raises NotStructured if it holds other operations than structured te operations."""
     block = function.regions[0].blocks[0]
     values: dict[ir.Value, Node] = {}
     symbols = symbol_positions(function)
@@ -231,7 +226,7 @@ def _node(kind: str, type_: ir.Type, **fields: Any) -> Node:
 
 
 def _shape(type_: ir.Type) -> tuple[Size, ...]:
-    """Raises NotStructured where a dimension is not known."""
+    """The shape of a type. Raises NotStructured if a dimension is unknown."""
     shape = tuple(d for d in shape_of(type_) if d is not None)
     if len(shape) < type_.rank:
         raise NotStructured(f"a dimension that is not known in {type_}")
@@ -247,7 +242,7 @@ def _constant(value: ir.Value) -> ir.Operation:
 
 
 def _sizes(static: Sequence[int], dynamic: Sequence[ir.Value], sizes: Mapping[ir.Value, Size]) -> tuple[Size, ...]:
-    """Sizes of which some are numbers in an attribute and others operands. Raises NotStructured for one that is no expression."""
+    """Sizes given partly by an attribute and partly by operands. Raises NotStructured for one that is not an expression."""
     given = iter(dynamic)
     found: list[Size] = []
     for number in static:
@@ -284,7 +279,7 @@ def _read_pad(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.T
 def _read_view(op: Any, values: dict, sizes: Mapping[ir.Value, Size], type_: ir.Type) -> Node:
     source = values[op.operation.operands[0]]
     if source.kind == "view" and any(isinstance(d, Dim) for d in source.shape):
-        # An index of a shape between, of one dimension mostly, cannot always be taken apart again.
+        # An index in the intermediate shape, often one-dimensional, cannot always be split again.
         source = source.inputs[0]
     return _node("view", type_, inputs=[source])
 
@@ -311,18 +306,18 @@ def _expressions(amap: ir.AffineMap) -> tuple[Expression, ...]:
 def indices_at(
     expressions: Sequence[Expression], point: Sequence[Index], split: Callable[[Index, Size], tuple[Index, Index]]
 ) -> list[Index]:
-    """The results of an indexing map at a point of the loops; `split` gives quotient and remainder of what is divided."""
+    """The results of an indexing map at a point of the loops; `split` computes quotient and remainder."""
     return [point[e] if isinstance(e, int) else affine_index(e, point, split) for e in expressions]
 
 
 def _iteration_space(
     results: Sequence[Sequence[Expression]], shapes: Sequence[Sequence[Size]], loops: int, outputs: int
 ) -> tuple[tuple[Size, ...], tuple[str, ...]]:
-    """Extents of the loops of a linalg operation, and which are "parallel" and which "reduction".
+    """Extents and kinds ("parallel" or "reduction") of the loops of a linalg operation.
 
     Args:
-      results: of the maps of all operands; shapes: of these, the last ones of the outputs.
-      loops: how many there are; outputs: how many of the operands are outputs.
+      results: of the maps of all operands; shapes: of the operands, outputs last.
+      loops: number of loops; outputs: number of operands that are outputs.
     """
     extents: list[Size] = [0] * loops
     for shape, expressions in zip(shapes, results, strict=True):
@@ -365,7 +360,7 @@ def _read_linalg(op: ir.OpView, values: dict[ir.Value, Node], sizes: dict[ir.Val
 
 
 def _read_sort(loop: ir.Operation, values: dict[ir.Value, Node]) -> None:
-    """A sort: one tensor is read in it that it does not begin with."""
+    """Reads a sort: exactly one tensor is read in the loop that is not an initial value."""
     begun = set(loop.operands)
     read: list[Node] = []
 
@@ -381,7 +376,7 @@ def _read_sort(loop: ir.Operation, values: dict[ir.Value, Node]) -> None:
 
 
 def same_order(node: Node, wanted: Node) -> bool:
-    """Whether `node` is `wanted`, or made of it element by element in the same row-major order."""
+    """Whether `node` is `wanted`, or an elementwise function of it in the same row-major order."""
     found = {wanted: True}
     reaches = {wanted}
     for one in nodes_of([node]):
@@ -392,7 +387,7 @@ def same_order(node: Node, wanted: Node) -> bool:
 
 
 def _keeps_order(node: Node, found: Mapping[Node, bool], reaches: Container[Node]) -> bool:
-    """Whether a node is made element by element of those of its inputs that reach a node, and these in the order of that one."""
+    """Whether a node is an elementwise function of those of its inputs that depend on `wanted`, and these have the same order."""
     if node.kind == "view":
         return found[node.inputs[0]]
     if node.kind != "generic" or node.is_reduction:
@@ -406,6 +401,6 @@ def _keeps_order(node: Node, found: Mapping[Node, bool], reaches: Container[Node
 
 
 def memory_of(node: Node) -> Node | None:
-    """The kernel argument in whose memory a tensor lies in row-major order, None for one that is computed."""
+    """The kernel argument whose memory holds a tensor in row-major order, None for a computed one."""
     source = node.inputs[0] if node.kind == "view" else node
     return source if source.kind == "arg" else None

@@ -1,4 +1,4 @@
-"""What the bodies of reductions compute: how an element joins the sum, and what may be left out."""
+"""Bodies of reductions: the combining operation, and neutral padding."""
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
@@ -24,7 +24,7 @@ COMBINERS = {
 
 
 def combiners(structured: Structured) -> list[str] | None:
-    """The operation that joins each output's accumulator with the new element; None where the body is not of that form."""
+    """The operation that combines each output's accumulator with the new element; None if the body does not have this form."""
     body = structured.body
     operands = [*body.yielded, *(v for operation in body.operations for v in operation.operands)]
     names = []
@@ -66,7 +66,7 @@ def multiply_add_casts(structured: Structured) -> list[list[tuple[str, ir.Type]]
 
 
 def is_neutral(structured: Structured, position: int, pad_value: ir.Attribute) -> bool:
-    """Whether the result is the same when taps that read the padding of an input are left out."""
+    """Whether the result stays the same if taps in the padding of an input are omitted."""
     names = combiners(structured)
     if names is None:
         return False
@@ -78,7 +78,7 @@ def is_neutral(structured: Structured, position: int, pad_value: ir.Attribute) -
 
 
 def _is_linear(structured: Structured, position: int) -> bool:
-    """Whether the accumulator is joined with the element itself, or its product with something."""
+    """Whether the accumulator is combined with the element itself, or a product of it."""
     block = structured.block
     element, accumulator = block.arguments[position], block.arguments[len(structured.inputs)]
     joined = last_operation(block).operands[0].owner.operation
@@ -91,7 +91,7 @@ def _is_linear(structured: Structured, position: int) -> bool:
 
 
 def _comes_from(value: ir.Value, element: ir.Value) -> bool:
-    """Whether a value is the element, or a wider type of it."""
+    """Whether a value is the element, or a widening conversion of it."""
     while isinstance(value.owner, (ir.OpView, ir.Operation)) and value.owner.operation.name in ("arith.extf", "arith.extsi", "arith.extui"):
         value = value.owner.operation.operands[0]
     return value == element

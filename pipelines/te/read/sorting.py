@@ -1,8 +1,8 @@
-"""Sorts: kernels that put the elements of lines, or the rows of a matrix, in their order.
+"""Sorts: kernels that sort the elements of lines, or the rows of a matrix.
 
-In the te stage a sort is one loop nest, as a CPU goes through it, whose outermost loop says what it computes: it has the attribute
-`relay.sort = {dtype, descending, of_rows, results}`. The tensor that it reads from outside is what is sorted: lines [outer, size, inner],
-or a matrix [rows, columns]. It gives its results [outer, count, inner], or [rows], and then what it works in, which nothing reads.
+In the te stage a sort is one loop nest, as a CPU runs it, whose outermost loop has the attribute `relay.sort = {dtype, descending, of_rows,
+results}`, which describes it. The tensor that the loop reads from outside is sorted: lines [outer, size, inner], or a matrix [rows,
+columns]. The loop returns the results [outer, count, inner], or [rows], followed by unused work tensors.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from relayc.pipelines.te.read.graph import Kernel, Node
 from relayc.symbolic import Size
 
 VALUES, INDICES = "values", "indices"
-"""What a result holds: elements in their order, or where these are in their line."""
+"""Contents of a result: elements in order, or their positions in the line."""
 
 
 def mark_sort(result: ir.Value, dtype: str, results: Sequence[str], descending: bool = False, of_rows: bool = False) -> None:
-    """Says of the loop that gives a result that it is a sort.
+    """Marks the loop that returns a result as a sort.
 
     Args:
-      dtype: of what is sorted, with its sign.
+      dtype: of the sorted tensor, with its sign.
       results: VALUES or INDICES for each result, in order.
-      descending: NaN, which is the largest, first. Equal elements keep their order in any case.
-      of_rows: the rows of a matrix are sorted, by the first elements in which they differ.
+      descending: NaN, which is the largest, comes first. The sort is stable in either case.
+      of_rows: the rows of a matrix are sorted lexicographically.
     """
     loop: ir.Operation = result.owner.operation
     said = {
@@ -38,15 +38,15 @@ def mark_sort(result: ir.Value, dtype: str, results: Sequence[str], descending: 
 
 @dataclass(frozen=True)
 class Sorting:
-    """What a kernel sorts.
+    """The sort of a kernel.
 
     Attributes:
-      source: the argument in whose memory it lies, in row-major order: lines [outer, size, inner]; of rows [size, columns].
+      source: the argument whose memory holds the input, in row-major order: lines [outer, size, inner], or rows [size, columns].
       dtype: of its elements, with its sign.
-      outer, size, inner: of lines; of rows `size` is how many there are, and the others are 1.
-      count: first elements of each sorted line that are results.
-      columns: of a row; None where lines are sorted.
-      descending: NaN first; else NaN comes last.
+      outer, size, inner: of lines; for rows `size` is the number of rows, and the others are 1.
+      count: number of leading elements of each sorted line that are results.
+      columns: of a row; None for lines.
+      descending: NaN first; otherwise NaN last.
       results: VALUES or INDICES, for each result of the kernel, each in row-major order of [outer, count, inner].
     """
 
@@ -62,12 +62,12 @@ class Sorting:
 
     @property
     def lines(self) -> Size:
-        """How many there are."""
+        """The number of lines."""
         return self.outer * self.inner
 
 
 def match(kernel: Kernel) -> Sorting | None:
-    """The sort that a kernel is; None for any other one."""
+    """The sort that a kernel computes; None for any other kernel."""
     found = [_without_views(node) for node in kernel.results]
     if not found or any(node.kind != "sort" or node.op != found[0].op for node in found):
         return None
@@ -90,7 +90,7 @@ def match(kernel: Kernel) -> Sorting | None:
 
 
 def _without_views(node: Node) -> Node:
-    """The tensor that has the elements of a node in the same order."""
+    """The source of a node through views, which keep the order of elements."""
     while node.kind == "view":
         node = node.inputs[0]
     return node

@@ -1,4 +1,4 @@
-"""Small constant matrices applied to tiles from both sides, P d P^T, recognised in a kernel."""
+"""Recognizes transforms of tiles by a small constant matrix from both sides, P d P^T."""
 
 from dataclasses import dataclass
 from math import prod
@@ -17,8 +17,8 @@ class TileTransform:
       matrix: P, as rows.
       a, b: loops over its rows on the left and on the right side.
       i, j: reduction loops.
-      whole: shape of the result before the crop; that of the result where there is none.
-      crop: for each of the loops `a` and `b` that the crop cuts: (loop over its tiles, extent that is kept).
+      whole: shape of the result before the crop; the result's shape without a crop.
+      crop: for each of the loops `a` and `b` that is cropped: (loop over its tiles, remaining extent).
     """
 
     node: Node
@@ -33,12 +33,12 @@ class TileTransform:
 
     @property
     def dims(self) -> list[int]:
-        """Loop of each dimension of the transform, constant ones left out."""
+        """Loop of each dimension of the transform, without constant ones."""
         return _dims(self.node)
 
 
 def match(kernel: Kernel) -> TileTransform | None:
-    """The transform of a kernel; None where it is none, or where anything but the ends of tiles is cut off."""
+    """The transform of a kernel; None for another kernel, or if the crop removes more than the ends of tiles."""
     found = [n for n in kernel.nodes() if n.is_reduction]
     if len(kernel.results) != 1 or len(found) != 1 or len(found[0].structured.inputs) != 3:
         return None
@@ -65,7 +65,7 @@ def _dims(node: Node) -> list[int]:
 
 
 def _whole_shape(node: Node, root: Node) -> tuple[Size, ...] | None:
-    """Shape before the crop between the transform and the result, that of the result without a crop; None where one does not start at 0."""
+    """Shape before the crop between transform and result, or the result's shape without a crop; None if a crop does not start at 0."""
     pending, whole = [root], root.shape
     while pending:
         part = pending.pop()
@@ -79,12 +79,12 @@ def _whole_shape(node: Node, root: Node) -> tuple[Size, ...] | None:
 
 
 def _crop(node: Node, root: Node, whole: tuple[Size, ...]) -> dict[int, tuple[int, Size]] | None:
-    """See TileTransform.crop; None where something else than tiles is cut."""
+    """See TileTransform.crop; None if other dimensions than tiles are cropped."""
     found: dict[int, tuple[int, Size]] = {}
     shape, dims = node.shape, _dims(node)
     for d, (have, want) in enumerate(zip(whole, root.shape, strict=True)):
         if want != have:
-            # Dimension d is (tile, place in the tile) side by side in the transform.
+            # Dimension d is (tile, position in the tile), adjacent in the transform.
             places = (i for i in range(1, len(shape)) if prod(shape[:i]) == prod(whole[:d]) and shape[i] * shape[i + 1] == have)
             place = next(places, None)
             if place is None:

@@ -1,4 +1,4 @@
-"""Reductions over windows, and the axes that windows slide along, read off index expressions."""
+"""Reductions over sliding windows, and the axes along which windows slide, derived from index expressions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from relayc.symbolic import Size, proves
 
 
 def number(size: Size) -> int:
-    """A size that is a number. Raises NotStructured for an expression."""
+    """A static size. Raises NotStructured for an expression."""
     if not isinstance(size, int):
         raise NotStructured(f"expected a number, found {size}")
     return size
@@ -20,12 +20,12 @@ def number(size: Size) -> int:
 
 @dataclass(frozen=True)
 class WindowAxis:
-    """An axis that the window slides along: input position = output * stride + tap * dilation - low.
+    """An axis along which the window slides: input position = output * stride + tap * dilation - low.
 
     Attributes:
-      output, tap: loops over it, None where there is one element only. The taps are a number.
+      output, tap: loops over it, None for a single element. The number of taps is static.
       size: extent of the input.
-      high: elements of padding behind it, which the last window may reach in part only.
+      high: elements of padding after it, which the last window may reach only partly.
     """
 
     output: Var | None
@@ -50,7 +50,7 @@ class WindowAxis:
         return (self.taps - 1) * self.dilation
 
     def users(self, outputs: int) -> list[tuple[int, list[tuple[int, int]]]]:
-        """Positions of the input that neighbouring outputs read, by their distance from the first, with (output, tap) of each use."""
+        """Positions of the input that adjacent outputs read, by their distance from the first, with (output, tap) of each use."""
         found = []
         for reach in range((outputs - 1) * self.stride + self.reach + 1):
             taps = [(i, *divmod(reach - i * self.stride, self.dilation)) for i in range(outputs)]
@@ -61,22 +61,22 @@ class WindowAxis:
 
     @property
     def is_padded(self) -> bool:
-        """Whether a window may reach beyond the input."""
+        """Whether a window may exceed the input."""
         last = (self.outputs - 1) * self.stride + self.reach - self.low
         return not proves(lambda: self.low <= 0 and last < self.size)
 
     @property
     def is_static(self) -> bool:
-        """Whether all its sizes are numbers."""
+        """Whether all its sizes are static."""
         return all(isinstance(size, int) for size in (self.outputs, self.low, self.size))
 
 
 NO_AXIS = WindowAxis(None, None, 1, 1, 0, 1)
-"""Of windows that slide along one axis only."""
+"""The row axis of windows that slide along one axis only."""
 
 
 def axis_of(index: Index, low: Size, size: Size, padded: Size, reduced: set[Var]) -> WindowAxis | None:
-    """The axis of an index of at most one output and one tap, whose number is known; None for another form.
+    """The axis of an index with at most one output and one tap loop, of static extent; None for another form.
 
     Args:
       low, padded: padding before the input, and its size with all padding.
@@ -98,11 +98,11 @@ class Window:
 
     Attributes:
       node, root: the reduction, and the kernel's result in the same element order.
-      position: which input of the reduction the window slides over.
-      data, indices: that input without its padding, and its indices as functions of the loops (those of rows and columns unused).
-      pad_value: constant operation of what surrounds it, None for nothing.
+      position: the input of the reduction over which the window slides.
+      data, indices: that input without its padding, and its indices as functions of the loops (rows and columns unused).
+      pad_value: constant operation of the padding, None without padding.
       rows, columns: the axes.
-      row_dimension, column_dimension: the dimensions of `data` that they are in; None where there are no rows.
+      row_dimension, column_dimension: their dimensions in `data`; None without rows.
       planes: the other parallel loops.
       variables: every loop of the reduction.
     """
@@ -126,18 +126,18 @@ class Window:
 
     @property
     def element_bits(self) -> int | None:
-        """Width of the widest elements of reduction, input and result; None where one of them has less than a byte."""
+        """Width of the widest element type of reduction, input and result; None if one of them has less than a byte."""
         types = (self.node.element, self.data.element, self.root.element)
         return None if any(isinstance(t, ir.IndexType) or t.width < 8 for t in types) else max(t.width for t in types)
 
     @property
     def padding_counts(self) -> bool:
-        """Whether taps that read the padding change the result: a zero point of integers that is not 0 does, zeros of a sum do not."""
+        """Whether taps in the padding change the result: a nonzero zero point of integers does, zeros of a sum do not."""
         value = self.pad_value
         return value is not None and not is_neutral(self.structured, self.position, value.attributes["value"])
 
     def output_offset(self) -> Index:
-        """Where the result of the reduction lies, as a function of its loops."""
+        """The flat offset of the reduction's result as a function of its loops."""
         return linearize(self.output_at({v: Index.of(v) for v in self.variables}), self.node.shape)
 
     def output_at(self, point: Mapping[Var, Index]) -> list[Index]:
@@ -145,7 +145,7 @@ class Window:
         return self.structured.output_indices(self.node.position, self.loop_point(point))
 
     def loop_point(self, point: Mapping[Var, Index]) -> list[Index]:
-        """The loops of the reduction at a point; those without an index there are at 0."""
+        """The loops of the reduction at a point; loops without an index there are at 0."""
         return [point.get(v, Index()) for v in self.variables]
 
     def at_taps(self, point: Mapping[Var, Index], row_tap: Index, column_tap: Index) -> dict[Var, Index]:
@@ -154,7 +154,7 @@ class Window:
         return {**point, **{v: index for v, index in taps if v is not None}}
 
     def root_at(self, indices: Sequence[Index]) -> list[Index]:
-        """Indices of the kernel's result for those of the reduction."""
+        """Indices of the kernel's result, given the indices of the reduction."""
         return reshape(indices, self.node.shape, self.root.shape, split_exactly)
 
     def data_at(self, point: Mapping[Var, Index], row: Index, column: Index) -> list[Index]:
@@ -168,12 +168,12 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowedReduction:
-    """The one reduction of a kernel, whose result is an elementwise function of it.
+    """The single reduction of a kernel whose result is an elementwise function of it.
 
     Attributes:
       root, node: the kernel's result, and the reduction.
-      variables: every loop of the reduction; `reduced` are those it reduces over.
-      reads: the indices of each input as functions of the loops; None where they are not linear.
+      variables: every loop of the reduction; `reduced` are its reduction loops.
+      reads: the indices of each input as functions of the loops; None if they are not linear.
     """
 
     root: Node
@@ -184,7 +184,7 @@ class WindowedReduction:
 
 
 def windowed_reduction(kernel: Kernel) -> WindowedReduction | None:
-    """What a schedule of windows may take; None for a kernel without, or with more than, one plain reduction."""
+    """A candidate for window schedules; None for a kernel without, or with more than, one plain reduction."""
     reductions = [n for n in kernel.nodes() if n.is_reduction]
     if len(kernel.results) != 1 or len(reductions) != 1 or not same_order(kernel.results[0], reductions[0]):
         return None

@@ -1,4 +1,4 @@
-"""Windows that slide beside contiguous channels: depthwise convolutions and poolings in NCHWc or channels last."""
+"""Windows over contiguous channels: depthwise convolutions and poolings in NCHWc or channels last."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class ChannelWindow(Window):
 
 
 def match(kernel: Kernel) -> ChannelWindow | None:
-    """The window beside channels of a kernel; None where it is none."""
+    """The window over channels of a kernel; None for another kernel."""
     found = windowed_reduction(kernel)
     if found is None:
         return None
@@ -78,7 +78,9 @@ def _over(found: WindowedReduction, position: int, indices: list[Index]) -> Chan
     if rows.output is columns.output or (rows.tap is not None and rows.tap is columns.tap):
         return None
     planes = [v for v in variables if v.extent != 1 and v not in own]
-    if any(v not in {v for index in indices for v in index.terms} for v in planes):  # what several planes read is a contraction's
+    if any(
+        v not in {v for index in indices for v in index.terms} for v in planes
+    ):  # an input shared by several planes makes it a contraction
         return None
     row_dimension = end if has_rows else None
     return ChannelWindow(

@@ -1,4 +1,4 @@
-"""Windows that slide over one channel at a time, along contiguous columns: depthwise convolutions and poolings in NCHW."""
+"""Windows over single channels, along contiguous columns: depthwise convolutions and poolings in NCHW."""
 
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.te.read.graph import Kernel
@@ -7,7 +7,7 @@ from relayc.symbolic import Size
 
 
 def match(kernel: Kernel) -> Window | None:
-    """The sliding window of a kernel; None where it is none, or one whose windows do not overlap."""
+    """The sliding window of a kernel; None for another kernel, or if windows do not overlap."""
     found = windowed_reduction(kernel)
     if found is None:
         return None
@@ -25,7 +25,7 @@ def match(kernel: Kernel) -> Window | None:
 
 
 def _over(found: WindowedReduction, position: int, indices: list[Index], others: set[Var]) -> Window | None:
-    """The window over the input at `position`, read at `indices`; `others` are the loops that further inputs depend on."""
+    """The window over the input at `position`, read at `indices`; `others` are the loops on which further inputs depend."""
     root, node, variables, reduced = found.root, found.node, found.variables, found.reduced
     data, pad_value = node.structured.inputs[position], None
     low: tuple[Size, ...] = (0,) * len(indices)

@@ -16,7 +16,7 @@ def relu(op: Op, data: Value) -> Value:
 
 
 def _leaky(x: Value, alpha: Value, dtype: str) -> Value:
-    """x where not negative, else alpha * x (of NaN, NaN)."""
+    """x where not negative, otherwise alpha * x (NaN stays NaN)."""
     positive = scalar.compare("ge", x, scalar.constant(0, dtype), dtype)
     return scalar.select(positive, x, scalar.multiply(alpha, x, dtype))
 

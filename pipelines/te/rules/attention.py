@@ -1,5 +1,5 @@
-"""Compute rule of nn.attention: the products, what happens to the scores between them, and the softmax, in loops over batch, heads of the
-key, heads of the query for each of these, queries and keys."""
+"""Compute rule of nn.attention: the products, the scores between them, and the softmax, in loops over batch, heads of the key, heads of the
+query for each of these, queries and keys."""
 
 from relayc.dialects.mlir import arith, ir, linalg, math
 from relayc.dialects.relay.base import Op
@@ -23,7 +23,7 @@ from relayc.pipelines.te.rules.core import (
 )
 
 LOOPS = 6
-"""Batch, head of the key, head of the query within its group, query, key, and the element of a head that a product runs over."""
+"""Batch, head of the key, head of the query within its group, query, key, and the element of a head over which a product sums."""
 LOWEST = -3.4028234663852886e38
 """Least finite f32: a row that sees no key has no weight at all, and sums to 0."""
 
@@ -39,7 +39,7 @@ def _operand_map(layout: str, head: ir.AffineExpr, position: int) -> ir.AffineMa
 
 
 def _product(a: Value, b: Value, maps: list[ir.AffineMap], out: TensorType, out_map: ir.AffineMap, dtypes: tuple[str, str]) -> Value:
-    """Sum of a * b over the loops that `out_map` leaves out; `dtypes` are those of a and b."""
+    """Sum of a * b over the loops that `out_map` omits; `dtypes` are the dtypes of a and b."""
     kept = {e.position for e in out_map.results}
     kinds = ["parallel" if i in kept else "reduction" for i in range(LOOPS)]
     body = multiply_add(out.dtype, out.dtype)
@@ -125,7 +125,7 @@ def _masked(op: Op, product: Value, type_: TensorType, group: int, mask: tuple[V
 
 
 def _causal(scores: Value, type_: TensorType, offset: int) -> Value:
-    """-inf where the key comes after the last that the query sees."""
+    """-inf for keys after the last one visible to the query."""
 
     def body(x: Value) -> Value:
         last = arith.AddIOp(linalg.IndexOp(3).result, index_constant(offset)).result

@@ -10,11 +10,11 @@ from relayc.pipelines.te.rules.core import Value, compute, elementwise, operand_
 from relayc.pipelines.te.rules.literal import literal
 
 Scalar = Callable[[Value, Value, str], Value]
-"""A scalar function of two values of the dtype named."""
+"""A scalar function of two values of the given dtype."""
 
 
 def _safe_divisor(a: Value, b: Value, dtype: str) -> Value:
-    """A divisor with which the hardware does not trap: 1 in place of 0, and of -1 under the lowest value (which gives that value)."""
+    """A divisor that does not trap: 1 instead of 0, and instead of -1 for the lowest dividend (the quotient is the dividend)."""
     one = scalar.constant(1, dtype)
     traps = scalar.compare("eq", b, scalar.constant(0, dtype), dtype)
     if not scalar.is_unsigned(dtype):
@@ -37,7 +37,7 @@ def _mod(a: Value, b: Value, dtype: str) -> Value:
 
 
 def _signs_differ(remainder: Value, b: Value, dtype: str) -> Value:
-    """Whether a truncated division left a remainder whose sign is not the divisor's: where floor and truncation part."""
+    """Whether the remainder of a truncated division has another sign than the divisor: then floor and truncation differ."""
     zero = scalar.constant(0, dtype)
     below = [scalar.compare("lt", v, zero, dtype) for v in (remainder, b)]
     return arith.AndIOp(scalar.compare("ne", remainder, zero, dtype), arith.XOrIOp(*below).result).result
@@ -65,7 +65,7 @@ def _power(a: Value, b: Value, dtype: str) -> Value:
 
 
 def _integer_power(a: Value, b: Value, dtype: str) -> Value:
-    """Square and multiply over every bit of the exponent, as straight-line code that vectorises; wraps as multiplication does."""
+    """Square and multiply over every bit of the exponent, as straight-line code that vectorizes; wraps as multiplication does."""
     zero, one = scalar.constant(0, dtype), scalar.constant(1, dtype)
     result, square = one, a
     for i in range(scalar.bits(dtype) - (not scalar.is_unsigned(dtype))):
@@ -74,7 +74,7 @@ def _integer_power(a: Value, b: Value, dtype: str) -> Value:
         square = scalar.multiply(square, square, dtype)
     if scalar.is_unsigned(dtype):
         return result
-    # 1 / a**|b| truncates to 0 but for a = 1 and a = -1, whose powers have the period 2: the low bits of a negative b tell them too.
+    # 1 / a**|b| truncates to 0 except for a = 1 and a = -1, whose powers have period 2: the low bits of a negative b suffice for them.
     is_unit = scalar.compare("eq", scalar.absolute(a, dtype), one, dtype)
     reciprocal = scalar.select(is_unit, result, zero)
     return scalar.select(scalar.compare("lt", b, zero, dtype), reciprocal, result)
@@ -129,7 +129,7 @@ FUNCTIONS: dict[str, Scalar] = {
 """Functions computed in the operands' own type."""
 
 WIDE: dict[str, Scalar] = {"floor_divide": _floor_divide, "mod": _mod, "floor_mod": _floor_mod, "power": _power}
-"""Functions of several steps, which 16-bit floats go through in float32."""
+"""Functions of several steps, computed in float32 for 16-bit floats."""
 
 
 @compute(*FUNCTIONS)
@@ -153,7 +153,7 @@ def widened(op: Op, lhs: Value, rhs: Value) -> Value:
 
 
 SMALL_POWERS = (1, 2, 3, 4)
-"""Exponents known at compile time for which multiplying is exact enough (within an ulp of pow) and far cheaper."""
+"""Exponents known at compile time for which multiplication is exact enough (within an ulp of pow) and far cheaper."""
 
 
 def _small_power(a: Value, exponent: float, dtype: str) -> Value:

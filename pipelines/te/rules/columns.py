@@ -36,7 +36,7 @@ def _plus(index: Value, offset: Size) -> Value:
 
 
 def _within(index: Value, size: Size) -> Value:
-    """i1: 0 <= index < size, by one comparison: a negative number is a large one without its sign."""
+    """i1: 0 <= index < size, by one unsigned comparison, in which negative numbers are large."""
     return arith.cmpi(arith.CmpIPredicate.ult, index, index_constant(size))
 
 
@@ -49,7 +49,7 @@ def _all(flags: Sequence[Value]) -> Value:
 
 @compute("nn_col2im")
 def col2im(op: Op, data: Value) -> Value:
-    """Each element of the image sums those of the blocks that reach it."""
+    """Each element of the image sums the elements of the blocks that cover it."""
     source, out, n = operand_type(op), result_type(op), len(op.image_shape)
     wide = accumulator(out.dtype)
     strides, dilation = per_axis(op.strides, n, "strides"), per_axis(op.dilation, n, "dilation")
@@ -60,7 +60,7 @@ def col2im(op: Op, data: Value) -> Value:
         batch, channel, *at = (linalg.IndexOp(i).result for i in range(2 + 2 * n))
         places, flags, chosen = at[n:], [], []
         for i in range(n):
-            # Where it would be in the block that begins with it, counted from the first block's begin.
+            # Its position relative to the begin of each block.
             distance = arith.SubIOp(_plus(at[i], before[i]), _times(places[i], dilation[i])).result
             which = distance
             if strides[i] != 1:
@@ -72,7 +72,7 @@ def col2im(op: Op, data: Value) -> Value:
         return scalar.add(total, scalar.select(_all(flags), element, scalar.constant(0, wide)), wide)
 
     loops = 2 + 2 * n
-    # The operand only says how many places a block has.
+    # The operand only gives the extent of the block loops.
     maps = [affine_map(loops, [dim(2 + n + i) for i in range(n)])]
     kinds = ["parallel"] * (2 + n) + ["reduction"] * n
     result_map = affine_map(loops, [dim(i) for i in range(2 + n)])
@@ -95,7 +95,7 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
         inside = _all([_within(h, size) for h, size in zip(here, sizes, strict=True)])
         element = extract(data, [batch, channel, *(clamped(h, size) for h, size in zip(here, sizes, strict=True))])
         found = scalar.compare("eq", element, best, source.dtype)
-        if source.is_float:  # NaN equals nothing, and where there is one it is the largest
+        if source.is_float:  # NaN equals nothing, and is the largest if present
             found = scalar.either(found, scalar.compare("ne", element, element, source.dtype))
         flat = add(_times(batch, source.sizes[1]), channel)
         for size, h in zip(sizes, here, strict=True):
@@ -113,7 +113,7 @@ def max_pool_indices(op: Op, data: Value, largest: Value) -> Value:
 
 
 def _column_major(index: Value, sizes: Sequence[Size], dtype: str) -> Value:
-    """An index of flattened data as that of data whose spatial axes are in the opposite order."""
+    """Converts an index of flattened data to the index with spatial axes in reverse order."""
     digits = []
     for size in reversed(sizes):
         by = number(size, dtype)

@@ -1,4 +1,4 @@
-"""Sums of products: what convolutions and matrix products share."""
+"""Sums of products: code shared by convolutions and matrix products."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,12 +11,12 @@ HALF = ("float16", "bfloat16")
 
 
 def accumulator(dtype: str) -> str:
-    """The dtype in which elements of `dtype` are summed: float32 for the 16-bit floats."""
+    """The dtype of accumulators for elements of `dtype`: float32 for the 16-bit floats."""
     return "float32" if dtype in HALF else dtype
 
 
 def named_applies(operand: str, result: str) -> bool:
-    """Whether a named linalg operation widens `operand` as this dtype demands: it reads integers as signed."""
+    """Whether a named linalg operation widens `operand` as this dtype requires: it reads integers as signed."""
     return not scalar.is_unsigned(operand) or DTYPES[operand].itemsize == DTYPES[result].itemsize
 
 
@@ -39,9 +39,9 @@ def contract(
     operands: tuple[str, str],
     named: type | None = None,
 ) -> Value:
-    """Sum over the loops that `output_map` leaves out of a * b, as `named` where it can take its maps (matmul), else a linalg.generic.
+    """Sum of a * b over the loops that `output_map` omits, as `named` if it accepts the maps (matmul), otherwise a linalg.generic.
 
-    `out` is the type of the accumulators; elements of a and b are of the dtypes `operands`.
+    `out` is the type of the accumulators; elements of a and b have the dtypes `operands`.
     """
     if named is not None and all(named_applies(operand, out.dtype) for operand in operands):
         attribute = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (*maps, output_map)])
@@ -55,7 +55,7 @@ def contract(
 
 
 def narrowed(value: Value, out: TensorType, dtype: str) -> Value:
-    """`value`, whose elements are of `dtype`, in the type `out`."""
+    """Converts `value`, whose elements are of `dtype`, to the type `out`."""
     if out.dtype == dtype:
         return value
     return parallel(out, [value], lambda x: scalar.convert(x, dtype, out.dtype))

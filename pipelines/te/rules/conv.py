@@ -34,7 +34,7 @@ NAMED = {
     (GROUPED, "NCHW", "OIHW"): linalg.Conv2DNgchwGfchwOp,
     (GROUPED, "NHWC", "OHWI"): linalg.Conv2DNhwgcGfhwcOp,
 }
-"""linalg's named convolutions by kind, data layout and kernel layout; anything else is a linalg.generic."""
+"""linalg's named convolutions by kind, data layout and kernel layout; other convolutions are a linalg.generic."""
 
 
 def _kind(g: ConvGeometry, channels_in: Size, channels_out: Size) -> str:
@@ -44,7 +44,7 @@ def _kind(g: ConvGeometry, channels_in: Size, channels_out: Size) -> str:
 
 
 def by_group(layout: Layout, axis: str, sizes: Sequence[Size], groups: int) -> list[list[Size]]:
-    """Parts of each dimension of a tensor of `sizes` in `layout` when `axis` is seen as [groups, element of the group]."""
+    """Sizes of a tensor in `layout`, with `axis` split into [groups, element of the group]."""
     return [[groups, n // groups] if a == axis and groups > 1 else [n] for a, n in zip(layout.axes, sizes, strict=True)]
 
 
@@ -56,9 +56,9 @@ def _pad_spatial(data: Value, g: ConvGeometry, value: int, dtype: str) -> Value:
 
 @compute("nn_conv1d", "nn_conv2d", "nn_conv3d")
 def convolution(op: Op, data: Value, weight: Value) -> Value:
-    """Pads, then sums: a named convolution where linalg has one for the layouts and the grouping, else a linalg.generic.
+    """Pads, then sums: a named convolution if linalg has one for the layouts and the grouping, otherwise a linalg.generic.
 
-    With groups that hold several channels, channels are seen as [group, channel of the group].
+    With groups of several channels, channels are split into [group, channel of the group].
     """
     g, out = op.geometry(), result_type(op)
     data_type = operand_type(op)
@@ -93,7 +93,7 @@ def _named_convolution(named: type, g: ConvGeometry, kind: str, data: Value, wei
 
 @dataclass
 class Loops:
-    """Loops of a linalg.generic, handed out one by one."""
+    """Loops of a linalg.generic, allocated one by one."""
 
     count: int = 0
 
@@ -103,11 +103,11 @@ class Loops:
 
 
 def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value, out: TensorType, dtypes: tuple[str, str]) -> Value:
-    """Loops: the axes of the result in its layout, then input channel (outer and inner part where it is blocked) and window."""
+    """Loops: the axes of the result in its layout, then input channel (outer and inner part if it is blocked) and window."""
     loops = Loops()
     group = [loops.new()] if kind == GROUPED else []
     result = {axis: loops.new() for axis in g.out_layout.axes}
-    # In a depthwise convolution each channel reads its own only.
+    # In a depthwise convolution each channel reads only its own input channel.
     channel = result if kind == DEPTHWISE else {axis: loops.new() for axis in g.data_layout.axes if axis in "Cc"}
     taps = {axis: loops.new() for axis in g.spatial}
     of_data = {"N": [result["N"]], "C": [*group, channel["C"]], "c": [channel.get("c")]}
@@ -118,7 +118,7 @@ def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value,
         channels = shape(weight)[g.kernel_layout.index("O")]
         if isinstance(channels, int):
             out_channel = [group[0] * (channels // g.groups) + out_channel[0]]
-        else:  # the weight is seen as the result is
+        else:  # the weight is split like the result
             weight = split(weight, by_group(g.kernel_layout, "O", shape(weight), g.groups))
             out_channel = [*group, *out_channel]
     in_channel = 0 if kind == DEPTHWISE else _unblocked(channel, g.data_layout.block("C"))
@@ -132,5 +132,5 @@ def _generic_convolution(g: ConvGeometry, kind: str, data: Value, weight: Value,
 
 
 def _unblocked(loops: dict[str, ir.AffineExpr], block: int) -> ir.AffineExpr:
-    """Number of the channel that the loops over its outer and inner part stand for."""
+    """The channel number for the loops over its outer and inner part."""
     return loops["C"] * block + loops["c"] if block > 1 else loops["C"]

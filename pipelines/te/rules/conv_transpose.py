@@ -1,8 +1,8 @@
 """Compute rules of transposed convolutions: nn.conv1d/2d/3d_transpose.
 
-No zeros are inserted and multiplied. With o an element of the result along an axis, counted with the padding before it, write
-o + pad = q * stride + r: only the taps k = j * stride + r of the kernel reach it, from the data element q - j. Over (q, r) the result is
-therefore a plain convolution of ceil(kernel / stride) taps j, with a kernel of its own for each of the phases r.
+No zeros are inserted and multiplied. With o an element of the result along an axis, counted with the padding before it, write o + pad = q *
+stride + r: only the taps k = j * stride + r of the kernel reach it, from the data element q - j. Over (q, r) the result is therefore a
+plain convolution of ceil(kernel / stride) taps j, with a separate kernel for each of the phases r.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class Phases:
     Attributes:
       stride: number of phases r.
       taps: taps j of a phase.
-      step: distance of the data elements of neighbouring taps (the dilation).
+      step: distance of the data elements of adjacent taps (the dilation).
       first: the q of the first element of the result; `skip`: its r.
       count: values of q.
     """
@@ -46,11 +46,12 @@ class Phases:
 
     @property
     def reach(self) -> int:
-        """How far before data element q the first one lies that is read for it."""
+        """Distance from data element q back to the first element read for it."""
         return self.step * (self.taps - 1)
 
     def padding(self, size: Size) -> tuple[int, Size]:
-        """Padding (negative: cropping) after which the data for the first result starts at 0 and that for the last ends the data."""
+        """Padding (negative: cropping) after which the data for the first result starts at 0 and the data for the last result ends the
+        tensor."""
         low = self.reach - self.first
         return low, self.count + self.reach - size - low
 
@@ -61,7 +62,7 @@ def transposed_convolution(op: Op, data: Value, weight: Value) -> Value:
     out, dtype = result_type(op), operand_type(op).dtype
     weight, g = _spread(weight, op.geometry(), dtype)
     sizes = g.out_layout.logical(out.sizes)
-    # By the type relation these are numbers.
+    # By the type relation these are static.
     kernel = {axis: weight.type.shape[g.kernel_layout.index(axis)] for axis in g.spatial}
     phases = {
         axis: Phases.of(kernel[axis], stride, dilation, before, sizes[axis])
@@ -107,7 +108,7 @@ def _padded_data(data: Value, g: ConvGeometry, phases: dict[str, Phases], dtype:
 
 
 def _padded_weight(weight: Value, g: ConvGeometry, phases: dict[str, Phases], dtype: str) -> Value:
-    """The weight with each spatial axis seen as [tap, phase], filled up with zeros, and the axis I as [group, channel of the group]."""
+    """The weight with each spatial axis split into [tap, phase], padded with zeros, and the axis I into [group, channel of the group]."""
     lengths = [
         phases[axis].taps * phases[axis].stride if axis in phases else n
         for axis, n in zip(g.kernel_layout.axes, shape(weight), strict=True)
@@ -121,7 +122,7 @@ def _padded_weight(weight: Value, g: ConvGeometry, phases: dict[str, Phases], dt
 
 
 def _result_part(axis: str, length: Size, groups: int, phases: dict[str, Phases]) -> list[Size]:
-    """Dimensions of the sums that stand for `axis` of the result."""
+    """Dimensions of the sums for `axis` of the result."""
     if axis == "C":
         return [groups, length // groups] if groups > 1 else [length]
     if axis not in phases:

@@ -1,26 +1,29 @@
-"""How compute rules are written: one function per Relay operator that says what it computes, as linalg on tensors.
+"""Infrastructure of compute rules: one function per Relay operator that expresses its computation as linalg on tensors.
 
-A rule is registered with `@compute("nn_relu")`, gets the operation and its operands as `te` tensors, and gives the result tensor(s):
+A rule is registered with `@compute("nn_relu")`, receives the operation and its operands as `te` tensors, and returns the result
+tensor(s):
 
     @compute("nn_leaky_relu")
     def leaky_relu(op, data):
         return elementwise(op, [data], lambda x: ...)
 
-In the `te` stage tensors are signless; a bool is an i8 that holds 0 or 1. What the bits mean is the operation's: rules take the dtype name
-from `TensorType` and use `scalar`, which picks the arith operation for it.
+In the `te` stage tensors are signless; a bool is an i8 that holds 0 or 1. The operation determines the meaning of the bits: rules take
+the
+dtype name from `TensorType` and use `scalar`, which selects the arith operation for it.
 
-Sizes may be expressions over symbols: `shape(value)` gives those of a tensor, and `index_constant(size)` a size as a value that bodies may
-use. Affine maps have numbers only: what a symbolic size shifts or scales is an offset of tensor.extract_slice or tensor.pad, or a computed
-index.
+Sizes may be expressions over symbols: `shape(value)` returns the sizes of a tensor, and `index_constant(size)` a size as a value for
+bodies. Affine maps contain numbers only: a shift or scale by a symbolic size is an offset of tensor.extract_slice or tensor.pad, or a
+computed index.
 
 The schedules read these operations, and no others, so a rule is built from them:
-  - linalg.generic: output maps are projected permutations of the loops, input maps any affine maps of them; the body has arith and math
-    operations, linalg.index, and tensor.extract from tensors at computed indices (which must be in bounds);
-  - linalg named operations (matmul, convolutions, pooling, fill, transpose, broadcast, ...): read as the generics they stand for;
-  - tensor.empty, tensor.pad with a constant, tensor.concat, tensor.extract_slice, tensor.expand_shape, tensor.collapse_shape;
-  - for what has no parallel form (sorting, scattering, scans): scf.for / scf.if on tensors with tensor.extract and tensor.insert, and
-    scf.while on scalars. Such a rule makes its kernel sequential, but for loops that it marks: iterations that are independent become
-    lanes of vectors or threads (see te.read.updates).
+- linalg.generic: output maps are projected permutations of the loops, input maps any affine maps of them; the body has arith and math
+  operations, linalg.index, and tensor.extract from tensors at computed indices (which must be in bounds);
+- linalg named operations (matmul, convolutions, pooling, fill, transpose, broadcast, ...): read as equivalent generics;
+- tensor.empty, tensor.pad with a constant, tensor.concat, tensor.extract_slice, tensor.expand_shape, tensor.collapse_shape;
+- for computations without a parallel form (sorting, scattering, scans): scf.for / scf.if on tensors with tensor.extract and
+  tensor.insert, and scf.while on scalars. Such a rule makes its kernel sequential, except for loops that it marks: independent
+  iterations
+  become vector lanes or threads (see te.read.updates).
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +56,7 @@ def compute(*names: str) -> Callable[[Rule], Rule]:
 
 
 def lower(op: Op, operands: Sequence[Value]) -> list[Value]:
-    """Emits what `op` computes of `operands` (te tensors) at the ambient insertion point. Raises RelayError where no rule exists."""
+    """Emits the computation of `op` on `operands` (te tensors) at the ambient insertion point. Raises RelayError if it has no rule."""
     rule = RULES.get(type(op)._op_name)
     if rule is None:
         raise RelayError(f"{op.operation.name} at {op.source()}: expected an operator with a compute rule, found none for it")
@@ -62,7 +65,7 @@ def lower(op: Op, operands: Sequence[Value]) -> list[Value]:
 
 
 def te_type(type_: TensorType) -> ir.RankedTensorType:
-    """The te tensor type of a relay type: signless, bool as i8. Raises RelayError where a dimension is not known."""
+    """The te tensor type of a relay type: signless, bool as i8. Raises RelayError if a dimension is unknown."""
     if not type_.is_known:
         raise RelayError(f"expected a shape of numbers and symbols, found {type_}")
     return ranked_type(type_.shape, scalar.te_element(type_.dtype))
@@ -75,7 +78,7 @@ def shape(value: Value) -> tuple[Size, ...]:
 
 
 def dynamic_sizes(sizes: Sequence[Size]) -> list[Value]:
-    """The values of those sizes that are expressions, in order: what MLIR wants beside a type with `?`."""
+    """The values of the dynamic sizes, in order: MLIR's operands for the `?` of a type."""
     return [size_value(d) for d in sizes if isinstance(d, Dim)]
 
 
@@ -85,7 +88,7 @@ def result_type(op: Op, index: int = 0) -> TensorType:
 
 
 def operand_type(op: Op, index: int = 0) -> TensorType:
-    """Relay type of an operand of `op` (its dtype tells signed from unsigned, which the te tensor does not)."""
+    """Relay type of an operand of `op` (its dtype distinguishes signed and unsigned, unlike the te tensor's)."""
     return TensorType.of(op.operation.operands[index])
 
 
@@ -97,7 +100,7 @@ def dim(i: int) -> ir.AffineExpr:
 
 
 def affine_map(rank: int, exprs: Sequence[ir.AffineExpr | int]) -> ir.AffineMap:
-    """(d0, ..., d{rank-1}) -> exprs, where an int stands for a constant."""
+    """(d0, ..., d{rank-1}) -> exprs; an int is a constant."""
     return ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_constant(e) if isinstance(e, int) else e for e in exprs])
 
 
@@ -115,14 +118,14 @@ def broadcast_map(shape: Sequence[Size], out_shape: Sequence[Size]) -> ir.Affine
 
 
 def empty(type_: TensorType | ir.RankedTensorType) -> Value:
-    """A tensor without contents: the destination of the operation that follows."""
+    """An uninitialized tensor: the destination of the next operation."""
     ranked = te_type(type_) if isinstance(type_, TensorType) else type_
     sizes = [d for d in shape_of(ranked) if d is not None]
     return ir.Operation.create("tensor.empty", results=[ranked], operands=dynamic_sizes(sizes)).results[0]
 
 
 def fill(type_: TensorType, value: float | int) -> Value:
-    """A tensor of `value` everywhere."""
+    """A tensor filled with `value`."""
     destination = empty(type_)
     op = linalg.FillOp([destination.type], [scalar.constant(value, type_.dtype)], [destination])
     linalg.fill_builtin_region(op.operation)
@@ -139,7 +142,7 @@ def generic(
 ) -> list[Value]:
     """A linalg.generic; `iterators` are "parallel" or "reduction".
 
-    `body` gets a scalar per input, then one per output, and gives one per output.
+    `body` receives a scalar per input, then one per output, and returns one per output.
     """
     array = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in (*maps, *output_maps)])
     kinds = ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{k}>") for k in iterators])
@@ -153,19 +156,19 @@ def generic(
 
 
 def elementwise(op: Op, inputs: Sequence[Value], body: Callable[..., Any]) -> Value:
-    """A parallel linalg.generic with the first result of `op` as its output; inputs broadcast to it as in numpy."""
+    """A parallel linalg.generic with the first result of `op` as its output; inputs are broadcast to it as in numpy."""
     return parallel(result_type(op), inputs, body)
 
 
 def parallel(out: TensorType, inputs: Sequence[Value], body: Callable[..., Any], maps: Sequence[ir.AffineMap] | None = None) -> Value:
-    """A parallel linalg.generic over `out`; `maps` default to numpy broadcasting. `body` gets the input scalars (not the output's)."""
+    """A parallel linalg.generic over `out`; `maps` default to numpy broadcasting. `body` receives the input scalars (not the output's)."""
     rank = out.rank
     maps = maps or [broadcast_map(shape(v), out.sizes) for v in inputs]
     return generic(inputs, maps, [empty(out)], [identity(rank)], ["parallel"] * rank, lambda *args: body(*args[: len(inputs)]))[0]
 
 
 def gather(out: TensorType, body: Callable[[list[Value]], Any]) -> Value:
-    """A parallel linalg.generic over `out` without inputs: `body` gets the loop indices (index values) and gives the element."""
+    """A parallel linalg.generic over `out` without inputs: `body` receives the loop indices (index values) and returns the element."""
     rank = out.rank
     return generic(
         [], [], [empty(out)], [identity(rank)], ["parallel"] * rank, lambda *_: body([linalg.IndexOp(i).result for i in range(rank)])
@@ -198,7 +201,7 @@ def reduce(
 
 
 def is_flattened(source: Sequence[Size], target: Sequence[Size]) -> bool:
-    """Whether MLIR reshapes by way of one dimension: a size that is not known cannot be told in one of 0."""
+    """Whether a reshape needs a one-dimensional intermediate, or is static: a dynamic size cannot be inferred if the product is 0."""
     return prod(source) != 0 or all(isinstance(d, int) for d in (*source, *target))
 
 

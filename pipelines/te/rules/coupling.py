@@ -1,4 +1,4 @@
-"""Compute rule of the probabilities of several classes from those of pairs: row by row, until they change no more."""
+"""Compute rule of class probabilities from pairwise ones: iterated row by row until convergence."""
 
 from relayc.dialects.mlir import arith
 from relayc.dialects.relay.base import Op
@@ -11,7 +11,7 @@ from relayc.pipelines.te.rules.loops import insert, loop, nest, repeat_while, wh
 from relayc.pipelines.te.rules.scalar import negated
 
 _TOLERANCE = 0.005
-"""Over the number of classes: how far elements may be from what they are when nothing can be improved."""
+"""Divided by the number of classes: the tolerance of the residual."""
 _ROUNDS = 100
 
 
@@ -34,13 +34,13 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
         return arith.DivFOp(a, b).result
 
     def row(at: list[Value], result: Value, work: Value) -> list[Value]:
-        """One matrix Q; `work` has p in its first row and Q p in its second one."""
+        """One matrix Q; row 0 of `work` holds p, and row 1 holds Q p."""
 
         def element(i: Value, j: Value) -> Value:
             return scalar.convert(extract(system, [at[0], i, j]), source, wide)
 
         def multiplied(work: Value) -> list[Value]:
-            """`work` with Q p, p^T Q p, and how far they are apart at most."""
+            """`work` with Q p, p^T Q p, and their largest difference."""
 
             def line(i: Value, work: Value, square: Value) -> list[Value]:
                 (total,) = loop(zero, end, one, [nothing], lambda j, total: [plus(total, times(element(i, j), extract(work, [zero, j])))])
@@ -73,7 +73,7 @@ def coupled_probabilities(op: Op, system: Value) -> Value:
             work, square, error = multiplied(work)
             unfinished = negated(scalar.compare("lt", error, tolerance, wide))
             work = when(unfinished, [work], lambda work: loop(zero, end, one, [work, square], improved)[:1])[0]
-            # What is finished has had its last round.
+            # A finished row has had its last round.
             return [scalar.select(unfinished, add(round_, one), last), work]
 
         tolerance = times(scalar.constant(_TOLERANCE, wide), even)

@@ -29,7 +29,7 @@ def ones(op: Op) -> Value:
 
 @compute("arange")
 def arange(op: Op) -> Value:
-    """start + i * step, in int64 or float64: repeated addition would gather rounding errors."""
+    """start + i * step, in int64 or float64: repeated addition would accumulate rounding errors."""
     out = result_type(op)
     whole = all(isinstance(v, Dim) or float(v).is_integer() for v in (op.start, op.step))
     dtype = "int64" if whole and not out.is_float else "float64"

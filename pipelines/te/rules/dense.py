@@ -12,7 +12,7 @@ from relayc.pipelines.te.rules.window import merge, split
 
 
 def _matrix_product(op: Op, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
-    """a [..., m, k] x b [k, n]: leading dimensions of a count as rows."""
+    """a [..., m, k] x b [k, n]: static leading dimensions are flattened into rows."""
     out, operands = result_type(op), (operand_type(op).dtype, operand_type(op, 1).dtype)
     leading = out.sizes[:-1]
     if not leading:  # a vector: one row

@@ -1,4 +1,4 @@
-"""Compute rule of products with weights of a few bits: the weights as floats, and a product of these."""
+"""Compute rule of products with blockwise quantized weights: dequantization, and a product."""
 
 from math import prod
 

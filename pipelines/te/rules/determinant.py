@@ -1,4 +1,4 @@
-"""Compute rule of determinants: a formula for small matrices, else elimination with the largest element of a column as its pivot."""
+"""Compute rule of determinants: a formula for small matrices, otherwise Gaussian elimination with partial pivoting."""
 
 from math import prod
 
@@ -32,7 +32,7 @@ def _element(data: Value, source: str, wide: str, at: list[Value]) -> Value:
 
 
 def _expanded(rows: list[list[Value]], dtype: str) -> Value:
-    """The determinant of a small matrix by its first row."""
+    """The determinant of a small matrix by expansion along its first row."""
     if not rows:
         return scalar.constant(1, dtype)
     first, *rest = rows
@@ -41,12 +41,12 @@ def _expanded(rows: list[list[Value]], dtype: str) -> Value:
         minor = _expanded([row[:j] + row[j + 1 :] for row in rest], dtype) if rest else None
         term = x if minor is None else scalar.multiply(x, minor, dtype)
         total = term if total is None else (scalar.subtract if j % 2 else scalar.add)(total, term, dtype)
-    assert total is not None  # of a row with elements
+    assert total is not None  # a row is not empty
     return total
 
 
 def _eliminated(data: Value, source: TensorType, out: TensorType, size: Size, wide: str) -> Value:
-    """Matrix by matrix, each copied to a place of its own first."""
+    """Eliminates one matrix after another, each copied to work memory first."""
     count = prod(source.sizes[:-2])
     matrices = reshape(data, (count, size, size))
     zero, one, end = (index_constant(n) for n in (0, 1, size))
@@ -60,7 +60,7 @@ def _eliminated(data: Value, source: TensorType, out: TensorType, size: Size, wi
         return [insert(scalar.convert(value, wide, out.dtype), found, [b]), work]
 
     def step(k: Value, value: Value, work: Value) -> list[Value]:
-        """Column k: its pivot, which the determinant is multiplied with, and the rows below without it."""
+        """Column k: multiplies the determinant by the pivot, and eliminates the column from the rows below."""
 
         def larger(i: Value, best: Value, row: Value) -> list[Value]:
             size_here = scalar.absolute(extract(work, [i, k]), wide)
@@ -77,7 +77,7 @@ def _eliminated(data: Value, source: TensorType, out: TensorType, size: Size, wi
         pivot = extract(work, [k, k])
         same = arith.cmpi(arith.CmpIPredicate.eq, row, k)
         signed = scalar.select(same, pivot, scalar.negative(pivot, wide))
-        # Below a pivot of 0 there is nothing to take away.
+        # Below a pivot of 0 there is nothing to eliminate.
         is_zero = scalar.compare("eq", pivot, scalar.constant(0, wide), wide)
         divisor = scalar.select(is_zero, scalar.constant(1, wide), pivot)
 

@@ -1,6 +1,6 @@
-"""Compute rules of Fourier transforms: rows are read into lines, which are transformed side by side (stockham), and written.
+"""Compute rules of Fourier transforms: rows are read into lines, lines are transformed several at a time (stockham), and written.
 
-Factors are those of a plan, which the program computes where the length is a symbol: the same code serves all lengths.
+The factors come from a plan, which the program computes if the length is a symbol: the same code serves all lengths.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,29 +33,29 @@ from relayc.pipelines.te.rules.stockham import LINE_BYTES, UNROLLED, Complex, Li
 from relayc.symbolic import Size, ceil_div, maximum, minimum
 
 _SIDE_BY_SIDE = 1024
-"""The longest lines of which several are side by side: longer ones have lanes enough in themselves, and take the caches that are near."""
+"""The longest lines that are transformed several at a time: longer ones have enough lanes in themselves, and fill the nearest caches."""
 _SPREAD = 5
-"""Lines of the cache between planes, which would share sets of the cache where their size is a power of two."""
+"""Cache lines between planes, which would share cache sets if their size is a power of two."""
 _PASSES = 4
-"""Operations on an element, in iterations of a loop that is worth a thread."""
+"""Operations per element in iterations of a loop that is worth a thread."""
 _TERMS = 10
-"""Of the series of sine and cosine: up to an eighth of a circle the first one left out is below the precision of a float64."""
+"""Terms of the series of sine and cosine: up to an eighth of a circle the first omitted term is below float64 precision."""
 
 
 @dataclass(frozen=True)
 class _Rows:
     """Rows of `fft` that are read into lines, and lines that are written.
 
-    Real rows of an even length n are lines of n / 2 elements, of which each is two neighbours: with E and O the transforms of the even and
-    odd elements, those of the lines are E + i O, and those of the rows E + exp(-2 pi i k / n) O.
+    Real rows of even length n are lines of n / 2 elements, each a pair of neighbours: with E and O the transforms of the even and odd
+    elements, the transforms of the lines are E + i O, and of the rows E + exp(-2 pi i k / n) O.
 
     Attributes:
       op: the operator; `data`: its operand.
-      given: elements of a row that there are; None where there are all.
-      multipliers: those of the operator.
-      lines: what the rows are transformed as.
+      given: number of valid elements of a row; None if all are.
+      multipliers: the operator's.
+      lines: the transform of the rows.
       first: number of the first row.
-      pairs: whether an element of a line is two of a row; None where the rows are complex.
+      pairs: whether an element of a line is a pair of a row; None for complex rows.
     """
 
     op: Op
@@ -71,7 +71,8 @@ class _Rows:
         return self.data.type.shape[2]
 
     def read(self, work: Value) -> Value:
-        """`work` with the rows in its first copy. The inverse transform of z is that of z with its parts swapped, swapped again."""
+        """`work` with the rows in its first copy. The inverse transform of z is the transform of z with real and imaginary parts swapped,
+        swapped again."""
         if self.op.to_real:
             return self._either(work, lambda pairs, work: self._filled(work, partial(self._of_frequencies, pairs), True))
         if self.pairs is None:
@@ -88,7 +89,7 @@ class _Rows:
         return self._either(result, lambda pairs, result: self._frequencies(result, found[pairs], False))
 
     def _either(self, carried: Value, body: Callable[[bool, Value], Value]) -> Value:
-        """`body` of whether there are pairs, and of what is carried."""
+        """`body`, called with whether there are pairs and the carried value, in a branch."""
         assert self.pairs is not None
         return when(self.pairs, [carried], lambda carried: [body(True, carried)], lambda carried: [body(False, carried)])[0]
 
@@ -100,7 +101,7 @@ class _Rows:
         return when(there, [nothing], lambda _: [extract(self.data, at)])[0]
 
     def _multiplied(self, number: int, at: Value, value: Complex) -> Complex:
-        """A value times an element of one of the multipliers, where there is one."""
+        """A value times an element of one of the multipliers, if there is one."""
         if number >= len(self.multipliers):
             return value
         real, imaginary = (extract(self.multipliers[number], [index_constant(part), at]) for part in (0, 1))
@@ -117,7 +118,7 @@ class _Rows:
         return self._part(row, at, 0), self._part(row, add(at, index_constant(1)), 0)
 
     def _of_frequencies(self, pairs: bool, row: Value, k: Value) -> Complex:
-        """E + i O of frequencies of real rows; else those of the other half, too."""
+        """E + i O from the frequencies of real rows with pairs; otherwise all frequencies, by symmetry."""
         numbers, zero = self.lines.numbers, index_constant(0)
         is_first, nothing = equal(k, zero), numbers.constant(0.0)
 
@@ -146,7 +147,7 @@ class _Rows:
         return self.lines.element(work, add(copy, add(multiply(k, self.lines.width), line)))
 
     def _unpacked(self, work: Value, copy: Value, line: Value, k: Value) -> Complex:
-        """A frequency of a real row from those of the line of its pairs."""
+        """A frequency of a real row from the frequencies of the line of its pairs."""
         numbers, size = self.lines.numbers, self.lines.size
         here = scalar.select(less(k, size), k, subtract(k, size))
         mirrored = scalar.select(equal(here, index_constant(0)), here, subtract(size, here))
@@ -186,7 +187,7 @@ class _Rows:
 
 
 def _kinds(op: Op, halved: bool) -> list[int]:
-    """Which code the passes need."""
+    """The kinds of passes that the code needs."""
     if op.is_power_of_two:
         return [8, 4, 2]
     if not isinstance(op.length, int):
@@ -264,7 +265,7 @@ def fft_plan(op: Op, length: Value) -> Value:
 
 @compute("fft_roots")
 def fft_roots(op: Op, powers: Value, length: Value) -> Value:
-    """Of the nearest quarter of the circle, and an angle of at most an eighth from there: quarters are exact."""
+    """By the nearest quarter of the circle, and an angle of at most an eighth from there: quarters are exact."""
     out, wide = result_type(op), "float64"
 
     def number(value: float) -> Value:

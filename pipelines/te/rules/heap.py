@@ -1,4 +1,4 @@
-"""A binary heap of scores: the largest are taken one by one, of which often few are wanted, O(n + k log n) for k of n."""
+"""A binary heap of scores: the largest are popped one by one; O(n + k log n) for k of n."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from relayc.pipelines.te.rules.loops import insert, loop, repeat_while
 from relayc.pipelines.te.rules.scalar import both, either, negated
 
 NUMBER = "int64"
-"""dtype of the numbers by which entries are told apart."""
+"""dtype of the numbers that identify entries."""
 
 
 @dataclass(frozen=True)
 class Heap:
-    """Entries, each a score and a number, of which no other one comes before the first: the largest score, of equal ones the lowest number.
+    """A binary max-heap of entries, each a score and a number: ordered by largest score, ties by lowest number.
 
     Attributes:
       dtype: of the scores.
@@ -28,7 +28,7 @@ class Heap:
 
     @property
     def state(self) -> list[Value]:
-        """What a loop carries of it."""
+        """The loop-carried values."""
         return [self.scores, self.numbers]
 
     def _like(self, scores: Value, numbers: Value) -> "Heap":
@@ -39,11 +39,11 @@ class Heap:
         return extract(self.scores, [position]), extract(self.numbers, [position])
 
     def put(self, entry: tuple[Value, Value], position: Value) -> "Heap":
-        """With an entry in the place of another one."""
+        """Replaces an entry."""
         return self._like(insert(entry[0], self.scores, [position]), insert(entry[1], self.numbers, [position]))
 
     def ordered(self, count: Value) -> "Heap":
-        """With its first `count` entries, in any order before, in the order of a heap."""
+        """Heapifies the first `count` entries."""
         one = index_constant(1)
         half = arith.ShRUIOp(count, one).result
 
@@ -54,12 +54,12 @@ class Heap:
         return self._like(*loop(index_constant(0), half, one, self.state, place))
 
     def without_first(self, count: Value) -> "Heap":
-        """Of `count` entries all but the first, `count` being 1 or more."""
+        """Pops the first of `count` entries, `count` being 1 or more."""
         last = arith.SubIOp(count, index_constant(1)).result
         return self._sunk(self.at(last), index_constant(0), last)
 
     def _sunk(self, entry: tuple[Value, Value], position: Value, count: Value) -> "Heap":
-        """With an entry at a position or below it: entries that come before it move up."""
+        """Sifts an entry down from a position: entries that come before it move up."""
         one = index_constant(1)
 
         def below(position: Value) -> Value:
@@ -70,7 +70,7 @@ class Heap:
 
         def step(scores: Value, numbers: Value, position: Value, _: Value) -> list[Value]:
             heap, left = self._like(scores, numbers), below(position)
-            # Where there is only one below, it is compared with itself.
+            # An only child is compared with itself.
             right = arith.MinSIOp(add(left, one), arith.SubIOp(count, one).result).result
             child = scalar.select(self._before(heap.at(right), heap.at(left)), right, left)
             better = heap.at(child)

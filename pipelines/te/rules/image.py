@@ -1,6 +1,6 @@
 """Compute rules of resampling: image.resize1d/2d/3d, nn.upsampling, nn.upsampling3d.
 
-Positions are computed in float32, by the operations of the formulas of ONNX Resize in their order, so that ties round as they do there.
+Positions are computed in float32, by the operations of the formulas of ONNX Resize in their order, so that ties round identically.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ F32 = "float32"
 
 @dataclass(frozen=True)
 class Coordinate:
-    """Where along an axis of data position x of the result lies: (x + shift) * factor / divisor + offset."""
+    """The position in data for position x of the result, along an axis: (x + shift) * factor / divisor + offset."""
 
     shift: Measure = 0.0
     factor: Measure = 1.0
@@ -44,14 +44,14 @@ class Coordinate:
     offset: Measure = 0.0
 
     def table(self, length: int) -> np.ndarray:
-        """The positions of a result of `length` elements, in float32; the axis is of numbers."""
+        """The positions for a result of `length` elements, in float32, for static sizes."""
         given = (self.shift, self.factor, self.divisor, self.offset)
         shift, factor, divisor, offset = (np.float32(v) for v in given if not isinstance(v, Computed))
         x = np.arange(length, dtype=np.float32) + shift
         return x * factor / divisor + offset
 
     def emit(self, index: Value) -> Value:
-        """The same of a loop index, as operations."""
+        """The position for a loop index, as operations."""
         as_int = arith.IndexCastOp(scalar.te_element("int32"), index).result
         x = scalar.convert(as_int, "int32", F32)
         steps: tuple[tuple[type, Measure, float], ...] = (
@@ -68,7 +68,7 @@ class Coordinate:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis that is resampled: its dimension, its length before and after, the factor between, its part of the region of interest."""
+    """A resampled axis: its dimension, its length before and after, the scale, its part of the region of interest."""
 
     position: int
     size: Size
@@ -88,7 +88,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How elements are found between elements; the values are those of the attributes of image.resize2d."""
+    """The interpolation; the values are the attributes of image.resize2d."""
 
     method: str
     mode: str
@@ -99,7 +99,7 @@ class Sampling:
 
 
 def _at_corners(a: Axis) -> Coordinate:
-    # ONNX takes the length before it is rounded down, scale * size; rounding errors of the scale itself do not count.
+    # ONNX uses the unrounded length scale * size; rounding errors of the scale itself are ignored.
     size, out = measure(a.size), measure(a.out)
     unrounded = a.scale * size
     length = where(less(absolute(unrounded - out), 1e-4), out, unrounded)
@@ -107,7 +107,7 @@ def _at_corners(a: Axis) -> Coordinate:
 
 
 def _unless_single(a: Axis, several: Coordinate, offset: Measure = 0.0) -> Coordinate:
-    """The coordinate of an axis of several elements, that of the only one being `offset`."""
+    """`several` for an axis of more than one element, otherwise the constant `offset`."""
     condition, single = less(1, measure(a.out)), Coordinate(factor=0.0, offset=offset)
     names = ("shift", "factor", "divisor", "offset")
     return Coordinate(*(where(condition, getattr(several, name), getattr(single, name)) for name in names))
@@ -118,7 +118,7 @@ def _half_pixel(a: Axis) -> Coordinate:
 
 
 def _symmetric(a: Axis) -> Coordinate:
-    # The result is laid over data with both centres together, where its length is not exactly scale * size.
+    # Result and data are aligned at their centres, if the length is not exactly scale * size.
     size = measure(a.size)
     center = size / 2 * (1 - measure(a.out) / (a.scale * size))
     return Coordinate(shift=0.5, divisor=a.scale, offset=center - 0.5)
@@ -148,11 +148,11 @@ ROUNDINGS: dict[str, tuple[float, type, Callable[[np.ndarray], np.ndarray]]] = {
     "round": (0.5, math.FloorOp, np.floor),
     "": (1e-5, math.FloorOp, np.floor),
 }
-"""Rounding to a whole position: what is added first, and the operation, as MLIR's and as numpy's. Without a name: Relay's default, the
-floor of a position that may be less than a whole one by rounding errors."""
+"""Rounding to an integer position: a number to add first, and the operation, as MLIR's and as numpy's. Without a name: Relay's default,
+floor, tolerant of rounding errors just below an integer."""
 
 _BY_SCALE_ONLY = ("half_pixel", "half_pixel_symmetric", "asymmetric", "tf_half_pixel_for_nn")
-"""Modes in which a position depends on no size where the factor between both is a whole one."""
+"""Modes in which a position does not depend on sizes if their ratio is an integer."""
 _MANY = 1 << 10
 
 Tap = tuple[Value, Value | None]
@@ -170,7 +170,7 @@ class _Sampler:
         self.rounding = ROUNDINGS[sampling.rounding or ("round" if sampling.mode == "align_corners" else "")]
 
     def linear_form(self) -> Callable[[ir.AffineExpr], ir.AffineExpr] | None:
-        """The index of the one element read as an affine expression of the loop, where it is one."""
+        """The index of the one element read as an affine expression of the loop, if it is affine."""
         if self.crops:
             return None
         if not self.axis.is_static:
@@ -185,7 +185,7 @@ class _Sampler:
         here = np.arange(out)
         if out and (table == table[0]).all() and 0 <= table[0] < size and table[0] == int(table[0]):
             return lambda d: ir.AffineExpr.get_constant(int(table[0]))
-        # The loop itself can only be the index where both have one length.
+        # The loop itself can only be the index if both lengths are equal.
         if out == size and (table == here).all():
             return lambda d: d
         if self.sampling.method != "nearest_neighbor":
@@ -198,11 +198,11 @@ class _Sampler:
         return None
 
     def _of_numbers(self) -> Axis | None:
-        """An axis of many elements that is read in the same way, whatever the sizes: by the same whole factor."""
+        """An axis with many elements and the same integer scale, as a static representative: its indices do not depend on the sizes."""
         axis = self.axis
         up, down = exact(axis.out, axis.size), exact(axis.size, axis.out)
         if isinstance(up, int) and axis.scale == up:
-            # Of one element in all where both have one.
+            # Index 0 if both lengths are 1.
             follows = up > 1 and self.sampling.mode == "pytorch_half_pixel"
             alike = replace(axis, size=_MANY, out=_MANY * up)
         elif isinstance(down, int) and axis.scale == 1 / down:
@@ -212,7 +212,7 @@ class _Sampler:
         return alike if follows or up == 1 or self.sampling.mode in _BY_SCALE_ONLY else None
 
     def taps(self, index: Value) -> tuple[list[Tap], Value | None]:
-        """The taps, and whether the position lies outside data (None where that makes no difference)."""
+        """The taps, and whether the position is outside data (None if irrelevant)."""
         x = self.coordinate.emit(index)
         found = getattr(self, f"_{self.sampling.method}")(x)
         return found, self._outside(x) if self.crops else None
@@ -223,7 +223,7 @@ class _Sampler:
         return arith.OrIOp(before, after).result
 
     def _clamped(self, position: Value) -> Value:
-        """A whole float position as an index within data."""
+        """An integral float position clipped to an index of data."""
         last = scalar_of(self.axis.last, F32)
         within = scalar.minimum(scalar.maximum(position, scalar.constant(0.0, F32), F32), last, F32)
         return index_of_float(within)
@@ -248,7 +248,7 @@ class _Sampler:
         return [(self._clamped(p), w) for p, w in zip(positions, weights, strict=True)]
 
     def _without_outside(self, positions: Sequence[Value], weights: Sequence[Value]) -> list[Value]:
-        """Weights of 0 outside data, the others scaled so that they sum up to 1."""
+        """Sets weights outside data to 0, and scales the others so that they sum to 1."""
         zero = scalar.constant(0.0, F32)
         kept = [scalar.select(self._outside(p), zero, w) for p, w in zip(positions, weights, strict=True)]
         total = kept[0]
@@ -262,7 +262,7 @@ def _plus(x: Value, value: float, dtype: str = F32) -> Value:
 
 
 def _polynomial(coefficients: Sequence[float], x: Value, dtype: str) -> Value:
-    """Coefficients from the constant upwards."""
+    """Evaluates a polynomial; coefficients start with the constant."""
     *rest, last = coefficients
     value = scalar.constant(last, dtype)
     for c in reversed(rest):
@@ -271,7 +271,7 @@ def _polynomial(coefficients: Sequence[float], x: Value, dtype: str) -> Value:
 
 
 def cubic_weights(s: Value, a: float, dtype: str) -> list[Value]:
-    """Weights of the four elements around a position that lies `s` behind the second one (Keys, with the coefficient `a`)."""
+    """Weights of the four elements around a position, `s` after the second one (Keys, with the coefficient `a`)."""
     t = arith.SubFOp(scalar.constant(1.0, dtype), s).result
     far, near = (-4 * a, 8 * a, -5 * a, a), (1.0, 0.0, -(a + 3), a + 2)
     given = ((far, _plus(s, 1.0, dtype)), (near, s), (near, t), (far, _plus(t, 1.0, dtype)))
@@ -281,7 +281,7 @@ def cubic_weights(s: Value, a: float, dtype: str) -> list[Value]:
 def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> Value:
     """The result of `op`: `data` resampled along `axes`.
 
-    One element read at affine indices where that is what it comes to (nearest_neighbor by a whole factor), else gathered.
+    One element read at affine indices if possible (nearest_neighbor by an integer factor), otherwise gathered.
     """
     source, out = operand_type(op), result_type(op)
     samplers = {axis.position: _Sampler(axis, sampling) for axis in axes}
@@ -312,7 +312,7 @@ def resample(op: Op, data: Value, axes: Sequence[Axis], sampling: Sampling) -> V
 
 
 def _affine_index(form: Callable[[ir.AffineExpr], ir.AffineExpr], index: Value) -> Value:
-    """The index that an affine form of a Sampler gives of a loop index, as operations."""
+    """The index that an affine form of a Sampler computes from a loop index, as operations."""
     expr = form(dim(0))
     if isinstance(expr, ir.AffineDimExpr):
         return index
@@ -327,7 +327,7 @@ def _affine_index(form: Callable[[ir.AffineExpr], ir.AffineExpr], index: Value) 
 
 
 def _weighted_sum(data: Value, dtype: str, wide: str, taps: Sequence[Sequence[Tap]], at: list[Value]) -> Value:
-    """Sum over the taps of the first axis of weight * the sum over the others; `at` are the indices chosen so far."""
+    """Sum over the taps of the first axis of weight * the sum over the other axes; `at` are the indices chosen so far."""
     if not taps:
         return scalar.convert(extract(data, at), dtype, wide)
     total = None
@@ -340,7 +340,7 @@ def _weighted_sum(data: Value, dtype: str, wide: str, taps: Sequence[Sequence[Ta
 
 
 def converted(value: Value, wide: str, dtype: str) -> Value:
-    """`value` as `dtype`; a float that becomes an integer is kept within its limits first (cubic overshoots)."""
+    """Converts `value` to `dtype`; a float is clipped to the range of an integer type first (cubic overshoots)."""
     if scalar.is_float(wide) and not scalar.is_float(dtype):
         low, high = (scalar.constant(float(v), wide) for v in scalar.limits(dtype))
         value = scalar.minimum(scalar.maximum(value, low, wide), high, wide)
@@ -348,7 +348,7 @@ def converted(value: Value, wide: str, dtype: str) -> Value:
 
 
 def _ratio(out: Size, size: Size) -> Measure:
-    """out / size; a number where it is the same for all sizes."""
+    """out / size; a constant if it is the same for all sizes."""
     if isinstance(out, int) and isinstance(size, int):
         return out / size
     up, down = exact(out, size), exact(size, out)
@@ -384,7 +384,7 @@ METHODS = {"nearest_neighbor": "nearest_neighbor", "bilinear": "linear", "trilin
 
 
 def _upsample(op: Op, data: Value, letters: str, mode: str) -> Value:
-    """Lengths are rounded: coordinates are scaled by what is left of a factor then, as in Relay."""
+    """Lengths are rounded: coordinates are then scaled by the ratio of the rounded lengths, as in Relay."""
     parsed, out = layout(op.layout), result_type(op)
     if out.num_elements == 0:
         return empty(out)

@@ -47,13 +47,13 @@ def _wrapped(value: Value, dtype: str, size: Size) -> Value:
 
 
 def _clipped(value: Value, dtype: str, size: Size) -> Value:
-    """An element of an index tensor limited to the positions of an axis of `size`, within which bytes may be anyway."""
+    """An element of an index tensor clipped to an axis of `size`; bytes need no clipping for size 256."""
     index = index_of(value, dtype)
     return index if dtype == "uint8" and size == 256 else clamped(index, size)
 
 
 def _at(index: int, size: Size) -> Size:
-    """An index as `literal.position` takes it, 0 where the axis is empty."""
+    """An index for `literal.position`, 0 if the axis is empty."""
     return maximum(0, minimum(index, size - 1)) if index >= 0 else maximum(0, size + index)
 
 
@@ -66,7 +66,7 @@ def take(op: Op, data: Value, indices: Value) -> Value:
     else:
         axis = normalize_axis(op.axis, source.rank)
     batch = normalize_axis(op.batch_dims, chosen.rank + 1)
-    after = axis + chosen.rank - batch  # the first loop behind those of the indices
+    after = axis + chosen.rank - batch  # the first loop after the loops of the indices
     loops = [*range(axis), None, *range(after, out.rank)]
     size = source.sizes[axis]
     known = literal(op, 1)
@@ -116,7 +116,7 @@ def gather_nd(op: Op, data: Value, indices: Value) -> Value:
 
 @compute("worst_index")
 def worst_index(op: Op, indices: Value) -> Value:
-    """As unsigned numbers, indices that are counted from -size on are the larger the further they are out of range."""
+    """As unsigned numbers, indices counted from -size are larger the further they are out of range."""
     source = operand_type(op)
     dtype, first = "uint64", 0 if source.is_unsigned else op.size
 
@@ -163,13 +163,13 @@ _COMBINE: dict[str, Callable[[Value, Value, str], Value]] = {
 
 
 def _combined(how: str, result: Value, at: list[Value], new: Value, dtype: str) -> Value:
-    """`result` with an element combined into the one at `at`."""
+    """`result` with an element combined into the element at `at`."""
     old = None if how == "update" else extract(result, at)
     return insert(_COMBINE[how](old, new, dtype), result, at)
 
 
 def _any_order(found: list[Value], distinct: bool) -> list[Value]:
-    """The results of loops, of which it is said where their iterations write elements of their own."""
+    """The results of loops; marks loops whose iterations write distinct elements."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "scf.for":
@@ -184,7 +184,7 @@ def _any_order(found: list[Value], distinct: bool) -> list[Value]:
 def _scattered(
     data: Value, updates: Value, dtype: str, how: str, place: Callable[[list[Value]], list[Value]], counts: Value | None = None
 ) -> list[Value]:
-    """`data` with each element of `updates` combined into the element at `place`, one after the other; counts how often, if asked."""
+    """`data` with each element of `updates` combined into the element at `place`, sequentially; counts the updates if `counts` is given."""
 
     def step(indices: list[Value], result: Value, *counts: Value) -> list[Value]:
         at = place(indices)
@@ -225,7 +225,7 @@ def scatter_nd(op: Op, data: Value, indices: Value, updates: Value) -> Value:
     extents = shape(updates)
 
     def slice_(column: list[Value], result: Value) -> list[Value]:
-        # Before the loops over the slice: in them it would be read again for each element, as what they write may be anywhere.
+        # Hoisted out of the loops over the slice: inside, they would be reloaded for each element, as stores may alias them.
         at = [position(extract(indices, [index_constant(j), *column]), chosen.dtype, out.sizes[j]) for j in range(depth)]
 
         def step(rest: list[Value], result: Value) -> list[Value]:

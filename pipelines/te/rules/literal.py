@@ -1,4 +1,4 @@
-"""What a rule knows of an operand at compile time, and index arithmetic on scalars."""
+"""Compile-time values of operands, and index arithmetic on scalars."""
 
 from relayc.dialects.mlir import arith, ir
 from relayc.dialects.relay.base import Op
@@ -13,7 +13,7 @@ INDEX_DTYPE = "int64"
 
 
 def literal(op: Op, index: int) -> float | int | bool | None:
-    """The one value that operand `index` has everywhere, where it is a constant that stands in the IR; else None."""
+    """The value of operand `index` if it is a uniform constant in the IR; otherwise None."""
     owner = op.operation.operands[index].owner
     constant = owner.opview if isinstance(owner, ir.Operation) else owner
     if not isinstance(constant, Constant) or constant.key is not None:
@@ -28,7 +28,7 @@ def index_of(value: Value, dtype: str) -> Value:
 
 
 def index_of_float(whole: Value) -> Value:
-    """A whole float that an int32 holds as an index."""
+    """An integral float within int32 as an index."""
     return arith.IndexCastOp(ir.IndexType.get(), arith.FPToSIOp(scalar.te_element("int32"), whole).result).result
 
 
@@ -53,7 +53,7 @@ def multiply(a: Value, b: Value) -> Value:
 
 
 def divide(a: Value, b: Value) -> Value:
-    """a // b, of two indices that are not negative; a divisor of 0 counts as 1."""
+    """a // b, of two nonnegative indices; a divisor of 0 counts as 1."""
     return arith.DivUIOp(a, arith.MaxUIOp(b, index_constant(1)).result).result
 
 
@@ -74,12 +74,12 @@ def number(size: Size, dtype: str) -> Value:
 
 
 def clamped(index: Value, size: Size) -> Value:
-    """The index limited to [0, size)."""
+    """The index clipped to [0, size)."""
     return arith.MinSIOp(arith.MaxSIOp(index, index_constant(0)).result, index_constant(size - 1)).result
 
 
 def position(value: Value, dtype: str, size: Size) -> Value:
-    """An element of an index tensor as a position in an axis of `size`: negative ones count from the end, others are clamped."""
+    """An element of an index tensor as a position in an axis of `size`: negative ones count from the end, others are clipped."""
     index = index_of(value, dtype)
     if not scalar.is_unsigned(dtype):
         from_end = arith.AddIOp(index, index_constant(size)).result

@@ -1,4 +1,4 @@
-"""Sequential loops over tensors, for what has no parallel form: sorting, scattering, scans."""
+"""Sequential loops over tensors, for computations without a parallel form: sorting, scattering, scans."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -9,7 +9,7 @@ from relayc.symbolic import Size
 
 
 def loop(begin: Value, end: Value, step: Value, carried: Sequence[Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-    """for i in range(begin, end, step): carried = body(i, *carried). Gives the last `carried`."""
+    """for i in range(begin, end, step): carried = body(i, *carried). Returns the last `carried`."""
     op = scf.ForOp(begin, end, step, list(carried))
     with ir.InsertionPoint(op.body):
         scf.YieldOp(list(body(op.induction_variable, *op.inner_iter_args)))
@@ -34,7 +34,7 @@ def when(
     body: Callable[..., Sequence[Value]],
     otherwise: Callable[..., Sequence[Value]] | None = None,
 ) -> list[Value]:
-    """if condition: carried = body(*carried), else carried = otherwise(*carried), where there is one. Gives `carried` after it."""
+    """if condition: carried = body(*carried), else carried = otherwise(*carried), if given. Returns `carried` after it."""
     op = scf.IfOp(condition, [v.type for v in carried], has_else=True)
     with ir.InsertionPoint(op.then_block):
         scf.YieldOp(list(body(*carried)))
@@ -44,7 +44,7 @@ def when(
 
 
 def repeat_while(carried: Sequence[Value], goes_on: Callable[..., Value], body: Callable[..., Sequence[Value]]) -> list[Value]:
-    """while goes_on(*carried): carried = body(*carried). Gives the last `carried`."""
+    """while goes_on(*carried): carried = body(*carried). Returns the last `carried`."""
     types = [v.type for v in carried]
     op = scf.WhileOp(types, list(carried))
     before, after = (region.blocks.append(*types) for region in (op.before, op.after))

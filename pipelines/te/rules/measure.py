@@ -1,4 +1,4 @@
-"""Numbers that rules compute of sizes: at compile time where these are numbers, else in code, in float64 as Python would."""
+"""Numbers that rules compute from sizes: at compile time if the sizes are static, otherwise in code, in float64 as Python would."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _OPERATIONS = {"add": arith.AddFOp, "subtract": arith.SubFOp, "multiply": arith.
 
 @dataclass(frozen=True)
 class Computed(Arithmetic["Computed"]):
-    """A number that is computed where a body uses it: `emit` gives it as a scalar of float64."""
+    """A number that is computed where a body uses it: `emit` emits it as a scalar of float64."""
 
     emit: Callable[[], Value]
 
@@ -27,7 +27,7 @@ class Computed(Arithmetic["Computed"]):
 
 @dataclass(frozen=True)
 class Condition:
-    """A comparison that is computed where a body uses it: `emit` gives it as an i1."""
+    """A comparison that is computed where a body uses it: `emit` emits it as an i1."""
 
     emit: Callable[[], Value]
 
@@ -36,10 +36,10 @@ Measure: TypeAlias = float | Computed
 
 
 def measure(size: Size) -> Measure:
-    """A size as a number to compute with."""
+    """A size as a number for arithmetic."""
     if isinstance(size, int):
         return size
-    # By way of 32 bits: conversions of 64-bit integers have no vector form before AVX-512.
+    # Via 32 bits: conversions of 64-bit integers have no vector form before AVX-512.
     as_int = lambda: arith.IndexCastOp(scalar.te_element("int32"), index_constant(size)).result  # noqa: E731 (an argument, not a definition)
     return Computed(lambda: scalar.convert(as_int(), "int32", F64))
 
@@ -57,7 +57,7 @@ def less(a: Measure, b: Measure) -> bool | Condition:
 
 
 def where(condition: bool | Condition, a: Measure, b: Measure) -> Measure:
-    """a where the condition holds, else b."""
+    """a where the condition holds, otherwise b."""
     if isinstance(condition, bool) or a is b:
         return a if condition else b
     return Computed(lambda: scalar.select(condition.emit(), scalar_of(a, F64), scalar_of(b, F64)))

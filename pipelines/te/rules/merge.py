@@ -14,13 +14,13 @@ ORDER = "int64"
 """dtype of the indices while they are sorted."""
 
 Before = Callable[[Value, Value], Value]
-"""i1: whether what index b (of dtype ORDER) stands for comes strictly before what index a stands for, from (b, a)."""
+"""i1: whether the entry of index b (of dtype ORDER) comes strictly before the entry of index a, from (b, a)."""
 
 
 def merge_sort(work: Value, count: Size, before: Before) -> tuple[Value, Value]:
     """Sorts the first `count` indices in row 0 of `work`, an ORDER tensor [2, count or more].
 
-    Gives `work`, and the row that holds them in the end.
+    Returns `work`, and the row that holds the sorted indices.
     """
     zero, one, size = (index_constant(n) for n in (0, 1, count))
 
@@ -39,14 +39,14 @@ def merge_sort(work: Value, count: Size, before: Before) -> tuple[Value, Value]:
 
 
 def _merge(before: Before, count: Size, work: Value, rows: tuple[Value, Value], start: Value, width: Value) -> Value:
-    """Merges two runs of `width` indices from `start` on, clamped to `count`, from one row of `work` into the other."""
+    """Merges two runs of `width` indices from `start` on, clipped to `count`, from one row of `work` into the other."""
     source, target = rows
     one, last = index_constant(1), index_constant(count - 1)
     middle = arith.MinSIOp(add(start, width), index_constant(count)).result
     end = arith.MinSIOp(add(middle, width), index_constant(count)).result
 
     def step(k: Value, work: Value, i: Value, j: Value) -> list[Value]:
-        # A position past its run is read at the end of the line instead, and not used.
+        # A position beyond its run is read at the end of the line instead, and not used.
         first, second = (extract(work, [source, arith.MinSIOp(at, last).result]) for at in (i, j))
         sooner = before(second, first)
         take_second = both(less(j, end), either(negated(less(i, middle)), sooner))

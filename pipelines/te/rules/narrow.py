@@ -1,6 +1,6 @@
-"""Conversion of narrow types (see dialects.relay.types): a te scalar of one is an i8 that holds its bits.
+"""Conversion of narrow types (see dialects.relay.types): a te scalar of such a type is an i8 that holds its bits.
 
-Everything is integer arithmetic that vectorises, and independent of how the machine treats denormal numbers.
+Everything is integer arithmetic that vectorizes, independent of the machine's treatment of denormal numbers.
 """
 
 from typing import TypeAlias
@@ -15,13 +15,13 @@ _INFINITY, _NAN = 0x7F800000, 0x7FC00000  # of float32
 
 
 def _select(flag: Value, a: Bits | int, b: Bits | int) -> Bits:
-    """`a` where the flag is set, else `b`, both of 32 bits."""
+    """`a` where the flag is set, otherwise `b`, both of 32 bits."""
     bits = ir.IntegerType.get_signless(32)
     return Bits(arith.select(flag, *(v.value if isinstance(v, Bits) else constant(bits, v) for v in (a, b))))
 
 
 def widened(value: Value, dtype: str) -> Value:
-    """A scalar of a narrow type in `wide_dtype`, exactly."""
+    """A scalar of a narrow type converted to `wide_dtype`, exactly."""
     if is_narrow_float(dtype):
         code = Bits(value).widen(32)
         return (_from_power_of_two(code) if dtype == E8M0 else _from_format(code, dtype)).number().value
@@ -38,7 +38,8 @@ def narrowed_integer(value: Value, dtype: str) -> Value:
 
 
 def narrowed_float(value: Value, dtype: str, saturate: bool, round_mode: str) -> Value:
-    """A float32 scalar as a narrow float, rounded as the operator cast says. Numbers that are to be rounded once must be given to odd."""
+    """A float32 scalar as a narrow float, rounded as the operator cast specifies. A number to be rounded only once must be rounded to
+    odd."""
     bits = Number(value).bits()
     code = _to_power_of_two(bits, saturate, ROUNDINGS[round_mode]) if dtype == E8M0 else _to_format(bits, dtype, saturate)
     return code.narrow(8).value
@@ -47,7 +48,7 @@ def narrowed_float(value: Value, dtype: str, saturate: bool, round_mode: str) ->
 def _from_format(code: Bits, dtype: str) -> Bits:
     f = FORMATS[dtype]
     magnitude = code & (f.sign - 1)
-    # Exponent and mantissa in their new places; a number without an exponent is a multiple of the least one.
+    # Exponent and mantissa shifted into place; a subnormal number is a multiple of the least one.
     normal = (magnitude << (23 - f.mantissa)) + ((127 - f.bias) << 23)
     subnormal = magnitude.signed_number() * 2.0 ** (1 - f.bias - f.mantissa)
     found = _select(magnitude.at_least(1 << f.mantissa), normal, subnormal.bits())
@@ -62,9 +63,9 @@ def _from_format(code: Bits, dtype: str) -> Bits:
 def _to_format(bits: Bits, dtype: str, saturate: bool) -> Bits:
     f = FORMATS[dtype]
     magnitude, lost = bits & 0x7FFFFFFF, 23 - f.mantissa
-    # Half a unit in the last place, less one where the bit above is even; a carry moves the exponent on.
+    # Half a unit in the last place, less one if the bit above is even; a carry increments the exponent.
     normal = (magnitude + ((magnitude >> lost) & 1) + ((1 << (lost - 1)) - 1) - ((127 - f.bias) << 23)) >> lost
-    # The last place of a float32 from this power of 2 on is that of a subnormal number: adding rounds.
+    # From this power of 2 on the last place of a float32 is that of a subnormal number: adding rounds.
     power = 2.0 ** (1 - f.bias - f.mantissa + 23)
     subnormal = (magnitude.number() + power).bits() - float_bits(power, 32)
     code = _select(magnitude.at_least((128 - f.bias) << 23), normal, subnormal)

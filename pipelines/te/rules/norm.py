@@ -43,7 +43,7 @@ def _square(x: Value) -> Value:
 
 
 def _inverse_root(rows: Rows, squares: Value, epsilon: float) -> Value:
-    """1 / sqrt(mean + epsilon) of each row, of its sum of squares."""
+    """1 / sqrt(mean + epsilon) of each row, from its sum of squares."""
 
     def body(s: Value) -> Value:
         return math.RsqrtOp(_add(rows.mean(s), rows.constant(epsilon))).result
@@ -52,7 +52,7 @@ def _inverse_root(rows: Rows, squares: Value, epsilon: float) -> Value:
 
 
 def _affine(op: Op, gamma: Value, beta: Value, *at: ir.AffineExpr) -> tuple[Vectors, bool, bool]:
-    """The vectors that a normalisation applies, read at `at`: (vectors, whether gamma is one, whether beta is)."""
+    """The vectors of a normalization, read at `at`: (vectors, whether gamma is one, whether beta is)."""
     vectors = [(gamma, at)] * op.scale + [(beta, at)] * op.center
     return vectors, op.scale, op.center
 
@@ -89,14 +89,14 @@ def instance_norm(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
 
 @compute("nn_group_norm")
 def group_norm(op: Op, data: Value, gamma: Value, beta: Value) -> Value:
-    """The channels are seen as [group, channel of the group] throughout."""
+    """The channels are split into [group, channel of the group]."""
     type_ = operand_type(op)
     axis = op.axis % type_.rank
     size = type_.sizes[axis] // op.num_groups
     parts = [[op.num_groups, size] if i == axis else [n] for i, n in enumerate(type_.sizes)]
     if isinstance(size, int):
         at = [dim(axis) * size + dim(axis + 1)]
-    else:  # the vectors are seen as the channels are
+    else:  # the vectors are split like the channels
         gamma, beta = (split(v, [[op.num_groups, size]]) for v in (gamma, beta))
         at = [dim(axis), dim(axis + 1)]
     grouped = type_.with_shape(n for part in parts for n in part)
@@ -141,7 +141,7 @@ def batch_norm(op: Op, data: Value, gamma: Value, beta: Value, mean: Value, var:
 
 
 def _root_power(x: Value, exponent: float, dtype: str) -> Value:
-    """x**exponent for x >= 0; by square roots for 1/2 and 3/4 (which networks use), several times as fast as in general."""
+    """x**exponent for x >= 0; by square roots for 1/2 and 3/4 (used by networks), several times as fast as in general."""
     if exponent not in (0.5, 0.75):
         return math.PowFOp(x, scalar.constant(exponent, dtype)).result
     root = math.SqrtOp(x).result
@@ -150,14 +150,14 @@ def _root_power(x: Value, exponent: float, dtype: str) -> Value:
 
 @compute("nn_lrn")
 def lrn(op: Op, data: Value) -> Value:
-    """Squares summed in a window along the axis, then data / (bias + alpha / size * sum)^beta."""
+    """Sums squares in a window along the axis, then data / (bias + alpha / size * sum)^beta."""
     type_ = operand_type(op)
     rank, axis, wide = type_.rank, op.axis % type_.rank, accumulator(type_.dtype)
     before = (op.size - 1) // 2
     low, high = [0] * rank, [0] * rank
     low[axis], high[axis] = before, op.size - 1 - before
     padded = pad(data, low, high, 0.0, type_.dtype)
-    # The window operand only says how many positions the window has.
+    # The window operand only gives the extent of the window loop.
     window = empty(TensorType((op.size,), wide))
     at = [dim(i) + dim(rank) if i == axis else dim(i) for i in range(rank)]
     maps = [affine_map(rank + 1, at), affine_map(rank + 1, [dim(rank)])]

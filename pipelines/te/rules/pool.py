@@ -49,20 +49,20 @@ NAMED_SUM = {
     "NHWC": linalg.PoolingNhwcSumOp,
     "NDHWC": linalg.PoolingNdhwcSumOp,
 }
-"""linalg's named poolings by layout; anything else is a linalg.generic."""
+"""linalg's named poolings by layout; others are a linalg.generic."""
 
 Combine = Callable[[Value, Value, str], Value]
 
 
 def _lowest_number(dtype: str) -> float | int:
-    """The least number of an element type, which the largest element of a window that lies in the padding is: no infinity."""
+    """The lowest finite number of an element type, the maximum of a window that is entirely in the padding."""
     if not scalar.is_float(dtype):
         return scalar.limits(dtype)[0]
     return float(ml_dtypes.finfo(DTYPES[dtype]).min)
 
 
 def _may_miss(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> bool:
-    """Whether a window may lie wholly in the padding."""
+    """Whether a window may be entirely in the padding."""
     for i, axis in enumerate(g.spatial):
         before = g.pads[i][0]
         last_start = (out[g.layout.index(axis)] - 1) * g.strides[i] - before
@@ -72,9 +72,9 @@ def _may_miss(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> bo
 
 
 def _reachable(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> PoolGeometry:
-    """The same pooling without the taps that no window has inside the data (of `sizes` along the spatial axes; result of shape `out`).
+    """The same pooling without the taps that are never inside the data (of `sizes` along the spatial axes; result of shape `out`).
 
-    Exporters write windows far larger than the data, with ceil_mode, where they mean all of it.
+    Exporters use windows far larger than the data, with ceil_mode, to cover all of it.
     """
     kernel, pads = list(g.pool_size), list(g.pads)
     for i, axis in enumerate(g.spatial):
@@ -90,7 +90,7 @@ def _reachable(g: PoolGeometry, sizes: Sequence[Size], out: Sequence[Size]) -> P
 
 
 def _padded(data: Value, g: PoolGeometry, out: Sequence[Size], value: float | int, dtype: str) -> Value:
-    """`data` with its padding, and after it what the last windows hang over (ceil_mode)."""
+    """`data` with its padding, and after it the overhang of the last windows (ceil_mode)."""
     low: list[Size] = [0] * g.layout.rank
     high = list(low)
     for i, axis in enumerate(g.spatial):
@@ -102,7 +102,7 @@ def _padded(data: Value, g: PoolGeometry, out: Sequence[Size], value: float | in
 
 
 def _window_sums(data: Value, g: PoolGeometry, out: TensorType, operand: str, init: float | int, named: dict, combine: Combine) -> Value:
-    """Joins the elements of each window of padded `data` by `combine`; `named` are linalg's operations that do it."""
+    """Reduces the elements of each window of padded `data` by `combine`; `named` are linalg's operations for it."""
     window = empty(TensorType(g.pool_size, out.dtype))
     destination = fill(out, init)
     if g.layout.text in named and not scalar.is_unsigned(operand):
@@ -144,7 +144,7 @@ def avg_pool(op: Op, data: Value) -> Value:
 
 
 def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bool) -> Value:
-    """Sums, then divides by the number of elements that count: a constant where no window reaches over what counts."""
+    """Sums, then divides by the number of counted elements: a constant if no window exceeds the counted region."""
     wide = out.with_dtype(accumulator(out.dtype))
     sizes = [shape(data)[g.layout.index(axis)] for axis in g.spatial]
     reachable = _reachable(g, sizes, out.sizes)
@@ -159,7 +159,7 @@ def _windowed_avg(g: PoolGeometry, data: Value, out: TensorType, include_pad: bo
 
 
 def _quotient(total: Value, count: Value, dtype: str) -> Value:
-    """A sum divided by a number that is not 0; integers are rounded towards 0."""
+    """A sum divided by a nonzero number; integers are rounded towards 0."""
     if scalar.is_float(dtype):
         return arith.DivFOp(total, count).result
     return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(total, count).result
@@ -170,12 +170,12 @@ def _zero(dtype: str) -> float | int:
 
 
 def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad: bool, dtype: str) -> Value:
-    """Elements that count in the window of the loop point, as a scalar of `dtype`."""
+    """Number of counted elements in the window at the loop point, as a scalar of `dtype`."""
     constant, counted = 1, None
     for i, axis in enumerate(g.spatial):
         position = g.layout.index(axis)
         before, after = g.pads[i]
-        # What counts along this axis, as positions in data.
+        # The counted range along this axis, as positions in data.
         low, high = (-before, sizes[i] + after) if include_pad else (0, sizes[i])
         last = (out.sizes[position] - 1) * g.strides[i] - before + extent(g.pool_size[i], g.dilation[i])
         if -before >= low and bounds(high - last)[0] >= 0:
@@ -193,13 +193,13 @@ def _count(g: PoolGeometry, out: TensorType, sizes: Sequence[Size], include_pad:
 
 
 def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int, low: int, high: Size) -> Value:
-    """Taps of window `o` along one axis that lie in [low, high)."""
+    """Taps of window `o` along one axis that are in [low, high)."""
     start = arith.SubIOp(arith.MulIOp(o, index_constant(stride)).result, index_constant(before)).result
 
     def taps_before(bound: Size) -> Value:
         distance = arith.SubIOp(index_constant(bound), start).result
         if dilation > 1:
-            # Rounded up, by a division of what is never negative.
+            # Rounded up, by a division of nonnegative numbers.
             positive = arith.MaxSIOp(distance, index_constant(0)).result
             distance = arith.DivUIOp(arith.AddIOp(positive, index_constant(dilation - 1)).result, index_constant(dilation)).result
         return arith.MinSIOp(arith.MaxSIOp(distance, index_constant(0)).result, index_constant(kernel)).result
@@ -208,7 +208,7 @@ def _count_along(o: Value, kernel: int, stride: int, dilation: int, before: int,
 
 
 def _reduced(layout: Layout, data: Value, out: TensorType, operand: str, init: float | int, combine: Combine) -> Value:
-    """Joins all elements along the spatial axes, which are left out of the result; accumulates in the dtype of `out`."""
+    """Reduces the spatial axes, which the result omits; accumulates in the dtype of `out`."""
     axes = [i for i, axis in enumerate(layout.axes) if axis not in "NCc"]
     kept = TensorType(tuple(n for i, n in enumerate(out.shape) if i not in axes), out.dtype)
     return reduce(data, axes, kept, init, lambda x, acc: combine(x, acc, out.dtype), lambda x: scalar.convert(x, operand, out.dtype))
@@ -283,7 +283,7 @@ def adaptive_avg_pool(op: Op, data: Value) -> Value:
 
 
 def _equal_windows(op: Op, layout: Layout, data: Value, out: TensorType) -> PoolGeometry | None:
-    """The ordinary pooling that an adaptive one is where the output divides the data along every axis, else None."""
+    """The ordinary pooling equal to an adaptive one, if the output divides the data along every axis, otherwise None."""
     letters = SPATIAL[op.spatial_rank]
     sizes: tuple[int, ...] = ()
     for at in map(layout.index, letters):
@@ -306,7 +306,7 @@ def _bounds(o: Value, size: Size, out: Size) -> tuple[Value, Value]:
 
 
 def _longest(size: Size, out: Size) -> Size:
-    """Elements of the longest window, at least."""
+    """An upper bound of the length of the longest window."""
     if isinstance(size, int) and isinstance(out, int):
         return max(ceil_div((o + 1) * size, out) - o * size // out for o in range(out))
     # Both ends of a window may cut an element.
@@ -315,12 +315,12 @@ def _longest(size: Size, out: Size) -> Size:
 
 
 def _adaptive(op: Op, layout: Layout, data: Value, out: TensorType, init: float | int, combine: Combine) -> Value:
-    """Joins the elements of windows of different lengths: loops over the longest, in which what lies outside counts as `init`."""
+    """Reduces windows of different lengths: loops over the longest one, in which elements outside count as `init`."""
     operand, rank = operand_type(op).dtype, layout.rank
     axes = [layout.index(axis) for axis in SPATIAL[op.spatial_rank]]
     longest = [_longest(shape(data)[i], out.sizes[i]) for i in axes]
     loops = rank + len(axes)
-    # The window operand only says how long the windows are.
+    # The window operand only gives the extents of the window loops.
     window = empty(TensorType(tuple(longest), out.dtype))
 
     def body(_: Value, acc: Value) -> Value:

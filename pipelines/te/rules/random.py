@@ -26,7 +26,7 @@ def _rotated(x: Value, by: int, dtype: str = _WORD) -> Value:
 
 
 def threefry(keys: tuple[Value, Value], counter: tuple[Value, Value]) -> tuple[Value, Value]:
-    """Both words of a block; words are i32."""
+    """The two words of a block; words are i32."""
     parity = arith.XOrIOp(arith.XOrIOp(*keys).result, scalar.constant(_PARITY, _WORD)).result
     schedule = (*keys, parity)
     x, y = (scalar.add(c, k, _WORD) for c, k in zip(counter, keys, strict=True))
@@ -41,7 +41,7 @@ def threefry(keys: tuple[Value, Value], counter: tuple[Value, Value]) -> tuple[V
 
 
 def threefry_long(keys: Sequence[Value], counter: Sequence[Value]) -> list[Value]:
-    """The four words of a block as TVM makes them: no key is added after the last round. Words are i64."""
+    """The four words of a block, computed as in TVM: no key is added after the last round. Words are i64."""
     parity = scalar.constant(_LONG_PARITY, _LONG)
     for key in keys:
         parity = arith.XOrIOp(parity, key).result
@@ -59,8 +59,8 @@ def threefry_long(keys: Sequence[Value], counter: Sequence[Value]) -> list[Value
 
 
 def _generate_long(out: TensorType, key: Value) -> Value:
-    """Element i is word i % 4 of block i // 4. The block adds its number to each word of the counter, a last one of fewer elements what
-    comes before it to the last word: so does TVM."""
+    """Element i is word i % 4 of block i // 4. A block adds its number to each word of the counter; a partial last block adds the number of
+    preceding elements to the last word, as in TVM."""
     count = prod(out.sizes)
 
     def body(*state: Value) -> Value:

@@ -36,7 +36,7 @@ def _axes(op: Op) -> tuple[int, ...]:
 
 
 def _folded(op: Op, data: Value, dtype: str, init: float | int, combine: Combine) -> Value:
-    """`data` combined over the op's axes in elements of `dtype`, in the shape without these axes."""
+    """`data` reduced over the op's axes in elements of `dtype`, in the shape without these axes."""
     source, axes = operand_type(op), _axes(op)
     out = TensorType(reduced_shape(source.shape, axes, keepdims=False), dtype)
     return reduce(data, axes, out, init, lambda x, acc: combine(x, acc, dtype), lambda x: scalar.convert(x, source.dtype, dtype))
@@ -66,7 +66,7 @@ def prod_(op: Op, data: Value) -> Value:
 @compute("mean")
 def mean(op: Op, data: Value) -> Value:
     source = operand_type(op)
-    # Sums of small integers do not fit their type although their mean does.
+    # Sums of small integers may overflow their type although their mean does not.
     dtype = accumulator(source.dtype) if source.is_float else "uint64" if source.is_unsigned else "int64"
     count = prod(source.sizes[a] for a in _axes(op))
     return _finished(op, _folded(op, data, dtype, 0, scalar.add), dtype, lambda x: _divided(x, count, dtype))
@@ -75,7 +75,7 @@ def mean(op: Op, data: Value) -> Value:
 def _divided(x: Value, count: Size, dtype: str) -> Value:
     if scalar.is_float(dtype):
         return arith.DivFOp(x, number(count, dtype)).result
-    # Of no elements there is no mean of integers; 0 is as good as any and does not trap.
+    # The mean of no integers is undefined; dividing by 1 gives 0 and does not trap.
     divisor = number(maximum(count, 1), dtype)
     return (arith.DivUIOp if scalar.is_unsigned(dtype) else arith.DivSIOp)(x, divisor).result
 
@@ -106,7 +106,7 @@ def any_(op: Op, data: Value) -> Value:
 
 
 def _loops(rank: int, axes: tuple[int, ...]) -> tuple[list[str], list]:
-    """Iterator kinds of a reduction over `axes`, and the dimensions that stay."""
+    """Iterator kinds of a reduction over `axes`, and the remaining dimensions."""
     kinds = ["reduction" if i in axes else "parallel" for i in range(rank)]
     return kinds, [dim(i) for i in range(rank) if i not in axes]
 
@@ -124,7 +124,7 @@ def arg_reduce(op: Op, data: Value) -> Value:
 
     def body(x: Value, b: Value, acc: Value) -> Value:
         found = scalar.compare("eq", x, b, dtype)
-        if source.is_float:  # NaN equals nothing, and where there is one it is the extreme
+        if source.is_float:  # NaN equals nothing, and is the extreme if present
             found = arith.OrIOp(found, scalar.compare("ne", x, x, dtype)).result
         index = integer_of(_flat_index(source, axes), out.dtype)
         return pick(scalar.select(found, index, scalar.constant(never, out.dtype)), acc, out.dtype)
@@ -137,7 +137,7 @@ def arg_reduce(op: Op, data: Value) -> Value:
 
 
 def _flat_index(source: TensorType, axes: tuple[int, ...]) -> Value:
-    """The loop position along `axes` taken as one, row-major."""
+    """The row-major linear index over the loops of `axes`."""
     flat: Value | None = None
     for axis in axes:
         here = linalg.IndexOp(axis).result

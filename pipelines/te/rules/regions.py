@@ -33,34 +33,34 @@ from relayc.symbolic import Size
 
 @dataclass(frozen=True)
 class _Part:
-    """One axis of a part of a region: where it begins, and how long it is, as scalars of `dtype`."""
+    """One axis of a part of a region: its begin and length, as scalars of `dtype`."""
 
     begin: Value
     length: Value
     dtype: str
 
     def samples(self) -> Value:
-        """How many elements it has, rounded up."""
+        """Number of its samples, rounded up."""
         whole = math.CeilOp(self.length).result
         zero, most = (scalar.constant(float(n), self.dtype) for n in (0, MOST_SAMPLES))
         whole = scalar.select(scalar.compare("gt", whole, zero, self.dtype), whole, zero)
         return scalar.select(scalar.compare("lt", whole, most, self.dtype), whole, most)
 
     def position(self, sample: Value, count: Value) -> Value:
-        """Where a sample lies, the `count` samples being evenly distributed; both as scalars of `dtype`."""
+        """The position of a sample of `count` evenly distributed ones; both are scalars of `dtype`."""
         middle = scalar.add(sample, scalar.constant(0.5, self.dtype), self.dtype)
         return scalar.add(self.begin, arith.DivFOp(arith.MulFOp(middle, self.length).result, count).result, self.dtype)
 
 
 def _bounded(x: Value, size: Size, dtype: str) -> Value:
-    """A float limited to the positions of an axis; 0 for what is no number."""
+    """A float clipped to the positions of an axis; 0 for NaN."""
     zero, last = scalar.constant(0.0, dtype), number(size - 1, dtype)
     x = scalar.select(scalar.compare("gt", x, zero, dtype), x, zero)
     return scalar.select(scalar.compare("lt", x, last, dtype), x, last)
 
 
 def _image(first: Value, count: Size, dtype: str) -> Value:
-    """The number of the image that a region says."""
+    """The image number of a region."""
     return index_of_float(_bounded(first, count, dtype))
 
 
@@ -78,7 +78,7 @@ def _part(begin: Value, end: Value, index: Value, parts: int, op: Op, dtype: str
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Data that is sampled between its elements, in `wide`."""
+    """Data sampled between its elements, in `wide`."""
 
     data: Value
     dtype: str
@@ -88,11 +88,11 @@ class _Sampled:
 
     @property
     def largest(self) -> bool:
-        """Whether a part is the largest of its samples."""
+        """Whether a part is the maximum of its samples."""
         return self.mode != "avg"
 
     def at(self, image: Value, channel: Value, y: Value, x: Value) -> Value:
-        """The sample at a position: 0 where it is more than one element outside."""
+        """The sample at a position: 0 if it is more than one element outside."""
         wide = self.wide
         taps, flags = [], []
         for position, size in zip((y, x), self.sizes, strict=True):
@@ -111,7 +111,7 @@ class _Sampled:
                 term = scalar.multiply(scalar.multiply(p, q, wide), element, wide)
                 join = scalar.maximum if self.mode == "max_neighbor" else scalar.add
                 total = term if total is None else join(total, term, wide)
-        assert total is not None  # of four neighbours
+        assert total is not None  # four neighbours
         return scalar.select(both(*flags), total, scalar.constant(0.0, wide))
 
     def joined(self, a: Value, b: Value) -> Value:
@@ -129,7 +129,7 @@ def roi_align(op: Op, data: Value, rois: Value) -> Value:
 
 
 def _side_by_side(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
-    """Parts of which it is known how many samples they have at most: two loops that are reduced, of which a part may leave some out."""
+    """Parts with a known maximum number of samples: two reduction loops, in which a part may skip iterations."""
     wide = sampled.wide
     most = op.sample_ratio if op.sample_ratio > 0 else op.most_samples
     sizes = per_axis(op.pooled_size, 2, "pooled_size")
@@ -172,7 +172,7 @@ def _side_by_side(op: Op, sampled: _Sampled, rois: Value, source: TensorType, ou
 
 
 def _joined_samples(total: Value, rows: Value, columns: Value, sampled: _Sampled) -> Value:
-    """What a part is by the sum of its samples, or the largest, and their number along both axes: 0 where there are none."""
+    """The value of a part from the sum, or the maximum, of its samples and their numbers along both axes: 0 without samples."""
     zero, count = scalar.constant(0.0, sampled.wide), arith.MulFOp(rows, columns).result
     if not sampled.largest:
         total = arith.DivFOp(total, count).result
@@ -185,12 +185,12 @@ def _region(rois: Value, r: Value, source: TensorType, wide: str) -> list[Value]
 
 
 def _each_part(out: TensorType, element: Callable[[list[Value]], Value]) -> Value:
-    """The tensor of element(indices), one after the other."""
+    """The tensor of element(indices), computed sequentially."""
     return nest(out.sizes, [empty(out)], lambda at, found: [insert(element(at), found, at)])[0]
 
 
 def _one_by_one(op: Op, sampled: _Sampled, rois: Value, source: TensorType, out: TensorType) -> Value:
-    """Parts of any number of samples, one after the other."""
+    """Parts with any number of samples, computed sequentially."""
     wide = sampled.wide
     parts = per_axis(op.pooled_size, 2, "pooled_size")
     zero, one = index_constant(0), index_constant(1)
@@ -246,7 +246,7 @@ def roi_pool(op: Op, data: Value, rois: Value) -> Value:
 
 
 def _elements(begin: Value, end: Value, index: Value, parts: int, size: Size, op: Op, dtype: str) -> tuple[Value, Value]:
-    """The first element of a part of a region along an axis, and the first one behind it."""
+    """The first element of a part of a region along an axis, and the first one after it."""
     scale = scalar.constant(op.spatial_scale, dtype)
     first, last = (math.RoundOp(arith.MulFOp(x, scale).result).result for x in (begin, end))
     one = scalar.constant(1.0, dtype)

@@ -1,6 +1,6 @@
-"""Rows: what softmax and the normalisations are made of. A row holds the elements along some axes, with the other axes fixed.
+"""Rows: building blocks of softmax and the normalizations. A row holds the elements along some axes, with the other axes fixed.
 
-Rows are summed up in float32 for the 16-bit floats, and so is what is computed from their sums.
+For 16-bit floats rows are accumulated in float32, and results derived from the sums are computed in float32.
 """
 
 import math as pymath
@@ -36,7 +36,7 @@ class Rows:
 
     @property
     def kept(self) -> list[int]:
-        """The axes that tell the rows apart."""
+        """The axes that are not reduced."""
         return [i for i in range(self.type.rank) if i not in self.axes]
 
     @property
@@ -50,7 +50,7 @@ class Rows:
         return affine_map(self.type.rank, [dim(i) for i in self.kept])
 
     def widen(self, value: Value, dtype: str | None = None) -> Value:
-        """A scalar of `dtype` (that of the tensors) in the dtype in which rows are computed."""
+        """Converts a scalar of `dtype` (by default the tensors') to the dtype in which rows are computed."""
         return scalar.convert(value, dtype or self.type.dtype, self.wide)
 
     def constant(self, value: float) -> Value:
@@ -60,7 +60,7 @@ class Rows:
     def mean(self, total: Value) -> Value:
         """A scalar divided by the number of elements of a row."""
         if isinstance(self.length, int):
-            # A row of no elements has no mean.
+            # An empty row has no mean.
             factor = self.constant(1 / self.length if self.length else pymath.nan)
         else:
             factor = arith.DivFOp(self.constant(1), number(self.length, self.wide)).result
@@ -75,7 +75,7 @@ class Rows:
         element: Callable[..., Value] = lambda x: x,
         dtype: str | None = None,
     ) -> Value:
-        """combine(element(x, *row values), ...) over each row of `data`, whose elements are of `dtype` (that of the tensors)."""
+        """combine(element(x, *row values), ...) over each row of `data`, whose elements are of `dtype` (by default the tensors')."""
 
         def body(x: Value, *rest: Value) -> Value:
             *values, acc = rest
@@ -104,7 +104,7 @@ class Rows:
     ) -> Value:
         """body(x, *row values, *vector elements) for each element; a vector is read at its expressions of the loops.
 
-        The result is of dtype `out`, that of the tensors where None; `body` gets wide values and gives one.
+        The result is of dtype `out`, by default the tensors'; `body` receives and returns wide values.
         """
         dtype = out or self.type.dtype
 

@@ -1,6 +1,6 @@
 """Compute rule of sampling at computed positions: image.grid_sample.
 
-Positions are computed in the float type of the grid, 16-bit ones in float32. Where a position is not a number, what is read is in bounds.
+Positions are computed in the float type of the grid, 16-bit ones in float32. For a NaN position loads are still in bounds.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _CUBIC_ALPHA = -0.75
 
 @dataclass(frozen=True)
 class Tap:
-    """An element along one axis that a position reads: its index, its weight (None for 1), and whether it counts (None where it does)."""
+    """An element along one axis that a position reads: its index, its weight (None for 1), and whether it counts (None: it does)."""
 
     index: Value
     weight: Value | None
@@ -31,7 +31,7 @@ class Tap:
 
 @dataclass(frozen=True)
 class SampledAxis:
-    """How positions along an axis of data become taps.
+    """Converts positions along an axis of data to taps.
 
     Attributes:
       size: elements of the axis.

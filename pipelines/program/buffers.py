@@ -1,19 +1,19 @@
-"""Programs over memory: tensors of a program become buffers, and calls write where their results belong.
+"""Bufferization of programs: tensors become buffers, and calls write their results in place.
 
-A program `@f` of the te stage becomes `@f(inputs, outputs)` over memrefs. A tensor that is neither is bytes of its own (`memref.alloc() :
-memref<Nxi8>`), a part of such bytes where a concatenation joins it, or a parameter (`memref.get_global`); each call views the bytes as the
-tensors that it takes. Reshapes are other views. A branch or a loop carries nothing: each of its results has its place, which both branches
-write, and from which the next round of a loop reads. What a loop begins with is written there before.
+A program `@f` of the te stage becomes `@f(inputs, outputs)` over memrefs. Any other tensor is a byte buffer (`memref.alloc() :
+memref<Nxi8>`), a part of one if a concatenation joins it, or a parameter (`memref.get_global`); each call views the bytes as its tensors.
+Reshapes are other views. A branch or a loop carries no tensors: each of its results has a place, which both branches write, and which the
+next iteration of a loop reads. The initial values of a loop are written there before.
 
-A program takes its symbols after its outputs (see pipelines.emission.sizes). What has a symbolic size is `memref<?x...>`, flat, and bytes
+A program takes its symbols after its outputs (see pipelines.emission.sizes). A tensor of symbolic size is a flat `memref<?x...>`, and bytes
 of symbolic size are `memref.alloc(%size) : memref<?xi8>`.
 
-A late tensor, whose size does not follow from the program's symbols (see body), has memory of its own from the heap: `memref.alloc` with
-the attribute `relay.heap`, freed at the end of the block that owns it. Branches, loops and functions give such memory, and the sizes, as
-results; a loop frees what it carried before when the next round begins.
+A late tensor, whose size does not follow from the program's symbols (see body), has its own heap memory: `memref.alloc` with the attribute
+`relay.heap`, freed at the end of the block that owns it. Branches, loops and functions return such memory, and the sizes, as results; a
+loop frees the memory carried from the previous iteration when the next one begins.
 
-A parameter is `memref.global "private" @NAME : memref<...> {relay.param = "KEY"}` without contents, once for each layout in which calls
-take it; `relay.packing` says which that is.
+A parameter is `memref.global "private" @NAME : memref<...> {relay.param = "KEY"}` without contents, once for each layout that calls
+request; `relay.packing` specifies the layout.
 
 Arguments of programs keep their names (`relay.name`); `relay.tensors` is the type of the program as callers see it.
 """
@@ -54,9 +54,9 @@ Value: TypeAlias = ir.Value
 
 
 def bufferize_programs(mod: IRModule) -> IRModule:
-    """Puts the programs of a module on memory, in place; its kernels are scheduled, and results materialized (see kernels, results).
+    """Bufferizes the programs of a module, in place; its kernels are scheduled, and results materialized (see kernels, results).
 
-    Raises RelayError for a program that is none, calls a kernel without a schedule, or whose results are not materialized.
+    Raises RelayError for an invalid program, one that calls a kernel without a schedule, or whose results are not materialized.
     """
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
@@ -78,11 +78,11 @@ def bufferize_programs(mod: IRModule) -> IRModule:
 
 @dataclass
 class _Callee:
-    """What a call in memory is of: a function, the memrefs that it takes, and the layouts that it wants.
+    """A callee in memory: a function, its memref arguments, and the layouts that it requests.
 
     Attributes:
       workspace: bytes of a workspace, in its symbols; 0 for none.
-      symbols: that it takes after these.
+      symbols: its last arguments.
     """
 
     name: str
@@ -93,7 +93,7 @@ class _Callee:
 
 
 class _Callees:
-    """What programs call, by the name in the te stage."""
+    """The callees of programs, by their names in the te stage."""
 
     def __init__(self, functions: Functions) -> None:
         self.functions = functions
@@ -125,7 +125,7 @@ class _Callees:
         return _Callee(name, types, {}, symbols=symbol_names(declared))
 
     def gives(self, name: str, position: int) -> bool:
-        """Whether a function gives the memory of a result: a program does of whose size it alone knows."""
+        """Whether a function returns the memory of a result: a program does if only it knows the size."""
         function = self.functions.programs.get(name)
         if function is None:
             return False
@@ -133,7 +133,7 @@ class _Callees:
         return not type_.symbols <= symbol_positions(function).keys()
 
     def declare(self, module: ir.Module) -> None:
-        """Declares the packed functions that are called, over memory, before what calls them."""
+        """Declares the called packed functions, over memory, at the begin of the module."""
         for name, (type_, attributes, location) in self._packed.items():
             with ir.InsertionPoint.at_block_begin(module.body), location:
                 declared = func.FuncOp(name, type_, visibility="private")
@@ -142,12 +142,12 @@ class _Callees:
 
 
 def memory_types(function: ir.OpView) -> list[ir.Type]:
-    """The memrefs that a te function takes in memory: its inputs, then its outputs."""
+    """The memref arguments of a te function in memory: its inputs, then its outputs."""
     return [memref_type(t) for which in ("input", "output") for t in tensors_of(function, which)]
 
 
 class _Parameters:
-    """The globals that stand for parameters, one for each parameter, layout and type."""
+    """The globals of parameters, one for each parameter, layout and type."""
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
@@ -167,12 +167,12 @@ class _Parameters:
         return self._found[entry]
 
 
-# ---- where tensors are ------------------------------------------------------------------------------------------------------------
+# ---- places of tensors -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class _Bytes:
-    """Memory of a tensor and of all that lie in it; `value` is its memref once it is there. `heap`: it is not of the arena."""
+    """Memory of a tensor and of all tensors inside it; `value` is its memref once allocated. `heap`: it is not in the arena."""
 
     size: Size
     value: Value | None = None
@@ -181,7 +181,7 @@ class _Bytes:
 
 @dataclass(eq=False)
 class _Memory:
-    """The memory behind a te value: an argument of the program by position, a parameter by key, or bytes from an offset on."""
+    """The memory of a te value: an argument of the program by position, a parameter by key, or bytes from an offset on."""
 
     argument: int = -1
     key: str | None = None
@@ -205,7 +205,7 @@ class _Places:
             self.of[value] = self.of[program.root(value)]
 
     def _assign(self, body: ProgramBlock, results: Sequence[_Memory | None]) -> None:
-        """Gives the values of a body their places; its results have the given ones, or where there is none memory of the heap."""
+        """Assigns places to the values of a body; its results have the given ones, or heap memory for None."""
         root = self.program.root
         wanted = {root(value): place or self._heap(root(value)) for value, place in zip(body.given, results, strict=True)}
         for item in reversed(body.items):
@@ -231,18 +231,18 @@ class _Places:
                 self._assign(item.otherwise, places)
 
     def _update(self, body: ProgramBlock) -> None:
-        """Puts late results of a loop's body where the arguments are that they are updates of; the places of others are known."""
+        """Places late results of a loop's body that update an argument in the argument's memory; the places of others are known."""
         for argument, value in zip(body.arguments, body.given, strict=True):
             result = self.program.root(value)
             if self.program.is_late(argument) and is_update(self.program, self.functions, body, argument, result):
                 self.of[result] = self.of[argument]
 
     def _carried(self, argument: Value, wanted: _Memory | None, result: Value) -> _Memory | None:
-        """The one place of what a loop carries; None where each round has its own."""
+        """The single place of a loop-carried value; None if each iteration has its own."""
         return None if self.program.is_late(argument) else wanted or self._new(result)
 
     def _heap(self, value: Value) -> _Memory:
-        """Memory of the heap for a tensor: its own, unless it is there already."""
+        """Heap memory for a tensor, unless it has a place already."""
         return self.of.get(value) or _Memory(bytes=_Bytes(self.program.num_bytes(value), heap=True))
 
     def _new(self, value: Value, nesting: Nesting | None = None) -> _Memory:
@@ -262,7 +262,7 @@ class _Bufferizing:
         self.program, self.callees, self.parameters = program, callees, parameters
         self.places = _Places(program, callees.functions)
         self.owned: list[_Bytes] = []
-        """Memory of the heap that the body that is being built has to free, or to give."""
+        """Heap memory that the current body must free or return."""
 
     def run(self) -> None:
         source, program = self.program.function, self.program
@@ -292,11 +292,11 @@ class _Bufferizing:
     def body(
         self, body: ProgramBlock, late: Sequence[Value] = (), sizes: Sequence[Value] = (), carried: Sequence[_Bytes] = ()
     ) -> list[Value]:
-        """Builds the items of a body at the ambient insertion point, and frees the memory of the heap that it leaves behind.
+        """Builds the items of a body at the ambient insertion point, and frees the heap memory that it does not return.
 
         Args:
-          late, sizes: the late tensors and the sizes that the body gives.
-          carried: memory that it owns from the beginning.
+          late, sizes: the late tensors and the sizes that the body returns.
+          carried: heap memory that it owns initially.
 
         Returns the memory of these tensors, and the sizes.
         """
@@ -323,7 +323,7 @@ class _Bufferizing:
         return [*(memory.value for memory in given if memory is not None and memory.value is not None), *found]
 
     def make_room(self, item: Item) -> None:
-        """Allocates what an item is the first to write; memory of the heap that a branch or loop gives is there after it."""
+        """Allocates the memory that an item writes first; heap memory that a branch or loop returns exists after it."""
         late = isinstance(item, (If, While))
         for result in item.made:
             found = self.places.of[result].bytes
@@ -331,7 +331,7 @@ class _Bufferizing:
                 self.allocate(found)
 
     def is_given(self, item: Item, result: Value) -> bool:
-        """Whether a call gives the memory of a result."""
+        """Whether a call returns the memory of a result."""
         return isinstance(item, Call) and self.callees.gives(item.callee, item.made.index(result))
 
     def allocate(self, memory: _Bytes) -> None:
@@ -354,7 +354,7 @@ class _Bufferizing:
         self.take(call, given, list(made.operation.results))
 
     def take(self, item: Item, late: Sequence[Value], results: Sequence[Value]) -> None:
-        """Notes the memory and the sizes that an item gives."""
+        """Records the memory and the sizes that an item returns."""
         for value, memory in zip(late, results, strict=False):
             self.own(value, memory)
         for name, value in zip(item.names, list(results)[len(late) :], strict=True):
@@ -362,7 +362,7 @@ class _Bufferizing:
 
     def own(self, value: Value, memory: Value) -> None:
         found = self.places.of[value].bytes
-        assert found is not None  # late tensors are of the heap
+        assert found is not None  # late tensors are in heap memory
         found.value = memory
         self.owned.append(found)
 
@@ -407,7 +407,7 @@ class _Bufferizing:
         roots = [self.program.root(item.reads[i]) for i in positions]
         memory = [self.places.of[root].bytes for root in roots]
         first = [m.value for m in memory if m is not None]
-        self.owned = [m for m in self.owned if m not in memory]  # the loop has it now
+        self.owned = [m for m in self.owned if m not in memory]  # now owned by the loop
         sizes = [size_value(self.program.sizes[v]) for v in sizes_of(item.op.operation.operands)]
         types = [*[_heap_type()] * len(first), *[ir.IndexType.get()] * len(sizes)]
         made = scf.WhileOp(types, [*first, *sizes])
@@ -426,7 +426,7 @@ class _Bufferizing:
         self.take(item, [item.made[p] for p in positions], list(made.results))
 
     def truth(self, condition: Value | EqualSizes) -> Value:
-        """A condition in memory, or one on sizes, as an i1."""
+        """A condition in memory, or on sizes, as an i1."""
         if isinstance(condition, EqualSizes):
             equal = [emit.compare("eq", size_value(a), size_value(b)) for a, b in condition.pairs]
             return reduce(lambda a, b: emit.arith("andi", a, b), equal)
@@ -434,7 +434,7 @@ class _Bufferizing:
         return arith.TruncIOp(ir.IntegerType.get_signless(1), memref.LoadOp(buffer, []).result).result
 
     def view(self, place: _Memory, type_: ir.MemRefType, elements: Size, packing: Packing | None = None) -> Value:
-        """The memref that a call takes for a tensor of so many elements."""
+        """The memref argument of a call for a tensor of the given number of elements."""
         if place.key is not None:
             packed = type_ if type_.has_static_shape else ir.MemRefType.get([int(elements)], type_.element_type)
             return _reshaped(memref.GetGlobalOp(packed, self.parameters.get(place.key, packed, packing)).result, type_, elements)
@@ -445,12 +445,12 @@ class _Bufferizing:
 
 
 def _heap_type() -> ir.MemRefType:
-    """The memref in which memory of the heap is given."""
+    """The memref type of returned heap memory."""
     return ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
 
 
 def _allocate(size: Size, heap: bool = False) -> Value:
-    """Bytes, whose size may be known only when the program runs."""
+    """Allocates bytes, whose size may be dynamic."""
     if isinstance(size, int) and not heap:
         return memref.AllocOp(ir.MemRefType.get([size], ir.IntegerType.get_signless(8)), [], []).result
     if heap:
@@ -462,7 +462,7 @@ def _allocate(size: Size, heap: bool = False) -> Value:
 
 
 def _name_arguments(function: func.FuncOp, source: ir.OpView, kept: Sequence[bool]) -> None:
-    """Gives arguments the attributes that inputs, results and symbols had; of the results those that are written where the caller says."""
+    """Gives arguments the attributes of inputs, results and symbols; of the results only the ones written to the caller's memory."""
     given, count = value_attributes(source), tensor_count(source)
     results = [a for a, keep in zip(value_attributes(source, "res_attrs"), kept, strict=False) if keep]
     attributes = [*given[:count], *results, *given[count:]]

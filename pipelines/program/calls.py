@@ -1,10 +1,10 @@
-"""Calls of programs in their final form: branches and loops as blocks, and statuses of what can fail.
+"""Final form of programs: branches and loops become basic blocks, and calls that can fail are checked.
 
-The tensors of a program have their places (see plan): blocks take sizes and memory of the heap only. A program that can fail gives an i32:
-0, or -1 where an error has been raised; after each call that can fail it goes on, or to the block that returns -1. A recursive program
-takes one more argument, an i64: how many calls may still nest. The declaration of a packed function gives an i32; its body comes with the
-code generation (llvm.calls). So does a kernel that may raise an error. Globals of parameters are gone: where each is in the blob is
-known.
+The tensors of a program have their places (see plan): blocks take only sizes and heap memory. A program that can fail returns an i32: 0, or
+-1 after an error has been raised; after each call that can fail it continues, or branches to the block that returns -1. A recursive program
+takes one more argument, an i64: the number of calls that may still nest. The declaration of a packed function, and a kernel that may raise
+an error, return an i32; the body of the former is generated later (llvm.calls). Globals of parameters are removed: their offsets in the
+blob are known.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,12 +41,12 @@ def emit_calls(module: ir.Module) -> None:
 
 
 def max_depth(function: ir.OpView) -> int:
-    """How many calls of a program may nest; 0 where it is not recursive."""
+    """The limit of nested calls of a program; 0 if it is not recursive."""
     return MAX_DEPTH.get(function, 0)
 
 
 class _Calls:
-    """What the programs of a module have in common."""
+    """State shared by the programs of a module."""
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
@@ -57,7 +57,7 @@ class _Calls:
         self._errors: dict[str, str] = {}
 
     def prepare(self, name: str, function: ir.OpView) -> None:
-        """Gives a program the type that its calls rely on."""
+        """Sets the type of a program, on which its calls rely."""
         depth = [ir.IntegerType.get_signless(64)] if max_depth(function) else []
         extend_signature(function, depth)
         if self.components[name].fails:
@@ -66,7 +66,7 @@ class _Calls:
             self._errors[name] = self._declare_error(name, function)
 
     def component(self, name: str) -> Component | None:
-        """The component of a program, None for what is no program."""
+        """The component of a program, None for other functions."""
         return self.components.get(name)
 
     def fails(self, name: str) -> bool:
@@ -76,7 +76,7 @@ class _Calls:
         return name in self.functions and gives_status(self.functions[name])
 
     def error(self, name: str) -> str:
-        """The function that raises the error that too many calls of a program are nested."""
+        """The function that raises the recursion error of a program."""
         return self._errors[name]
 
     def _declare_error(self, name: str, function: ir.OpView) -> str:
@@ -84,7 +84,7 @@ class _Calls:
         return self.declare_error(f"{name}_too_deep", "RecursionError", message, 0)
 
     def declare_error(self, name: str, kind: str, message: str, count: int) -> str:
-        """A function that raises an error of a kind; it takes as many sizes as the message has `%lld`."""
+        """Declares a function that raises an error of a kind; it takes as many sizes as the message has `%lld`."""
         error = self._names.free(name)
         with ir.InsertionPoint.at_block_begin(self.module.body):
             declared = func.FuncOp(error, ([ir.IndexType.get()] * count, []), visibility="private")
@@ -93,7 +93,7 @@ class _Calls:
 
 
 def _add_status(function: ir.OpView) -> None:
-    """Makes an i32 the result of a function that is no program: 0 where it has a body, which whoever lowers it makes another one of."""
+    """Makes an i32 the result of a function that is not a program: 0 if it has a body, to be replaced in its lowering."""
     i32 = ir.IntegerType.get_signless(32)
     extend_signature(function, [], [i32])
     if not function.is_external:
@@ -104,7 +104,7 @@ def _add_status(function: ir.OpView) -> None:
 
 
 def _give_status(function: ir.OpView) -> None:
-    """Makes an i32 the first result of a function, whose return follows."""
+    """Makes an i32 the first result of a function; its return is built later."""
     signature = signature_of(function)
     results = [ir.IntegerType.get_signless(32), *signature.results]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(signature.inputs, results))
@@ -113,7 +113,7 @@ def _give_status(function: ir.OpView) -> None:
 
 
 class _ProgramCalls:
-    """Emits the calls of one program. Operations move to the block that is current when the text reaches them."""
+    """Emits the calls of one program. Operations move to the current block in the order of the text."""
 
     def __init__(self, calls: _Calls, name: str, function: ir.OpView) -> None:
         self.calls, self.name, self.function = calls, name, function
@@ -122,15 +122,15 @@ class _ProgramCalls:
         self.arguments = list(self.block.arguments)
         self.results = list(last_operation(self.block).operation.operands)
         self._given: list[list[Value]] = [self.results]
-        """What the program gives, and the blocks around the current one, whose terminators are gone."""
+        """The results of the program, and the enclosing blocks, whose terminators are erased."""
         self._failed: ir.Block | None = None
         self._too_deep: dict[str, ir.Block] = {}
         self._releasing: dict[tuple[ir.Block, Value], ir.Block] = {}
-        """Blocks that free a value and go on with another block."""
+        """Blocks that free a value and branch to another block."""
         self.owned: list[Value] = []
-        """Memory of the heap that is there where the text is: what fails here frees it."""
+        """Live heap memory: a failure here frees it."""
         self.turn: Value | None = None
-        """Which way kernels go that are called where the text is (see turning)."""
+        """The traversal direction of the kernels called here (see turning)."""
 
     def run(self) -> None:
         self.body(self.block)
@@ -146,7 +146,7 @@ class _ProgramCalls:
             build()
 
     def give(self, status: int) -> None:
-        """Returns; a program that can fail, with a status first."""
+        """Returns; if the program can fail, with a status first."""
         i32 = ir.IntegerType.get_signless(32)
         found = self.results if status == 0 else [emit.create("ub.poison", [v.type], []) for v in self.results]
         func.ReturnOp([*([emit.constant(ir.IntegerAttr.get(i32, status), i32)] if self.calls.fails(self.name) else []), *found])
@@ -158,16 +158,16 @@ class _ProgramCalls:
 
     @property
     def failed(self) -> ir.Block:
-        """The block that says that a call has failed."""
+        """The block that returns a failure."""
         if self._failed is None:
             self._failed = self.new_block()
         return self._failed
 
     def body(self, block: ir.Block) -> list[Value]:
-        """Emits the operations of a block from the current one on, without the block's terminator; gives what that gives on."""
+        """Emits the operations of a block, except its terminator, starting in the current block; returns the terminator's operands."""
         *operations, terminator = list(block.operations)
         inner = self.block != block
-        if not inner:  # what the function returns is in `results`
+        if not inner:  # the function's return values are in `results`
             terminator.operation.erase()
         for op in operations:
             if self.block != block:
@@ -186,7 +186,7 @@ class _ProgramCalls:
                 self.requirement(op)
         if not inner:
             return []
-        # Calls have been made anew by now: the terminator knows of which values.
+        # Calls were rebuilt, so the terminator's operands are read only now.
         given = list(terminator.operation.operands)
         terminator.operation.erase()
         return given
@@ -205,11 +205,11 @@ class _ProgramCalls:
         self.own(after.arguments)
 
     def own(self, values: Iterable[Value]) -> None:
-        """Notes memory that calls, branches and loops give."""
+        """Records memory that calls, branches and loops return."""
         self.owned += [v for v in values if isinstance(v.type, ir.MemRefType)]
 
     def replace(self, op: ir.Operation, block: ir.Block) -> None:
-        """Lets the arguments of a block stand for the results of an operation, which goes."""
+        """Replaces the results of an operation by the arguments of a block, and erases it."""
         for result, argument in zip(op.results, block.arguments, strict=True):
             self.replace_value(result, argument)
         op.erase()
@@ -224,7 +224,7 @@ class _ProgramCalls:
         first, second = (region.blocks[0] for region in op.operation.regions)
         turns = bool(self.calls.turning) and not self.calls.turning.keys().isdisjoint(calls_in(second))
         before, body, after = self.new_block([*types, *[ir.IndexType.get()] * turns]), self.new_block(), self.new_block()
-        # What is carried is what the first block has: the other one, and what follows the loop, see that.
+        # Carried values are the arguments of the first block, which the second block and the code after the loop use.
         for values in (first.arguments, second.arguments, op.operation.results):
             for value, carried in zip(list(values), list(before.arguments)[: len(types)], strict=True):
                 self.replace_value(value, carried)
@@ -245,7 +245,7 @@ class _ProgramCalls:
         self.block = after
 
     def ways(self, first: int, turns: bool) -> list[Value]:
-        """What a loop carries on for kernels that turn: the other way, or the first one."""
+        """The loop-carried direction of kernels: the other one, or the initial one."""
         if not turns:
             return []
         one = emit.constant(ir.IntegerAttr.get(ir.IndexType.get(), first), ir.IndexType.get())
@@ -254,7 +254,7 @@ class _ProgramCalls:
     # ---- calls
 
     def call(self, op: func.CallOp) -> None:
-        """Emits a call, the last operation of the current block so far."""
+        """Emits a call, at present the last operation of the current block."""
         if self.turn is not None and op.callee.value in self.calls.turning:
             op = self.turned(op)
         name = op.callee.value
@@ -274,14 +274,14 @@ class _ProgramCalls:
                     self.replace_value(old, new)
                 op.operation.erase()
             if self.depth and not nested:
-                # Inlined, its stack would be taken once for every nested call.
+                # Inlined, its stack frame would be repeated for every nested call.
                 made.attributes["no_inline"] = ir.UnitAttr.get()
             if fails:
                 self.check(made.results[0])
             self.own(made.results)
 
     def turned(self, op: func.CallOp) -> func.CallOp:
-        """The call in the place of one of a kernel that asks which way to go."""
+        """Replaces a call of a kernel that supports both directions."""
         with op.operation.location, ir.InsertionPoint(op):
             name = ir.FlatSymbolRefAttr.get(self.calls.turning[op.callee.value])
             made = func.CallOp([], name, [*op.operation.operands, self.turn])
@@ -289,7 +289,7 @@ class _ProgramCalls:
         return made
 
     def left(self, callee: str, depth: int, nested: bool, call: ir.Operation) -> list[Value]:
-        """The last operand of a call of a recursive program; a nested call where none may follow is an error."""
+        """The last operand of a call of a recursive program; a nested call beyond the limit is an error."""
         if not depth:
             return []
         i64 = ir.IntegerType.get_signless(64)
@@ -310,7 +310,7 @@ class _ProgramCalls:
             return [arith.SubIOp(left, emit.constant(ir.IntegerAttr.get(i64, 1), i64)).result]
 
     def allocation(self, op: ir.OpView) -> None:
-        """Goes on where there was memory; the allocation is the last operation of the current block so far."""
+        """Continues if an allocation succeeded; it is at present the last operation of the current block."""
         result = op.operation.results[0]
         with ir.InsertionPoint(self.block), op.operation.location:
             address = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [result])
@@ -320,7 +320,7 @@ class _ProgramCalls:
         self.own([result])
 
     def requirement(self, op: ir.OpView) -> None:
-        """Goes on where sizes are what they must be."""
+        """Continues if sizes satisfy a requirement."""
         found, expected = op.operation.operands
         predicate, message = (ir.StringAttr(op.attributes[name]).value for name in ("predicate", "message"))
         with ir.InsertionPoint(self.block), op.operation.location:
@@ -329,7 +329,7 @@ class _ProgramCalls:
         self.demand(holds, "ValueError", f"{known_as(self.function)}: {message}", [found, expected][: message.count("%lld")])
 
     def demand(self, condition: Value, kind: str, message: str, sizes: Sequence[Value]) -> None:
-        """Goes on in a new block where a condition holds; else raises an error."""
+        """Continues in a new block if a condition holds; otherwise raises an error."""
         further, bad = self.new_block(), self.new_block()
         error = self.calls.declare_error(f"{self.name}_error", kind, message, len(sizes))
         self.append(self.block, lambda: cf.CondBranchOp(condition, [], [], further, bad))
@@ -338,10 +338,10 @@ class _ProgramCalls:
         self.block = further
 
     def releasing(self, block: ir.Block) -> ir.Block:
-        """A block for what has failed, or one before it that frees the memory that is there.
+        """A block for failures, or one before it that frees live heap memory.
 
-        What was there earlier is freed last, by the blocks that do so for what failed earlier: to free all of it anew in each place would
-        take as many operations as there are places times tensors.
+        Earlier memory is freed last, by blocks shared with earlier failures: freeing everything separately at each place would need places
+        times tensors operations.
         """
         for memory in self.owned:
             key = block, memory
@@ -354,7 +354,7 @@ class _ProgramCalls:
         return block
 
     def check(self, status: Value) -> None:
-        """Goes on in a new block where a call has not failed."""
+        """Continues in a new block if a call has not failed."""
         i32 = ir.IntegerType.get_signless(32)
         further = self.new_block()
         with ir.InsertionPoint(self.block):

@@ -1,4 +1,4 @@
-"""The programs of a module of the tir stage: which functions they are, and which call which."""
+"""The programs of a module of the tir stage, and their call graph."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ def functions_of(module: ir.Module) -> dict[str, ir.OpView]:
 
 
 def programs_of(module: ir.Module) -> dict[str, ir.OpView]:
-    """The programs, by name: functions that are public, or have the attribute relay.program. Public ones first, `main` first of all."""
+    """The programs, by name: functions that are public, or have the attribute relay.program. Public ones first, starting with `main`."""
     found = [f for f in functions_of(module).values() if not f.is_external and (is_public(f) or PROGRAM.on(f))]
     found.sort(key=lambda f: (not is_public(f), symbol_name(f) != "main"))
     return {symbol_name(f): f for f in found}
@@ -29,18 +29,18 @@ def is_packed(function: ir.OpView) -> bool:
 
 
 def gives_status(function: ir.OpView) -> bool:
-    """Whether a function that is no program gives a status in its final form: a packed function, or a kernel that may raise an error."""
+    """Whether a function that is not a program returns a status in its final form: a packed function, or a kernel that may fail."""
     return is_packed(function) or FAILS.on(function)
 
 
 @dataclass
 class Component:
-    """Programs that call one another, or one that stands alone.
+    """A strongly connected component of programs.
 
     Attributes:
       recursive: whether a call of one of them can lead to another call of it.
-      fails: whether a call of them can raise an error: by a packed function or a kernel, by too many nested calls, by a size that is not
-        what it must be, or for want of memory.
+      fails: whether a call can raise an error: in a packed function or kernel, by the recursion limit, by a size requirement, or for lack
+        of memory.
     """
 
     names: list[str]
@@ -48,7 +48,7 @@ class Component:
     fails: bool
 
     def is_nested(self, callee: str) -> bool:
-        """Whether a call of `callee` from one of them goes round."""
+        """Whether a call of `callee` from one of them is recursive."""
         return self.recursive and callee in self.names
 
 
@@ -73,7 +73,7 @@ def _component(
 
 
 def _may_fail(function: ir.OpView) -> bool:
-    """Whether a program demands something of sizes, or takes memory of the heap."""
+    """Whether a program has size requirements, or allocates heap memory."""
     found = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:

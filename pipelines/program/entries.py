@@ -10,9 +10,9 @@ from relayc.runtime.shapes import find_sources
 
 
 def packed_entries(program: TirModule, ranges: Mapping[str, tuple[int, int]]) -> dict[str, PackedEntry]:
-    """What every packed function takes.
+    """The arguments of every packed function.
 
-    Raises RelayError for a program of which a symbol does not follow from the shapes of what it is called with.
+    Raises RelayError for a program with a symbol that does not follow from the shapes of its arguments.
     """
     found = {k.name: PackedEntry((*k.inputs, *k.outputs), k.symbols, ranges=ranges) for k in program.kernels}
     params = TensorSpec("params", (program.params_bytes,), "uint8")

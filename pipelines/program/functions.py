@@ -1,12 +1,12 @@
-"""What the functions of a te module are.
+"""The kinds of functions of a te module.
 
 - A *program* is public, or private with the unit attribute `relay.program`: parameters, reshapes, calls, branches and loops.
 - A *kernel* is any other private function over tensors that has a body.
 - `func.func private @p(tensors) -> tensors attributes {relay.packed = "NAME"}` is the packed function registered as NAME: inputs, then
   outputs, which it writes.
 - `func.func private @k(tensors) -> tensors attributes {relay.tir = @k_impl}` is `@k_impl`, a private function of the tir stage in the same
-  module: inputs, then outputs, as memrefs of identity layout (flat ones of unknown size where the shape has symbols), without results.
-  After them it may take a workspace: a memref of bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
+  module: inputs, then outputs, as memrefs of identity layout (flat ones of unknown size if the shape has symbols), without results. After
+    them it may take a workspace: a memref of bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
 
 The last arguments of each are the symbols that it needs (see pipelines.emission.sizes).
 """
@@ -27,7 +27,7 @@ from relayc.symbolic import Size
 
 
 def dtypes_of(function: ir.OpView, which: str) -> list[str]:
-    """Element type names that callers see of the "input" or "output" tensors; the signless ones where the function does not record them."""
+    """Element type names that callers see of the "input" or "output" tensors; the signless ones if the function does not record them."""
     recorded = INPUT_DTYPES if which == "input" else OUTPUT_DTYPES
     if recorded.on(function):
         return list(recorded.of(function))
@@ -52,11 +52,11 @@ class Functions:
     """The functions of a te module by name.
 
     Attributes:
-      programs: public ones first, `main` first of all.
+      programs: public ones first, starting with `main`.
       packed: declarations of packed functions.
-      standins: declarations of functions of the tir stage; `implementations` says of which.
+      standins: declarations of functions of the tir stage; see `implementation`.
       tir: functions of the tir stage.
-      other: operations of the module that are no functions.
+      other: operations of the module that are not functions.
     """
 
     programs: dict[str, ir.OpView] = field(default_factory=dict)
@@ -67,17 +67,17 @@ class Functions:
     other: list[ir.OpView] = field(default_factory=list)
 
     def implementation(self, standin: str) -> str:
-        """Name of the function of the tir stage that a declaration stands for."""
+        """Name of the tir function that a declaration refers to."""
         return TIR.of(self.standins[standin])
 
     def updates(self, callee: str) -> dict[int, int]:
-        """Which arguments a call may update, by position of the result: of a kernel, or what has become of it."""
+        """The arguments that a call may update, by position of the result: for a kernel, or its tir function."""
         if callee in self.kernels:
             return find_updates(self.kernels[callee])
         return updates_of(self.tir[self.implementation(callee)]) if callee in self.standins else {}
 
     def get(self, name: str) -> ir.OpView:
-        """The te function of a name. Raises RelayError where there is none."""
+        """The te function of a name. Raises RelayError if there is none."""
         for found in (self.kernels, self.programs, self.packed, self.standins):
             if name in found:
                 return found[name]
@@ -85,7 +85,7 @@ class Functions:
 
 
 def read_functions(module: ir.Module) -> Functions:
-    """The functions of a te module. Raises RelayError for a declaration of nothing, or of a tir function that is not as declared."""
+    """The functions of a te module. Raises RelayError for an invalid declaration, or a tir function that differs from its declaration."""
     found = Functions()
     programs = []
     for op in module.body.operations:
@@ -130,7 +130,7 @@ def _check_standin(functions: Functions, name: str) -> None:
 
 
 def workspace_of(function: ir.OpView, tensors: int) -> Size:
-    """Bytes of the workspace that a function of the tir stage takes after its tensors; 0 where it takes none."""
+    """Bytes of the workspace that a tir function takes after its tensors; 0 if it takes none."""
     if WORKSPACE.on(function):
         return WORKSPACE.of(function)
     after = list(signature_of(function).inputs)[tensors:]
@@ -144,7 +144,7 @@ def is_workspace(type_: ir.Type) -> bool:
 
 
 def packings_of(function: ir.OpView) -> dict[int, Packing]:
-    """The layouts in which a function of the tir stage wants parameters, by position."""
+    """The layouts in which a tir function requests parameters, by position."""
     attributes = value_attributes(function)
     types = signature_of(function).inputs
     return {i: Packing.from_attribute(PACKING.of(a), types[i].shape) for i, a in enumerate(attributes) if PACKING.on(a)}
@@ -156,7 +156,7 @@ def memref_type(tensor: ir.RankedTensorType) -> ir.MemRefType:
 
 
 def callees(function: ir.OpView) -> list[str]:
-    """Names that the calls in a function refer to, each once."""
+    """Names of the callees of a function, each once."""
     found: dict[str, None] = {}
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -1,4 +1,4 @@
-"""What the runtime has to know of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
+"""Runtime metadata of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -64,7 +64,7 @@ Specs = tuple[TensorSpec, ...]
 
 
 def kernel_infos(module: ir.Module) -> tuple[KernelInfo, ...]:
-    """One entry for each kernel that says what it takes and gives, in the order of the module."""
+    """One entry for each kernel with known tensors, in the order of the module."""
     programs = programs_of(module)
     found = [f for name, f in functions_of(module).items() if name not in programs and not f.is_external and TENSORS.on(f)]
     return tuple(_kernel_info(f) for f in found)
@@ -98,7 +98,7 @@ def _tensors(function: ir.OpView, names: tuple[list[str], list[str]] = ([], []))
 
 
 def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[Parameter]:
-    """Where the parameters are in the blob, each layout once; `params` is the parameter table."""
+    """Offsets of the parameters in the blob, each layout once; `params` is the parameter table."""
     found: dict[int, Parameter] = {}
     for op in module.body.operations:
         if op.operation.name == "memref.global" and OFFSET.on(op):
@@ -112,8 +112,8 @@ def parameters_of(module: ir.Module, params: Mapping[str, np.ndarray]) -> list[P
 
 
 def parameter_infos(parameters: Sequence[Parameter], programs: Sequence[ProgramInfo]) -> tuple[ParameterInfo, ...]:
-    """What the runtime knows of parameters, in the order of the blob: their keys are their names, with a number where a key is in the blob
-    in several layouts, or an input of a public program has the name. Dtypes are those under which the programs read them."""
+    """Metadata of parameters, in the order of the blob: names are keys, with a number appended if a key is in the blob in several layouts,
+    or an input of a public program has the name. Dtypes are the dtypes under which programs read them."""
     names = {spec.name for program in programs if program.public for spec in program.inputs}
     dtypes = {ref.offset: ref.spec.dtype for program in programs for ref in _references(program.steps) if ref.space == "param"}
     found = []
@@ -145,9 +145,9 @@ def params_bytes(module: ir.Module) -> int:
 
 
 def program_infos(module: ir.Module, kernels: Sequence[KernelInfo]) -> tuple[ProgramInfo, ...]:
-    """One entry for each program, public ones first, `main` first of all; `kernels` are those of the module (`kernel_infos`).
+    """One entry for each program, public ones first, starting with `main`; `kernels` are the module's (`kernel_infos`).
 
-    Raises RelayError for a program that does not say what it takes and gives, or whose memory is not planned.
+    Raises RelayError for a program without a recorded type, or whose memory is not planned.
     """
     programs = programs_of(module)
     specs = {name: _program_specs(f) for name, f in programs.items()}
@@ -165,13 +165,13 @@ def _program_specs(function: ir.OpView) -> tuple[Specs, Specs]:
 
 
 def _late(function: ir.OpView, outs: Specs) -> tuple[int, ...]:
-    """Which outputs of a program are of sizes that it alone knows: it gives their memory."""
+    """Positions of the outputs of a program whose sizes only it knows: it returns their memory."""
     known = symbol_positions(function).keys()
     return tuple(i for i, spec in enumerate(outs) if not frozenset().union(*map(symbols_of, spec.shape)) <= known)
 
 
 def _seen(specs: Specs, entries: Sequence[ir.DictAttr]) -> Specs:
-    """Specs under the dtypes that callers see."""
+    """Specs with the dtypes that callers see."""
     every = zip(specs, entries, strict=True)
     return tuple(replace(spec, dtype=DTYPE.of(e)) if DTYPE.on(e) else spec for spec, e in every)
 
@@ -182,7 +182,7 @@ def _names(entries: Sequence[ir.DictAttr], default: str) -> list[str]:
 
 
 class _ProgramReader:
-    """Reads one program: memory of the heap becomes slots, by value, and what it finds out of sizes gets names."""
+    """Reads one program: heap memory becomes slots, by value, and sizes defined at run time get names."""
 
     def __init__(
         self, module: ir.Module, function: ir.OpView, specs: Mapping[str, tuple[Specs, Specs]], called: Mapping[str, tuple[Specs, Specs]]
@@ -249,7 +249,7 @@ class _ProgramReader:
         return slots, tuple(self.sizes[v] for v in values if isinstance(v.type, ir.IndexType))
 
     def _new(self, *places: Sequence[ir.Value]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Slots and names for the memory and the sizes that some values are; values at the same position of several places are one."""
+        """Slots and names for memory and sizes; values at the same position of several places share one."""
         slots, names = [], []
         for values in zip(*places, strict=True):
             if isinstance(values[0].type, ir.MemRefType):
@@ -271,7 +271,7 @@ class _ProgramReader:
     def _define(self, op: arith.IndexCastOp) -> Sequence[Node]:
         value, result = op.operation.operands[0], op.operation.results[0]
         if not isinstance(result.type, ir.IndexType) or value.owner.name != "memref.load":
-            return []  # of what relay.require compares
+            return []  # an operand of relay.require
         buffer, *indices = value.owner.operands
         type_, position = ir.MemRefType(buffer.type), 0
         for extent, index in zip(type_.shape, indices, strict=True):
@@ -296,7 +296,7 @@ class _ProgramReader:
         tensors = len(ins) + len(outs)
         after = [v for v in list(op.operation.operands)[tensors:] if v in self.sizes]
         sizes = tuple(self.sizes[v] for v in after)
-        # What the callee's types say is in its own symbols.
+        # The callee's types are in its own symbols.
         values = dict(zip(symbol_names(callee), sizes, strict=False))
         specs = [replace(s, shape=tuple(substitute(d, values) for d in s.shape)) for s in (*ins, *outs)]
         refs = tuple(self._reference(v, s) for v, s in zip(op.operation.operands, specs, strict=False))
@@ -334,7 +334,7 @@ class _ProgramReader:
         return [*first, Loop(steps, condition, body, sources_of(op.operation.location))]
 
     def _condition(self, value: ir.Value, op: ir.OpView) -> BufferRef:
-        """Where the condition of a branch or a loop is: an i8 in memory, as an i1."""
+        """The place of the condition of a branch or a loop: an i8 in memory, as an i1."""
         found = value
         for name in ("arith.trunci", "memref.load"):
             if isinstance(found.owner, ir.Block) or found.owner.name != name:
@@ -344,7 +344,7 @@ class _ProgramReader:
         return self._reference(found, _CONDITION)
 
     def _reference(self, value: ir.Value, spec: TensorSpec) -> BufferRef:
-        """Where a tensor is that an operation takes."""
+        """The place of a tensor operand."""
         offset: Size = 0
         while value not in self.slots and not isinstance(value.owner, ir.Block):
             owner = value.owner

@@ -1,11 +1,11 @@
-"""Concatenations in place: tensors of a program that lie within another one, so that their kernels write straight into it.
+"""Concatenations in place: tensors of a program are placed inside another one, so that their kernels write directly into it.
 
-Where only dimensions of 1 stand before the axis of a concatenation (channels of one image, in NCHW and in blocks), each operand is a
-contiguous part of the result. A part must be the result of a call and of no second place; a concatenation of parts that already lie so
-in a larger one (a dense block joins ever more of the same tensors) is a part of that.
+If only dimensions of 1 precede the axis of a concatenation (channels of one image, in NCHW and in blocks), each operand is a contiguous
+part of the result. A part must be the result of a call and have no other place; a concatenation of parts that are already adjacent in a
+larger one (a dense block joins ever more of the same tensors) is a part of that one.
 
-`concatenate_in_place` finds the calls of kernels that do nothing but such a concatenation, and puts `tensor.concat` in their place: in a
-program, it says that the operands are written where they belong, and takes no kernel.
+`concatenate_in_place` finds calls of kernels that only concatenate in this way, and replaces them by `tensor.concat`: in a program, it
+means that the operands are written in place, without a kernel.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,9 +27,9 @@ Value: TypeAlias = ir.Value
 
 
 def concatenate_in_place(mod: IRModule) -> IRModule:
-    """Takes concatenations in place apart, in place, and drops the kernels that no call needs any more.
+    """Replaces in-place concatenations, and removes kernels that are no longer called, in place.
 
-    Raises RelayError for a program that is none.
+    Raises RelayError for an invalid program.
     """
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
@@ -49,14 +49,14 @@ def concatenate_in_place(mod: IRModule) -> IRModule:
 
 @dataclass(frozen=True)
 class _Concatenation:
-    """What a kernel joins: arguments by position, in order, in a dimension of the result."""
+    """The arguments that a kernel concatenates, by position, in order, and the dimension of the result."""
 
     positions: tuple[int, ...]
     axis: int
 
 
 def _concatenation(function: ir.OpView) -> _Concatenation | None:
-    """What a te function joins one after the other in memory; None where it does anything else."""
+    """The concatenation that a te function computes contiguously in memory; None for any other function."""
     if not any(op.operation.name == "tensor.concat" for op in function.regions[0].blocks[0].operations):
         return None
     try:
@@ -72,7 +72,7 @@ def _concatenation(function: ir.OpView) -> _Concatenation | None:
 
 
 def _in_place(program: ProgramTree, body: ProgramBlock, kernels: dict[str, _Concatenation]) -> list[Call]:
-    """Calls of a body that are concatenations in place. Later ones go first: they are larger."""
+    """Calls of a body that are in-place concatenations. Later ones, which are larger, come first."""
     nesting, found = Nesting(program, body), []
     for call in [item for item in reversed(body.items) if isinstance(item, Call) and item.callee in kernels]:
         operation = call.op.operation
@@ -84,7 +84,7 @@ def _in_place(program: ProgramTree, body: ProgramBlock, kernels: dict[str, _Conc
 
 def _replace(program: ProgramTree, call: ir.Operation, found: _Concatenation) -> None:
     result = call.results[0]
-    # The call has the symbols of the kernel, which may be others.
+    # The call's type is in the kernel's symbols, which may differ.
     type_ = ranked_type(program.shape(result), result.type.element_type) if result in program.words else result.type
     with ir.InsertionPoint(call), call.location:
         made = tensor.ConcatOp(type_, found.axis, [call.operands[i] for i in found.positions]).result
@@ -94,10 +94,10 @@ def _replace(program: ProgramTree, call: ir.Operation, found: _Concatenation) ->
 
 @dataclass
 class Nesting:
-    """Where tensors of a body lie within others.
+    """The nesting of tensors of a body inside others.
 
     Attributes:
-      within: the enclosing tensor and the first byte in it, by tensor; enclosing ones may lie within others.
+      within: the enclosing tensor and the byte offset in it, by tensor; enclosing ones may be nested in turn.
     """
 
     program: ProgramTree
@@ -112,7 +112,7 @@ class Nesting:
         self._defined = {name: i for i, item in enumerate(self.body.items) for name in item.names}
 
     def add(self, whole: Value, parts: Sequence[Value]) -> bool:
-        """Puts tensors one after the other into `whole`, where that can be; they are to be written in the body, and nowhere else."""
+        """Places tensors one after the other inside `whole`, if possible; they must be written in the body, and have no other place."""
         placed = self._placed
         if whole in placed or len(set(parts)) < len(parts) or not set(parts) <= self._results - placed:
             return False
@@ -129,7 +129,7 @@ class Nesting:
         return True
 
     def add_joins(self) -> None:
-        """Puts the operands of all concatenations of the body where they belong. Raises RelayError where one cannot be."""
+        """Places the operands of all concatenations of the body. Raises RelayError if one cannot be placed."""
         for join in reversed(self.body.joins):
             if not self.add(join.operation.results[0], [self.program.root(v) for v in join.operation.operands]):
                 raise RelayError(
@@ -138,7 +138,7 @@ class Nesting:
                 )
 
     def outermost(self, value: Value) -> tuple[Value, Size]:
-        """The tensor that encloses all others around `value`, and the first byte of `value` in it."""
+        """The outermost tensor that encloses `value`, and the byte offset of `value` in it."""
         offset: Size = 0
         while value in self.within:
             value, inner = self.within[value]
@@ -146,19 +146,20 @@ class Nesting:
         return value, offset
 
     def _has_room(self, whole: Value, parts: Sequence[Value]) -> bool:
-        """Whether the size of what encloses `whole`, and with it all places in it, is known where each of the parts is written."""
+        """Whether the size of the outermost tensor around `whole`, and with it all offsets, is known before each of the parts is
+        written."""
         outer, _ = self.outermost(whole)
         known = max((self._defined[n] for n in symbols_of(self.program.num_bytes(outer)) if n in self._defined), default=-1)
         return all(self._written.get(p, known + 1) > known for p in parts)
 
     def _lie_together(self, parts: Sequence[Value], starts: Iterable[Size]) -> bool:
-        """Whether parts already lie one after the other in one tensor."""
+        """Whether parts are already adjacent in one tensor."""
         found = [self.outermost(p) for p in parts]
         outer, first = found[0]
         return all(value == outer and offset == first + start for (value, offset), start in zip(found, starts, strict=True))
 
 
 def _placed(program: ProgramTree, body: ProgramBlock) -> AbstractSet[Value]:
-    """Values of a body whose place is elsewhere: what it gives, and what its loops begin with."""
+    """Values of a body with a place elsewhere: its results, and initial values of its loops."""
     given = [*body.given, *(v for item in body.items if isinstance(item, While) for v in item.reads)]
     return {program.root(v) for v in given}

@@ -1,21 +1,21 @@
-"""Kernels in the tir stage: every kernel gets its schedule.
+"""Schedules the kernels: lowers every kernel to the tir stage.
 
-A kernel `@k` over tensors becomes `@k` over memrefs: its arguments, then where its results go, then its workspace, if it takes one. Where a
-program calls it, the program goes on in tensors: its calls are of a declaration `@k.te` with `relay.tir = @k`, which says what the kernel
-computes. An argument that the kernel wants in another layout has the attribute `relay.packing` (see tir.strategy.packing).
+A kernel `@k` over tensors becomes `@k` over memrefs: its arguments, then destinations of its results, then its workspace, if it needs one.
+A calling program still works on tensors: it calls a declaration `@k.te` with `relay.tir = @k`, which has the tensor signature of the
+kernel. An argument that the kernel requests in another layout has the attribute `relay.packing` (see tir.strategy.packing).
 
-What a person and the runtime want to know stands in the attributes of the function:
+Attributes of the function record facts for users and the runtime:
 
 - `relay.tensors`: the type of the kernel as callers see it, with signs and bools;
-- `relay.ops`, `relay.sources`: what it was made from;
-- `relay.declined`: why strategies that were asked before did not take it, where that was asked for ("schedule.why");
-- `relay.schedule`: the strategy and its numbers; `relay.flops`: floating-point operations of a call; `relay.bytes`: bytes that a call moves
-  at least, in and out;
-- `relay.own_flops`: those of the operators by their definitions, where the kernel does others (Winograd);
-- `relay.workspace`: bytes of its workspace, where that is an expression;
-- `relay.updates`: a result may be where an argument is (see te.read.updates);
+- `relay.ops`, `relay.sources`: its operators and source nodes;
+- `relay.declined`: the reasons of strategies that declined it, if requested ("schedule.why");
+- `relay.schedule`: the strategy and its numbers; `relay.flops`: floating-point operations of a call; `relay.bytes`: lower bound of the
+  bytes that a call moves, in and out;
+- `relay.own_flops`: the operations of its operators by their definitions, if the kernel computes them differently (Winograd);
+- `relay.workspace`: bytes of its workspace, if that is an expression;
+- `relay.updates`: a result may share the memory of an argument (see te.read.updates);
 - `relay.uses_tiles`: it has operations on tile registers;
-- `relay.turns`: it asks which way to go (see tir.strategy.turns);
+- `relay.turns`: it supports both traversal directions (see tir.strategy.turns);
 - `relay.fails`: it may raise an error (see Backend.kernels_fail).
 """
 
@@ -70,8 +70,8 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
       config: of the PassContext: tunable numbers of schedules (see tir.strategy.table).
 
     Raises:
-      ValueError: a number that no schedule has; a pattern of schedules that matches no kernel; a schedule that is not legal.
-      RelayError: the module is none of the te stage.
+      ValueError: an unknown number; a pattern of schedules that matches no kernel; a schedule that is not legal.
+      RelayError: the module is not in the te stage.
     """
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
@@ -96,7 +96,7 @@ def schedule_kernels(mod: IRModule, target: Target, config: Mapping[str, Any]) -
 
 
 def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any]) -> dict[str, Choice]:
-    """The kernels in tir, at the end of the module, and how they came to that."""
+    """Lowers the kernels to tir, at the end of the module; returns the choice made for each."""
     observers = [i for i in PassContext.current().instruments if i.observes_tunings]
     schedules = Schedules(kernels, target, config, asks_values=bool(observers))
     found: dict[str, Choice] = {}
@@ -127,7 +127,7 @@ def _schedule(module: ir.Module, kernels: Mapping[str, ir.OpView], target: Targe
 
 
 def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> None:
-    """Declares the kernels that programs call under another name, by which they go on calling them."""
+    """Declares the called kernels under another name, and redirects the calls of programs to the declarations."""
     taken = Names(module)
     names_of = {}
     for name in names:
@@ -154,7 +154,7 @@ def _stand_in(module: ir.Module, functions: Functions, names: Sequence[str]) -> 
 
 
 def type_for_callers(function: ir.OpView) -> ir.FunctionType:
-    """The type of a te function as callers see it: te tensors are signless."""
+    """The type of a te function as callers see it, with signed element types."""
     seen = []
     for which in ("input", "output"):
         tensors = zip(tensors_of(function, which), dtypes_of(function, which), strict=True)
@@ -163,11 +163,11 @@ def type_for_callers(function: ir.OpView) -> ir.FunctionType:
 
 
 def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView, cost: Cost) -> None:
-    """Puts what is known of a kernel into the attributes of its function."""
+    """Records facts about a kernel in the attributes of its function."""
     function = scheduled.function
     ins, outs = specs_of(source, "input"), specs_of(source, "output")
     taken = [TensorSpec(s.name, scheduled.packings[i].shape, s.dtype) if i in scheduled.packings else s for i, s in enumerate(ins)]
-    updates = updates_of(source)  # of what stays where it is, only the elements that are written would count
+    updates = updates_of(source)  # of an argument updated in place only the written elements would count
     moved = sum((minimum(s.num_bytes, cost.read.get(i, s.num_bytes)) for i, s in enumerate(taken) if i not in updates.values()), 0)
     moved += sum(s.num_bytes for i, s in enumerate(outs) if i not in updates) + scheduled.workspace_bytes
     _annotate(function, source, schedule, cost.flops, moved)
@@ -185,7 +185,7 @@ def _describe(scheduled: Scheduled, schedule: str, source: ir.OpView, cost: Cost
 
 
 def _describe_tir(function: ir.OpView, standin: ir.OpView) -> None:
-    """Of a function that came in the tir stage, as a declaration describes it; what it computes is not known."""
+    """Records facts about a tir function, from its declaration; its computation is unknown."""
     moved = sum(s.num_bytes for s in (*specs_of(standin, "input"), *specs_of(standin, "output")))
     _annotate(function, standin, "tir", 0, moved)
 
@@ -196,7 +196,7 @@ _MOST_FLOPS = (1 << 63) - 1
 def _annotate(function: ir.OpView, source: ir.OpView, schedule: str, flops: Size, moved: Size) -> None:
     TENSORS.put(function, type_for_callers(source))
     SCHEDULE.put(function, schedule)
-    # Buffers of tens of terabytes compile; what is computed on them may be more than an attribute holds.
+    # Buffers of tens of terabytes compile; their number of operations may exceed the range of an attribute.
     FLOPS.put(function, min(flops, _MOST_FLOPS) if isinstance(flops, int) else flops)
     BYTES.put(function, moved)
     copy_discardable((OPERATORS, SOURCES, OWN_FLOPS, UPDATES), source, function)

@@ -1,4 +1,4 @@
-"""What the packed functions of a module take: said by whoever knows the programs, read by code generation."""
+"""Signatures of the packed functions of a module: produced from the programs, used by code generation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,19 +9,19 @@ from relayc.runtime.shapes import SymbolSource
 
 @dataclass(frozen=True)
 class PackedEntry:
-    """What a packed function takes.
+    """The arguments of a packed function.
 
     Attributes:
-      tensors: inputs, outputs, and what a program takes behind them: the arena, which may be larger than said, and the parameters.
+      tensors: inputs, outputs, and further tensors of a program: the arena, which may be larger than specified, and the parameters.
       symbols: names of the symbols that the function takes as i64.
-      blobs: how many of the tensors it takes behind its symbols.
-      sources: where the symbols come from; nothing where they are integers behind the tensors.
+      blobs: the number of tensors after its symbols.
+      sources: sources of the symbols; empty if they are integers after the tensors.
       ranges: bounds of symbols, by name.
-      depth: what it takes as a last i64, where that is not 0.
-      memory, defined: how many addresses and sizes it gives behind its status: the entry writes them to the last of the tensors, of int64,
-        which the function does not take.
-      context: whether it takes as the last argument of all an address of what code is told of the device (LoadedProgram.context), an
-        integer behind tensors and symbols. Memory and sizes that such a function gives are written where the context says.
+      depth: a last i64 argument, if it is not 0.
+      memory, defined: numbers of addresses and sizes that it returns after its status: the entry writes them to the last of the tensors, of
+        int64, which the function does not take.
+      context: whether its last argument is the address of information about the device (LoadedProgram.context), an integer after tensors
+        and symbols. Returned memory and sizes of such a function are written to the address that the context gives.
     """
 
     tensors: tuple[TensorSpec, ...]
@@ -36,21 +36,21 @@ class PackedEntry:
 
     @property
     def sizes(self) -> int:
-        """How many values of symbols follow the tensors of a call."""
+        """The number of symbol values after the tensors of a call."""
         return 0 if self.sources else len(self.symbols)
 
     @property
     def integers(self) -> int:
-        """How many integers follow the tensors of a call."""
+        """The number of integers after the tensors of a call."""
         return self.sizes + self.context
 
     def on_device(self) -> "PackedEntry":
-        """The same with a context."""
+        """The same entry with a context."""
         return replace(self, tensors=self.taken, context=True)
 
     @property
     def arena(self) -> int:
-        """Which tensor is the arena; -1 for none."""
+        """The position of the arena among the tensors; -1 for none."""
         return len(self.taken) - 2 if self.blobs else -1
 
     @property

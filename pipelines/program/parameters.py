@@ -1,4 +1,4 @@
-"""The parameter blob: every parameter of a program in the layout its kernels want, in one piece of memory."""
+"""The parameter blob: all parameters of a program in the layouts that kernels request, in one piece of memory."""
 
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
@@ -18,9 +18,9 @@ class Parameter:
     Attributes:
       key: in the parameter table.
       offset, size: its bytes in the blob.
-      array: its elements in te dtype; None where the table has none.
+      array: its elements in te dtype; None if the table has none.
       shape: before packing.
-      packing: None where it stays as it is.
+      packing: None if it is not packed.
     """
 
     key: str
@@ -42,11 +42,12 @@ class Parameter:
 
 
 class Blob:
-    """The parameter blob while it is filled, in `threads` threads: whoever needs it asks for the `result`.
+    """The parameter blob, filled in the background by `threads` threads; `result` waits for it.
 
-    Takes over `parameters`: each array is let go once it is written, so that weights are not in memory twice for longer than needed.
+    Takes ownership of `parameters`: each array is released once it is written, so that weights are not in memory twice for longer than
+    needed.
 
-    Raises RelayError where a parameter has no array.
+    Raises RelayError if a parameter has no array.
     """
 
     def __init__(self, parameters: Sequence[Parameter], num_bytes: int, pool: Executor, threads: int) -> None:

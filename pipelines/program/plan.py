@@ -1,18 +1,17 @@
-"""The memory plan: the buffers of programs become parts of one arena, shared over time, and parameters parts of one blob.
+"""The memory plan: buffers of programs become parts of one arena, reused over time, and parameters parts of one blob.
 
-A program `@f(inputs, outputs)` (see buffers) takes two more arguments: `%arena: memref<Nxi8>`, whose bytes may hold anything, and `%params:
-memref<Mxi8>`, the same for all programs. A buffer becomes `memref.view %arena[OFFSET]`, a parameter `memref.view %params[OFFSET]`;
-`relay.offset` of its global says where it is. A program that is called gets a part of the caller's arena.
+A program `@f(inputs, outputs)` (see buffers) takes two more arguments: `%arena: memref<Nxi8>`, uninitialized, and `%params: memref<Mxi8>`,
+the same for all programs. A buffer becomes `memref.view %arena[OFFSET]`, a parameter `memref.view %params[OFFSET]`; `relay.offset` of its
+global is the offset. A called program gets a part of the caller's arena.
 
-A buffer is alive from the operation that first uses it to the last one. One from outside of a loop that is used in the loop is alive as
-long as the loop: what has been written before is needed again and again.
+A buffer is live from the first operation that uses it to the last one. A buffer from outside a loop that is used in the loop is live during
+the whole loop, because each iteration needs its contents.
 
-Where sizes are expressions over the symbols of a program, so are the offsets and the size of its arena: they are computed when a call
-begins, and `relay.arena` says how large the arena is. Memory of the heap (`relay.heap`, see buffers) stays what it is. Of a program that is
-called with sizes that are not known by then, or that calls itself and has symbols, the arena is such memory too, for each call.
+If sizes are expressions over the symbols of a program, so are the offsets and the size of its arena: they are computed when a call begins,
+and `relay.arena` is the size of the arena. Heap memory (`relay.heap`, see buffers) is not changed. The arena of a program that is called
+with sizes not known at the begin, or that is recursive and has symbols, is heap memory too, allocated for each call.
 
-Of programs that call one another, each call takes what follows the caller's own part of the arena: `relay.max_depth` says how many calls
-may nest.
+In recursive programs each call uses the arena after the caller's own part: `relay.max_depth` is the limit of nested calls.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +50,7 @@ MAX_RECURSION_BYTES = 4 << 30
 VIEWS = frozenset(
     {"memref.view", "memref.cast", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.subview"}
 )
-"""Operations that give memory of their first operand under another type."""
+"""Operations that view the memory of their first operand under another type."""
 
 Value: TypeAlias = ir.Value
 
@@ -62,7 +61,7 @@ def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
     """Plans the memory of the programs of a module, in place.
 
     Args:
-      max_depth: nested calls that a call of a recursive program may lead to.
+      max_depth: limit of nested calls of a recursive program.
 
     Raises:
       RelayError: a buffer of unknown size; a recursive program needs more than MAX_RECURSION_BYTES.
@@ -78,7 +77,7 @@ def plan_memory(mod: IRModule, max_depth: int) -> IRModule:
 
 
 def _programs(mod: IRModule, max_depth: int) -> "dict[str, _ProgramMemory]":
-    """The programs of a module, their buffers with offsets."""
+    """The programs of a module, with offsets assigned to their buffers."""
     programs = {name: _ProgramMemory(f) for name, f in programs_of(mod.module).items()}
     for component in program_components(mod.module):
         _plan_arenas(component, programs, max_depth)
@@ -87,13 +86,12 @@ def _programs(mod: IRModule, max_depth: int) -> "dict[str, _ProgramMemory]":
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The memory of a program as it is planned, for people to look at.
+    """The memory plan of a program, for inspection.
 
     Attributes:
-      buffers: those that have a place in the arena, with the names of the model's nodes that they are of; a called program's part of the
-        arena has its name, "@NAME".
-      calls: for each step that is a call, what is called.
-      arena_bytes: what a call of the program needs.
+      buffers: buffers in the arena, with the names of their nodes of the model; a called program's part of the arena is named "@NAME".
+      calls: the callee of each step that is a call.
+      arena_bytes: arena size of a call of the program.
     """
 
     buffers: tuple[tuple[Tensor, tuple[str, ...]], ...]
@@ -102,12 +100,12 @@ class ProgramPlan:
 
 
 def planned(mod: IRModule, max_depth: int) -> dict[str, ProgramPlan]:
-    """What `plan_memory` would do, by program; the module stays as it is."""
+    """The result of `plan_memory`, by program, without changing the module."""
     with mod.context, mod.ranges, ir.Location.unknown():
         return {name: program.plan() for name, program in _programs(mod, max_depth).items()}
 
 
-# ---- lifetimes --------------------------------------------------------------------------------------------------------------------
+# ---- live ranges -----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -120,7 +118,7 @@ class _Loop:
 
 @dataclass(eq=False)
 class _Buffer:
-    """A memref.alloc, the loops around it, the steps that use it, and its place in time and in the arena, where anything does."""
+    """A memref.alloc, the loops around it, the steps that use it, and its live range and place in the arena, if any."""
 
     op: ir.OpView
     loops: list[_Loop]
@@ -129,7 +127,7 @@ class _Buffer:
     tensor: Tensor | None = None
 
     def live(self) -> None:
-        """Finds the steps at which it is alive."""
+        """Computes its live range."""
         steps = []
         for step, loops in self.uses:
             around = loops[len(self.loops)] if len(loops) > len(self.loops) else _Loop(step, step)
@@ -139,14 +137,14 @@ class _Buffer:
 
 
 class _ProgramMemory:
-    """A program with its buffers, its parameters and its calls of programs, each in the order of the text.
+    """A program with its buffers, parameters and calls of programs, each in the order of the text.
 
     Attributes:
-      nested: calls of programs of its own component; `arenas`: the part of the arena that any other call of a program takes.
+      nested: calls of programs of its own component; `arenas`: the part of the arena of each other call of a program.
       sizes: values of type index, as expressions of its symbols.
       frame_bytes: its own part of the arena.
-      arena_bytes: what a call of it needs; of a recursive one, a call that all the nested calls may follow.
-      max_depth: how many nested calls may follow; 0 where it is not recursive.
+      arena_bytes: arena size of a call; for a recursive program including all nested calls.
+      max_depth: limit of nested calls; 0 if it is not recursive.
     """
 
     def __init__(self, function: ir.OpView) -> None:
@@ -170,7 +168,7 @@ class _ProgramMemory:
             buffer.live()
 
     def plan(self) -> ProgramPlan:
-        """Its plan, after offsets were found."""
+        """Its plan, once offsets are assigned."""
         buffers = [(b.tensor, sources_of(b.op.operation.location)) for b in self.buffers if b.tensor is not None]
         buffers += [(tensor, (f"@{self.calls[number][0].callee.value}",)) for number, tensor in self.arenas.items()]
         return ProgramPlan(tuple(buffers), {step: call.callee.value for call, step in self.calls}, self.arena_bytes)
@@ -212,9 +210,9 @@ class _ProgramMemory:
         return EqualSizes((*around.pairs, *self._conditions[op.operands[0]].pairs))
 
     def part_of(self, number: int, size: Size) -> Size:
-        """The part of the arena that call `number` takes: nothing at sizes for which the program does not come there."""
+        """The part of the arena for call `number`: 0 bytes at sizes for which the call is not reached."""
         for a, b in self._holding[number].pairs:
-            # 1 where they are equal, else 0.
+            # 1 if they are equal, otherwise 0.
             size = size * maximum(0, 1 - maximum(a - b, b - a))
         return size
 
@@ -229,7 +227,7 @@ class _ProgramMemory:
         self._roots[op.operation.results[0]] = buffer
 
     def bytes_for(self, call: func.CallOp, callee: "_ProgramMemory") -> Size | None:
-        """What a call of another program needs of the arena, in the symbols of this one; None where that does not follow from them."""
+        """The arena size of a call of another program, in this program's symbols; None if it does not follow from them."""
         values = callee.sizes_of(call.operation)
         if not all(v in self.sizes for v in values):
             return None
@@ -271,7 +269,7 @@ def _plan_arenas(component: Component, programs: Mapping[str, _ProgramMemory], m
 
 
 class _Blob:
-    """Where each parameter is in the blob of parameters: entered on first use, once for each layout."""
+    """Offsets of parameters in the blob: assigned at the first use, once for each layout."""
 
     def __init__(self, module: ir.Module) -> None:
         self.globals = {symbol_name(op): op for op in module.body.operations if op.operation.name == "memref.global"}
@@ -303,7 +301,7 @@ class _Blob:
 
 
 class _Rewriting:
-    """Puts the plan into a program."""
+    """Applies the plan to a program."""
 
     def __init__(self, program: _ProgramMemory, programs: Mapping[str, _ProgramMemory], blob: _Blob) -> None:
         self.program, self.programs, self.blob = program, programs, blob
@@ -341,7 +339,7 @@ class _Rewriting:
         return arena, params
 
     def _place(self, op: ir.Operation, memory: Value, offset: Size) -> None:
-        """Puts a part of `memory` in the place of a buffer or a parameter."""
+        """Replaces a buffer or a parameter by a part of `memory`."""
         result = op.results[0]
         if not isinstance(offset, int) or not result.type.has_static_shape:
             self._shift(op, memory, offset)
@@ -355,7 +353,7 @@ class _Rewriting:
         op.erase()
 
     def _shift(self, op: ir.Operation, memory: Value, offset: Size) -> None:
-        """Makes views of bytes of symbolic size, or at a symbolic offset, ones of the memory around."""
+        """Redirects views of bytes of symbolic size, or at a symbolic offset, to the enclosing memory."""
         for view in users_of(op.results[0]):
             if view.name != "memref.view" or view.operands[1] not in self.program.sizes:
                 raise RelayError(f"@{self.program.name}: {op.name} at {op.location}: expected views of its bytes, found {view.name}")
@@ -365,7 +363,7 @@ class _Rewriting:
         op.erase()
 
     def _pass_on(self, call: ir.Operation, callee: _ProgramMemory, offset: Size) -> None:
-        """Gives a program that is called its part of the arena, and the parameters."""
+        """Passes a part of the arena, and the parameters, to a called program."""
         type_ = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8))
         with ir.InsertionPoint(call), call.location:
             needed = self.program.bytes_for(call.opview, callee)
@@ -375,7 +373,7 @@ class _Rewriting:
         self._call(call, part)
 
     def _with_heap(self, call: ir.Operation, callee: _ProgramMemory) -> None:
-        """Gives a program that is called an arena of its own."""
+        """Passes an arena in heap memory to a called program."""
         type_, i8 = buffer_type([callee.arena_bytes], ir.IntegerType.get_signless(8)), ir.IntegerType.get_signless(8)
         with ir.InsertionPoint(call), call.location:
             sizes = self.sizes.among(dict(zip(callee.symbols, callee.sizes_of(call), strict=True)))
@@ -390,7 +388,7 @@ class _Rewriting:
             HEAP.mark(memref.DeallocOp(memory.result).operation)
 
     def _call(self, call: ir.Operation, arena: Value) -> ir.Operation:
-        """The call with what it takes of memory."""
+        """The call with its memory arguments."""
         with ir.InsertionPoint(call), call.location:
             types = [r.type for r in call.results]
             made = func.CallOp(types, call.attributes["callee"], [*call.operands, arena, self.params]).operation
@@ -405,7 +403,7 @@ def _is_constant(value: Value) -> bool:
 
 
 def _move(view: ir.Operation, memory: Value, offset: int) -> None:
-    """Makes a view of a buffer one of the memory in which the buffer begins at an offset."""
+    """Redirects a view of a buffer to the memory in which the buffer begins at an offset."""
     found = view.operands[1].owner.operation
     shift = ir.IntegerAttr(found.attributes["value"]).value + offset
     if len(list(found.results[0].uses)) == 1:

@@ -1,16 +1,16 @@
-"""Who writes what a program gives: every result of a block is memory of its own, which one call of the block writes.
+"""Materializes results: every result of a block has its own memory, written by one call of the block.
 
 After this pass, in every block of a program,
 
-  - what func.return returns, what a branch yields and what a loop begins with is the result of a call, a branch or a loop of the same block
-    (or a reshape of it) that stands in this one place only; what a loop begins with is not read once the loop has begun;
-  - none of these is of a late size where one of a size that is known before is expected;
-  - what a loop yields is such a result too, or the loop's own argument of that place, and all reads of that argument come before the call
-    that writes the result: the call can write where the argument is. A kernel that updates the argument (see te.read.updates) may read it.
+- each operand of func.return and of a branch's yield, and each initial value of a loop, is the result of a call, a branch or a loop of the
+  same block (or a reshape of it) that has no other such use; an initial value is not read after the loop has begun;
+- none of these has a late size where a size known before is expected;
+- an operand of a loop's yield is such a result too, or the loop's own argument at that position, and all reads of that argument precede the
+  call that writes the result: the call can write to the argument's memory. A kernel that updates the argument (see te.read.updates) may
+  read it.
 
-Where a program does not have this form, calls of kernels that copy are put in: before a loop, and at the end of a block. At the end of a
-loop's body, they come in an order in which nothing is overwritten before it is read; arguments that change places in a ring take one copy
-more.
+Otherwise calls of copy kernels are inserted: before a loop, and at the end of a block. At the end of a loop's body they are ordered so that
+nothing is overwritten before it is read; arguments that are permuted cyclically need one more copy.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ Value: TypeAlias = ir.Value
 
 
 def materialize_results(mod: IRModule) -> IRModule:
-    """Puts in the copies that the programs of a te module need, in place. Raises RelayError for a program that is none."""
+    """Inserts the copies that the programs of a te module need, in place. Raises RelayError for an invalid program."""
     with mod.context, ir.Location.unknown():
         functions = read_functions(mod.module)
         kernels = _CopyKernels(mod.module)
@@ -46,12 +46,12 @@ def materialize_results(mod: IRModule) -> IRModule:
 
 
 def check_results(program: ProgramTree, functions: Functions) -> None:
-    """Raises RelayError where a program needs a copy that is not there."""
+    """Raises RelayError if a program lacks a needed copy."""
     _Results(program, functions).run()
 
 
 def is_update(program: ProgramTree, functions: Functions, body: ProgramBlock, argument: Value, result: Value) -> bool:
-    """Whether a call gives `result` by updating an argument of a loop's body that nothing else reads from there on."""
+    """Whether a call computes `result` by updating an argument of a loop's body that nothing else reads afterwards."""
     call = next((item for item in body.items if isinstance(item, Call) and result in item.made), None)
     if call is None or (position := functions.updates(call.callee).get(call.made.index(result))) is None:
         return False
@@ -62,7 +62,7 @@ def is_update(program: ProgramTree, functions: Functions, body: ProgramBlock, ar
 
 @dataclass
 class _OperandUse:
-    """An operand that needs memory of its own: number `index` of `op`, called `name` in errors."""
+    """An operand that needs its own memory: number `index` of `op`, called `name` in errors."""
 
     op: ir.Operation
     index: int
@@ -74,24 +74,24 @@ class _OperandUse:
 
 
 class _Results:
-    """Finds the places whose value is not written for them alone; each is an error."""
+    """Finds operands that need a copy; each is an error."""
 
     def __init__(self, program: ProgramTree, functions: Functions) -> None:
         self.program, self.functions = program, functions
 
     def copy(self, place: _OperandUse, body: ProgramBlock, position: int) -> None:
-        """Called for a place that needs a copy, before the item of a body at a position."""
+        """Called for an operand that needs a copy, before the item of a body at a position."""
         raise RelayError(
             f"{place.name} of {self.program.name}: expected the result of a kernel that stands there only (run materialize-results)"
         )
 
     def end(self, body: ProgramBlock, pending: list[_OperandUse]) -> None:
-        """Called for the places of a loop's yield that need a copy."""
+        """Called for the operands of a loop's yield that need a copy."""
         for place in pending:
             self.copy(place, body, len(body.items))
 
     def update(self, body: ProgramBlock, root: Value) -> None:
-        """Called for what a call writes where the argument is that it updates."""
+        """Called for a result that a call writes to the memory of the argument that it updates."""
 
     def run(self) -> None:
         loops = [item for item in items_of(self.program.body) if isinstance(item, While)]
@@ -105,7 +105,7 @@ class _Results:
                     self.given(body, taken)
 
     def inits(self, body: ProgramBlock) -> set[Value]:
-        """What the loops of a block begin with; returns the values that stand there."""
+        """Checks initial values of the loops of a block; returns them."""
         taken: set[Value] = set()
         for loop in [item for item in body.items if isinstance(item, While)]:
             operation = loop.op.operation
@@ -119,7 +119,7 @@ class _Results:
         return taken
 
     def given(self, body: ProgramBlock, taken: set[Value]) -> None:
-        """What a function or a branch gives."""
+        """Checks the results of a function or a branch."""
         terminator = last_operation(body.block).operation
         kind = "result {}" if terminator.name == "func.return" else f"result {{}} of the branch at {terminator.parent.location}"
         for i in range(len(body.given)):
@@ -131,13 +131,14 @@ class _Results:
             taken.add(self.program.root(place.value))
 
     def is_late_result(self, terminator: ir.Operation, index: int) -> bool:
-        """Whether what a function or a branch gives is late to whom it is given: a late tensor may be taken for one of a known size."""
+        """Whether the result of a function or a branch is late for its user: a late tensor may be used where a known size is expected."""
         if terminator.name != "func.return":
             return self.program.is_late(terminator.parent.operation.results[index])
         return not TensorType.from_mlir(terminator.operands[index].type).symbols <= self.program.symbols
 
     def carried(self, body: ProgramBlock, taken: set[Value]) -> None:
-        """What a loop yields: a value that is written after the last read of the argument that it replaces stands where that is."""
+        """Checks the operands of a loop's yield: a value written after the last read of the argument that it replaces may use its
+        memory."""
         terminator = last_operation(body.block).operation
         reads = _Reads(self.program, body)
         roots = [self.program.root(v) for v in body.given]
@@ -150,7 +151,7 @@ class _Results:
                 self.update(body, root)
                 taken.add(root)
                 continue
-            # A late tensor has memory of its own in every round: it overwrites nothing.
+            # A late tensor has its own memory in every iteration: it overwrites nothing.
             if fresh and (self.program.is_late(argument) or (argument not in roots and reads.last(argument) < reads.first_write(root))):
                 taken.add(root)
             else:
@@ -158,7 +159,7 @@ class _Results:
         self.end(body, pending)
 
     def is_read_after(self, body: ProgramBlock, loop: While, root: Value) -> bool:
-        """Whether a value is read in the loop, other than as one of its first values, or by what comes after it."""
+        """Whether a value is read in the loop, other than as one of its initial values, or after it."""
         reads = _Reads(self.program, body)
         firsts = [self.program.root(v) for v in loop.reads]
         last = reads.last(root) > body.items.index(loop)
@@ -170,7 +171,7 @@ def _is_made_in(body: ProgramBlock, root: Value) -> bool:
 
 
 class _Reads:
-    """Which values the items of a block read, by position."""
+    """The values that the items of a block read, by position."""
 
     def __init__(self, program: ProgramTree, body: ProgramBlock) -> None:
         self.program = program
@@ -186,11 +187,11 @@ class _Reads:
         return {self.program.root(v) for v in values}
 
     def last(self, root: Value) -> int:
-        """Position of the last item that reads a value; -1 where none does. The terminator is not an item."""
+        """Position of the last item that reads a value; -1 if none does. The terminator is not an item."""
         return self._last.get(root, -1)
 
     def first_write(self, root: Value) -> int:
-        """Position of the item that first writes the memory of a result of the block: that of a loop holds what the loop begins with."""
+        """Position of the item that first writes the memory of a result of the block: a loop's memory holds its initial values before."""
         position, item = self._maker[root]
         if isinstance(item, While):
             number = item.made.index(root)
@@ -198,7 +199,7 @@ class _Reads:
         return position
 
     def inside(self, item: Item) -> set[Value]:
-        """What is read within an item."""
+        """The values read within an item."""
         found = (
             {self.program.root(item.condition)} if isinstance(item, While) else self.roots(item.reads) if isinstance(item, If) else set()
         )
@@ -213,7 +214,7 @@ class _Reads:
 
 
 class _Copying(_Results):
-    """Puts in a copy for each place that needs one."""
+    """Inserts a copy for each operand that needs one."""
 
     def __init__(self, program: ProgramTree, functions: Functions, kernels: "_CopyKernels") -> None:
         super().__init__(program, functions)
@@ -237,7 +238,7 @@ class _Copying(_Results):
         place.op.operands[place.index] = result
 
     def end(self, body: ProgramBlock, pending: list[_OperandUse]) -> None:
-        """Copies at the end of a loop's body: one that overwrites an argument comes after those that read it."""
+        """Copies at the end of a loop's body: a copy that overwrites an argument comes after the copies that read it."""
         arguments = body.arguments
         while pending:
             read = [self.program.root(p.value) for p in pending]
@@ -246,14 +247,14 @@ class _Copying(_Results):
                 self.copy(free, body, len(body.items))
                 pending.remove(free)
                 continue
-            # A ring: one argument is kept elsewhere, so that it can be overwritten.
+            # A cycle: one argument is saved elsewhere, so that it can be overwritten.
             for place, root in zip(pending, read, strict=True):
                 if root == arguments[pending[0].index]:
                     self.copy(place, body, len(body.items))
 
 
 class _Dtypes:
-    """Element type names of the values of a program, as callers see them: te tensors are signless."""
+    """Element type names of the values of a program, as callers see them, because te tensors are signless."""
 
     def __init__(self, program: ProgramTree, functions: Functions) -> None:
         self.program, self.functions = program, functions
@@ -271,7 +272,7 @@ class _Dtypes:
                     self.like.update(zip(values, item.reads, strict=True))
 
     def of(self, value: Value, place: _OperandUse | None = None) -> str:
-        """Of a value; of what a function returns there, for a place in its return."""
+        """The dtype of a value; for an operand of a function's return the dtype of the function's result."""
         if place is not None and place.op.name == "func.return":
             return self.results[place.index]
         root = self.program.root(value)
@@ -281,7 +282,7 @@ class _Dtypes:
 
 
 class _CopyKernels:
-    """Kernels that copy a tensor, made when they are needed: one for each type, and for parameters and other tensors."""
+    """Kernels that copy a tensor, created on demand: one for each type, separately for parameters."""
 
     def __init__(self, module: ir.Module) -> None:
         self.module = module
@@ -289,10 +290,10 @@ class _CopyKernels:
         self.made: dict[tuple[TensorType, bool], str] = {}
 
     def call(self, value: Value, dtype: str, is_param: bool) -> func.CallOp:
-        """Builds a call that copies a value, at the ambient insertion point. Its result is of the type of the value."""
+        """Builds a call that copies a value, at the ambient insertion point. Its result has the type of the value."""
         shape = shape_of(value.type)
         changing = [i for i, d in enumerate(shape) if not isinstance(d, int)]
-        # A kernel has symbols of its own: one for each size that is no number.
+        # The kernel has its own symbols: one for each dynamic size.
         type_ = TensorType(tuple(symbol(f"d{i:02}") if i in changing else d for i, d in enumerate(shape)), dtype)
         if (type_, is_param) not in self.made:
             self.made[type_, is_param] = self.make(type_, is_param)

@@ -1,4 +1,4 @@
-"""Which kernels of a module get a schedule by their names, and all of them a choice of the strategy table."""
+"""Selects schedules of the kernels of a module: by their names, or from the strategy table."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -15,16 +15,15 @@ from relayc.pipelines.tir.strategy.tuning import Tuning
 
 
 class Schedules:
-    """The schedules that people say for kernels by pattern of names ("schedule.functions" of a PassContext), and the strategy table for the
-    others.
+    """The schedules given for kernels by pattern of names ("schedule.functions" of a PassContext), and the strategy table for the others.
 
     Args:
       kernels: the te functions of a module by name.
-      asks_values: whether strategies are to say which numbers are sensible.
+      asks_values: whether strategies should give the sensible values of numbers.
 
     Raises:
       ValueError: a pattern that matches no kernel.
-      TypeError: what is no schedule.
+      TypeError: an invalid schedule.
     """
 
     def __init__(self, kernels: Mapping[str, ir.OpView], target: Target, config: Mapping[str, Any], asks_values: bool = False) -> None:
@@ -49,9 +48,9 @@ class Schedules:
         return name in self._own
 
     def choose(self, name: str, function: ir.OpView) -> Choice:
-        """The kernel in tir, at the ambient insertion point, where not only the fallback takes it.
+        """Schedules the kernel in tir, at the ambient insertion point, unless only the fallback accepts it.
 
-        Raises ScheduleError where its own schedule, or a rule for it, is not legal for it.
+        Raises ScheduleError if its own schedule, or a rule for it, is not legal for it.
         """
         own = self._own.get(name)
         tuning = tuning_for(name, self.config, self.target.kind, None if own is None else own[0], self.asks_values)
@@ -65,7 +64,7 @@ class Schedules:
         if own is None:
             recorded = self._recorded(name, function)
             choice = schedule_kernel(function, self.target, recorded or tuning)
-            # A record is no reason to end with plain loops.
+            # A record must not lead to plain loops.
             return schedule_kernel(function, self.target, tuning) if choice.scheduled is None and recorded else choice
         from relayc.pipelines.tir.schedule.written_strategy import schedule_by
 
@@ -73,7 +72,7 @@ class Schedules:
         return Choice(schedule_by(own[0], own[1], function, self.target, tuning), tuning)
 
     def _recorded(self, name: str, function: ir.OpView) -> Tuning | None:
-        """The numbers that were measured to be best for a kernel; None where there are none, or none that the strategies have."""
+        """The best measured numbers for a kernel; None if there are none, or they are unknown to the strategies."""
         records = self._records
         settings = records.settings and records.settings.get(kernel_key(function, self.target))
         if not settings and records.shipped:
@@ -82,5 +81,5 @@ class Schedules:
             return None
         try:
             return tuning_for(name, self.config, self.target.kind, None, self.asks_values, settings)
-        except ValueError:  # where it is the user's, the Tuning without the record has raised it before
+        except ValueError:  # an error of the user's own numbers has been raised before
             return None

@@ -1,4 +1,4 @@
-"""A program of the te stage around one kernel, which makes the kernel a thing that can be compiled by itself."""
+"""A program of the te stage around one kernel, so that the kernel can be compiled by itself."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -21,17 +21,17 @@ Source: TypeAlias = str | IRModule | ir.OpView | ir.Operation
 
 
 def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.ndarray]) -> tuple[IRModule, str]:
-    """A new te module of one kernel and a public program that calls it; gives the name of the kernel, too.
+    """A new te module of one kernel and a public program that calls it; also returns the name of the kernel.
 
     Args:
-      kernel: a function over tensors, or of blocks and loops, as text, as an operation, or in a module; it stays as it is.
-      name: of the function, where there are several.
+      kernel: a function over tensors, or of blocks and loops, as text, as an operation, or in a module; it is not changed.
+      name: of the function, if there are several.
       params: arguments that are parameters, by position.
 
     Raises:
-      RelayError: there is no such function, or it is none over tensors whose sizes are numbers and symbols; a parameter that does not fit;
-        text that does not parse.
-      TypeError: `kernel` is none of these.
+      RelayError: no such function, or its arguments are not tensors of static or symbolic sizes; a parameter that does not fit; text that
+        does not parse.
+      TypeError: `kernel` has another type.
     """
     mod = parsed(kernel, "compile_kernel")
     if any(FORM in op.attributes for op in mod.module.body.operations):
@@ -51,15 +51,15 @@ def kernel_program(kernel: Source, name: str | None, params: Mapping[int, np.nda
 
 
 def written_in_te(mod: IRModule) -> bool:
-    """Whether a module is of the te stage from the start."""
+    """Whether a module was written in the te stage."""
     attributes = mod.module.operation.attributes
     return STAGE.on(attributes) and STAGE.of(attributes) == "te"
 
 
 def te_program(mod: IRModule) -> IRModule:
-    """A module of the te stage as a program: where its one function is a kernel, that becomes private, and a program of its name calls it.
+    """A module of the te stage as a program: a single function that is a kernel becomes private, and a program of its name calls it.
 
-    Raises RelayError where a function is none over tensors whose sizes are numbers and symbols.
+    Raises RelayError for a function whose arguments are not tensors of static or symbolic sizes.
     """
     with mod.context, ir.Location.unknown(), mod.ranges:
         found = [op for op in mod.module.body.operations if isinstance(op, func.FuncOp) and not op.is_external]
@@ -74,8 +74,8 @@ def te_program(mod: IRModule) -> IRModule:
 
 
 def parsed(kernel: Source, what: str) -> IRModule:
-    """Kernels in a module of their own; errors begin with `what`. Raises RelayError for text that does not parse, TypeError for what is no
-    kernel."""
+    """Kernels in a module of their own; errors begin with `what`. Raises RelayError for text that does not parse, TypeError for other
+    types."""
     if isinstance(kernel, IRModule):
         kernel = kernel.module.operation
     elif isinstance(kernel, ir.Module):
@@ -123,13 +123,13 @@ def _tensors_of(function: ir.OpView) -> list[ir.Type]:
 
 
 def _names_of(function: ir.OpView, which: str) -> list[str | None]:
-    """The names that a function says of its arguments, or its results ("res_attrs")."""
+    """The recorded names of a function's arguments, or its results ("res_attrs")."""
     attributes = value_attributes(function, which)
     return [NAME.get(a) for a in attributes]
 
 
 def _mark(function: ir.OpView, params: Mapping[int, np.ndarray]) -> None:
-    """Checks the parameters, and marks the arguments that they are."""
+    """Checks the parameters, and marks the arguments that are parameters."""
     name, specs = symbol_name(function), specs_of(function, "input")
     given = value_attributes(function)
     arguments = [{named.name: named.attr for named in a} for a in given]

@@ -1,4 +1,4 @@
-"""The module of the tir stage, complete: what the runtime has to know of it stands beside the IR."""
+"""The complete module of the tir stage: the IR with the runtime's metadata."""
 
 from relayc.dialects.discardable import USES_TILES
 from relayc.dialects.mlir import ir
@@ -10,17 +10,17 @@ from relayc.pipelines.program.parameters import Parameter
 
 
 class TirModule(IRModule):
-    """A module in the tir stage, and what the runtime has to know of it.
+    """A module in the tir stage, with the runtime's metadata.
 
     Attributes:
       programs, kernels, parameters: as in the runtime's Artifact.
-      layout: where every parameter goes in the parameter blob; `parameters.Blob` writes them.
+      layout: placement of every parameter in the parameter blob; `parameters.Blob` writes them.
       params_bytes: size of the parameter blob.
       uses_tiles: whether a kernel has operations on tile registers.
     """
 
     def __init__(self, mod: IRModule) -> None:
-        """Reads a module whose memory is planned. Raises RelayError where it is not."""
+        """Reads a module whose memory is planned. Raises RelayError if it is not."""
         super().__init__(mod.module)
         self.kernels = kernel_infos(mod.module)
         self.programs = program_infos(mod.module, self.kernels)
@@ -30,13 +30,13 @@ class TirModule(IRModule):
         self.uses_tiles = any(USES_TILES.on(f) for f in functions_of(mod.module).values())
 
     def take_layout(self) -> list[Parameter]:
-        """Hands over `layout`, and with it the arrays."""
+        """Transfers ownership of `layout`, and with it the arrays."""
         layout, self.layout = self.layout, []
         return layout
 
 
 def complete(mod: IRModule) -> TirModule:
-    """Notes what the runtime has to know of a module whose memory is planned, and emits the calls of its programs (see calls)."""
+    """Collects the runtime's metadata of a module whose memory is planned, and emits the calls of its programs (see calls)."""
     with mod.context, ir.Location.unknown():
         found = TirModule(mod)
         emit_calls(mod.module)

@@ -1,9 +1,9 @@
 """The body of a program of the te stage as a tree: its calls, branches and loops, in order.
 
-Values of type index are sizes: those of the program's symbols, what arith computes of them, `tensor.dim` of a tensor, an element of a
-tensor (`tensor.extract` and `arith.index_cast`), and what calls, branches and loops give behind their tensors. One with the attribute
-`relay.symbol` has that name in types from there on. A size that does not follow from the program's own symbols, and a tensor of such a
-size, are *late*: known only once the program is on its way. A branch may depend on sizes: `arith.cmpi eq` of two, `arith.andi` of such.
+Values of type index are sizes: the program's symbols, arith on sizes, `tensor.dim` of a tensor, an element of a tensor (`tensor.extract`
+and `arith.index_cast`), and the results of calls, branches and loops after their tensors. The attribute `relay.symbol` names a size for
+types from there on. A size that does not follow from the program's own symbols, and a tensor of such a size, are *late*: known only at run
+time, after the program has started. A branch may depend on sizes: `arith.cmpi eq` of two, and `arith.andi` of such conditions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,28 +29,28 @@ from relayc.symbolic import Size, product, substitute, symbol, symbols_of
 Value: TypeAlias = ir.Value
 
 RESHAPES = frozenset({"tensor.expand_shape", "tensor.collapse_shape", "tensor.cast"})
-"""Operations that give a tensor in the memory of another one."""
+"""Operations that return a tensor in the memory of another one."""
 CONDITIONS = frozenset({"tensor.extract", "arith.trunci"})
 """Operations that read a condition, a tensor of one i8, as an i1. The branch or loop reads its memory."""
 TERMINATORS = frozenset({"func.return", "scf.yield", "scf.condition"})
 
 
 def tensors(values: Iterable[Value]) -> list[Value]:
-    """Those of some values that are tensors: sizes are not."""
+    """The tensors among values, without sizes."""
     return [v for v in values if isinstance(v.type, ir.RankedTensorType)]
 
 
 def sizes(values: Iterable[Value]) -> list[Value]:
-    """Those of some values that are sizes."""
+    """The sizes among values."""
     return [v for v in values if isinstance(v.type, ir.IndexType)]
 
 
 @dataclass(eq=False)
 class Item:
-    """What a program does at a place.
+    """A step of a program.
 
     Attributes:
-      names: of the sizes that it gives behind its tensors, in the words of the program.
+      names: of the sizes that it returns after its tensors, in the program's symbols.
     """
 
     op: ir.OpView
@@ -58,12 +58,12 @@ class Item:
 
     @property
     def made(self) -> list[Value]:
-        """The tensors that it gives."""
+        """The tensors that it returns."""
         return tensors(self.op.operation.results)
 
     @property
     def reads(self) -> list[Value]:
-        """The tensors that it takes, and the condition of a branch that is one."""
+        """The tensors that it takes, including the condition of a branch."""
         return [v for v in self.op.operation.operands if not isinstance(v.type, ir.IndexType)]
 
 
@@ -77,7 +77,7 @@ class Call(Item):
 
     @property
     def given(self) -> list[Value]:
-        """The sizes that it takes behind the tensors."""
+        """The sizes that it takes after the tensors."""
         return sizes(self.op.operation.operands)
 
 
@@ -103,7 +103,7 @@ class While(Item):
 
 @dataclass(eq=False)
 class Define(Item):
-    """The element of a tensor of integers, at constant indices, as a size: `op` gives it."""
+    """Defines a size by an element of an integer tensor at constant indices; `op` returns it."""
 
     source: Value
     indices: tuple[int, ...]
@@ -115,7 +115,7 @@ class Define(Item):
 
 @dataclass(eq=False)
 class Demand(Item):
-    """What two sizes must be (relay.require)."""
+    """A requirement on two sizes (relay.require)."""
 
     @property
     def reads(self) -> list[Value]:
@@ -128,8 +128,8 @@ class ProgramBlock:
 
     Attributes:
       block: None for the second region that an scf.if without results may lack.
-      results: operands of its terminator (those of scf.condition without the condition).
-      joins: its concatenations, whose operands are written where they belong in the result (see joins).
+      results: operands of its terminator (for scf.condition without the condition).
+      joins: its concatenations, whose operands are written in place in the result (see joins).
     """
 
     block: ir.Block | None = None
@@ -144,24 +144,24 @@ class ProgramBlock:
 
     @property
     def given(self) -> list[Value]:
-        """What the block gives that is a tensor."""
+        """The tensors that the block returns."""
         return tensors(self.results)
 
     @property
     def defined(self) -> list[Value]:
-        """The sizes that the block gives."""
+        """The sizes that the block returns."""
         return sizes(self.results)
 
 
 @dataclass(eq=False)
 class ProgramTree:
-    """A program that has been read.
+    """A program as a tree.
 
     Attributes:
-      sources: what reshapes, and readers of conditions, are of.
+      sources: the operands of reshapes, and of operations that read conditions.
       constants: the parameters.
-      sizes: values of type index, as expressions of the program's symbols and of late ones, whose names are those of the program too.
-      words: of a tensor that a call gives, whose type is in the words of the callee: what the symbols there are here.
+      sizes: values of type index, as expressions of the program's symbols and of late ones, which have names too.
+      words: for a tensor returned by a call, whose type is in the callee's symbols: the values of these symbols here.
       named: sizes that have a name in types.
       symbols: the program's own.
     """
@@ -183,7 +183,7 @@ class ProgramTree:
         return self.body.arguments
 
     def shape(self, value: Value) -> Sequence[Size]:
-        """The shape of a tensor, in the words of the program."""
+        """The shape of a tensor, in the program's symbols."""
         value = self.root(value)
         found = self._shapes.get(value)
         if found is None:
@@ -196,12 +196,12 @@ class ProgramTree:
         return product(self.shape(value)) * element_bytes(value.type.element_type)
 
     def is_late(self, value: Value) -> bool:
-        """Whether a tensor has a size that does not follow from the program's symbols, or the program gives it as one that has."""
+        """Whether a tensor has a size that does not follow from the program's symbols, or is returned under such a type."""
         return self.root(value) in self._given_late or any(not symbols_of(d) <= self.symbols for d in self.shape(value))
 
     @cached_property
     def _given_late(self) -> frozenset[Value]:
-        """What the program gives under a type whose sizes only it knows, though it may have other names for them."""
+        """Tensors that the program returns under a type whose sizes only it knows, though it may have other names for them."""
         found: set[Value] = set()
 
         def mark(body: ProgramBlock, positions: Sequence[int]) -> None:
@@ -223,14 +223,14 @@ class ProgramTree:
         return frozenset(found)
 
     def root(self, value: Value) -> Value:
-        """The value in whose memory `value` is."""
+        """The value whose memory `value` shares."""
         while value in self.sources:
             value = self.sources[value]
         return value
 
 
 def _sizes_of(type_: ir.RankedTensorType) -> list[Size]:
-    """Raises RelayError where a dimension is not known."""
+    """The sizes of a tensor type. Raises RelayError if a dimension is unknown."""
     shape = [d for d in shape_of(type_) if d is not None]
     if len(shape) < type_.rank:
         raise RelayError(f"expected a tensor whose sizes are numbers and symbols, found {type_}")
@@ -243,12 +243,12 @@ def memref_bytes(type_: ir.MemRefType) -> int:
 
 
 def read_program(function: ir.OpView) -> ProgramTree:
-    """Reads a program. Raises RelayError for an operation or a form that a program may not have."""
+    """Reads a program. Raises RelayError for an operation or a form that is not allowed in a program."""
     return _Reader(function).run()
 
 
 def items_of(body: ProgramBlock) -> Iterator[Item]:
-    """All items of a body and of those within it, in the order of the text."""
+    """All items of a body, including nested ones, in the order of the text."""
     for item in body.items:
         yield item
         for inner in within(item):
@@ -263,7 +263,7 @@ def within(item: Item) -> tuple[ProgramBlock, ...]:
 
 
 def bodies_of(body: ProgramBlock) -> Iterator[ProgramBlock]:
-    """A body and all those within it."""
+    """A body and all nested ones."""
     yield body
     for item in body.items:
         for inner in within(item):
@@ -271,7 +271,7 @@ def bodies_of(body: ProgramBlock) -> Iterator[ProgramBlock]:
 
 
 def _is_element(op: ir.OpView) -> bool:
-    """Whether an element of a tensor is read to be a size."""
+    """Whether an element of a tensor is read as a size."""
     return all(use.owner.name == "arith.index_cast" for use in op.operation.results[0].uses)
 
 
@@ -299,7 +299,7 @@ class _Reader:
         block = self.function.regions[0].blocks[0]
         self.sizes.update({block.arguments[i]: symbol(name) for name, i in symbol_positions(self.function).items()})
         self.program.body = self.body(block)
-        self.program._shapes.clear()  # what was found before all sizes had names
+        self.program._shapes.clear()  # found before all sizes had names
         return self.program
 
     def body(self, block: ir.Block) -> ProgramBlock:
@@ -319,7 +319,7 @@ class _Reader:
             elif name == "tensor.dim" and op.operation.operands[1] in self.sizes:
                 self.sizes[op.operation.results[0]] = self.dimension(*op.operation.operands)
             elif name == "tensor.extract" and _is_element(op):
-                continue  # the cast that follows is what defines a size
+                continue  # the following cast defines the size
             elif name in RESHAPES or (name in CONDITIONS and len(op.operation.operands) == 1):
                 self.sources[op.operation.results[0]] = op.operation.operands[0]
             elif name == "tensor.concat":
@@ -353,7 +353,7 @@ class _Reader:
         return symbols_of_module(self.function.operation.parent)
 
     def fresh(self, name: str) -> str:
-        """A name for a size that is defined here."""
+        """A unique name for a size that is defined here."""
         self._fresh += 1
         return f"{name}__{self._fresh}"
 
@@ -364,7 +364,7 @@ class _Reader:
         return If(op, self.conditions.get(condition) or self.condition(op, condition), then, otherwise, names=names)
 
     def defined(self, op: ir.OpView, *places: Sequence[Value]) -> list[str]:
-        """Names of the sizes that a branch or loop gives, which are the last ones of each of some places."""
+        """Names of the sizes that a branch or loop returns, which are the last values of each of several lists."""
         names = list(SYMBOLS.get(op, ()))
         for values in places:
             last = list(values)[len(values) - len(names) :]
@@ -395,18 +395,18 @@ class _Reader:
         return Define(op, source, tuple(i for i in found if isinstance(i, int)), names=[name])
 
     def dimension(self, value: Value, axis: Value) -> Size:
-        """What tensor.dim gives."""
+        """The size that tensor.dim returns."""
         position = self.sizes[axis]
         assert isinstance(position, int)  # as tensor.dim of a program is built
         while not isinstance(value.owner, ir.Block) and value.owner.name == "tensor.cast":
             value = value.owner.operands[0]
         if value in self.sources:
-            # A reshape has another shape than what it is of.
+            # A reshape has another shape than its operand.
             return substitute(_sizes_of(value.type)[position], self.named)
         return self.program.shape(value)[position]
 
     def condition(self, op: ir.OpView, value: Value) -> Value:
-        """The tensor that a condition is read from."""
+        """The tensor from which a condition is read."""
         chain = []
         while value in self.sources and isinstance(value.type, ir.IntegerType):
             chain.append(value.owner.name)

@@ -1,4 +1,4 @@
-"""Which way kernels go that loops call (see tir.strategy.turns): what marks them, and the argument that tells them."""
+"""Traversal directions of kernels called in loops (see tir.strategy.turns): marks, and the argument for the direction."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,7 +23,7 @@ def mark_repeated(programs: Iterable[ir.OpView], kernels: Mapping[str, ir.OpView
 
 
 def calls_in(block: ir.Block) -> set[str]:
-    """Names of the functions that a block calls, also in branches and loops."""
+    """Names of the functions that a block calls, including calls in branches and loops."""
     found: set[str] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -37,8 +37,8 @@ def calls_in(block: ir.Block) -> set[str]:
 
 
 def split_turning(functions: Iterable[ir.OpView], names: Names) -> dict[str, str]:
-    """Moves the bodies of kernels that ask which way to go into functions that take it behind their other arguments; gives the names of
-    these by those of the kernels, which call them with 0."""
+    """Moves the bodies of kernels that support both directions to functions with the direction as last argument; returns the names of these
+    by kernel. The kernels call them with 0."""
     found = {}
     for kernel in functions:
         if not TURNS.on(kernel):
@@ -64,7 +64,7 @@ def split_turning(functions: Iterable[ir.OpView], names: Names) -> dict[str, str
 
 
 def _ways(kernel: ir.OpView) -> list[ir.Operation]:
-    """The constants that say which way a kernel goes."""
+    """The constants in a kernel for the direction."""
     found = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

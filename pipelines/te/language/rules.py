@@ -25,8 +25,7 @@ def register_compute(*names: str) -> Callable[[Rule], Rule]:
     Args:
       names: of the operators ("nn.relu" or "nn_relu").
 
-    The rule receives the operator, with its attributes by name (`attrs.alpha`), and its operands as tensors; it returns a tensor for
-    each
+    The rule receives the operator, with its attributes by name (`attrs.alpha`), and its operands as tensors; it returns a tensor for each
     result, of the result's shape and dtype. The computation is fused into the kernel of the operator.
     """
 

@@ -24,12 +24,17 @@ Expression: TypeAlias = int | ir.AffineExpr
 class Node:
     """A tensor of the kernel.
 
-    kind is one of arg: a kernel argument, `position` in the signature; splat: a constant scalar everywhere, the arith.constant operation
-    `op`; table: a small matrix of constants, `op` likewise, which is read at constant indices only; empty: an uninitialized destination;
-    generic: a linalg operation with loops (`operation`), its result number `position`; view: `inputs[0]` in row-major order under another
-    shape; slice: `inputs[0]` from `offsets` with `strides`; pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value`
-    (an arith.constant operation) around; concat: `inputs` concatenated along dimension `axis`; sort: result number `position` of the loop
-    `op`, which sorts `inputs[0]` (see te.read.sorting).
+    kind is one of
+      arg: a kernel argument, `position` in the signature;
+      splat: a constant scalar everywhere, the arith.constant operation `op`;
+      table: a small matrix of constants, `op` likewise, which is read at constant indices only;
+      empty: an uninitialized destination;
+      generic: a linalg operation with loops (`operation`), its result number `position`;
+      view: `inputs[0]` in row-major order under another shape;
+      slice: `inputs[0]` from `offsets` with `strides`;
+      pad: `inputs[0]` with `low` elements before it in each dimension, `pad_value` (an arith.constant operation) around;
+      concat: `inputs` concatenated along dimension `axis`;
+      sort: result number `position` of the loop `op`, which sorts `inputs[0]` (see te.read.sorting).
     """
 
     kind: str

@@ -1,14 +1,12 @@
 """Infrastructure of compute rules: one function per Relay operator that expresses its computation as linalg on tensors.
 
-A rule is registered with `@compute("nn_relu")`, receives the operation and its operands as `te` tensors, and returns the result
-tensor(s):
+A rule is registered with `@compute("nn_relu")`, receives the operation and its operands as `te` tensors, and returns the result tensor(s):
 
     @compute("nn_leaky_relu")
     def leaky_relu(op, data):
         return elementwise(op, [data], lambda x: ...)
 
-In the `te` stage tensors are signless; a bool is an i8 that holds 0 or 1. The operation determines the meaning of the bits: rules take
-the
+In the `te` stage tensors are signless; a bool is an i8 that holds 0 or 1. The operation determines the meaning of the bits: rules take the
 dtype name from `TensorType` and use `scalar`, which selects the arith operation for it.
 
 Sizes may be expressions over symbols: `shape(value)` returns the sizes of a tensor, and `index_constant(size)` a size as a value for
@@ -20,10 +18,9 @@ The schedules read these operations, and no others, so a rule is built from them
   operations, linalg.index, and tensor.extract from tensors at computed indices (which must be in bounds);
 - linalg named operations (matmul, convolutions, pooling, fill, transpose, broadcast, ...): read as equivalent generics;
 - tensor.empty, tensor.pad with a constant, tensor.concat, tensor.extract_slice, tensor.expand_shape, tensor.collapse_shape;
-- for computations without a parallel form (sorting, scattering, scans): scf.for / scf.if on tensors with tensor.extract and
-  tensor.insert, and scf.while on scalars. Such a rule makes its kernel sequential, except for loops that it marks: independent
-  iterations
-  become vector lanes or threads (see te.read.updates).
+- for computations without a parallel form (sorting, scattering, scans): scf.for / scf.if on tensors with tensor.extract and tensor.insert,
+  and scf.while on scalars. Such a rule makes its kernel sequential, except for loops that it marks: independent iterations become vector
+  lanes or threads (see te.read.updates).
 """
 
 from collections.abc import Callable, Sequence

@@ -83,13 +83,13 @@ class SampledAxis:
 
     @property
     def _edges(self) -> tuple[Value, Value]:
-        """Where data ends on both sides."""
+        """The edges of data on both sides."""
         if self.align_corners:
             return self._constant(0.0), self._last
         return self._constant(-0.5), self._plus(scalar_of(measure(self.size), self.dtype), -0.5)
 
     def _clamped(self, x: Value) -> Value:
-        """A position limited to those of elements, of what is no number 0: comparisons with it do not hold."""
+        """A position clipped to the positions of elements; 0 for NaN, because comparisons with it are false."""
         zero, last = self._constant(0.0), self._last
         x = scalar.select(scalar.compare("gt", x, zero, self.dtype), x, zero)
         return scalar.select(scalar.compare("lt", x, last, self.dtype), x, last)
@@ -106,7 +106,7 @@ class SampledAxis:
         return scalar.select(is_even, arith.AddFOp(low, rest).result, arith.SubFOp(high, rest).result)
 
     def _tap(self, position: Value, weight: Value | None) -> Tap:
-        """The tap at a whole position; one outside data is moved into it, or does not count, as padding_mode says."""
+        """The tap at an integer position; outside data it is clipped, or does not count, by padding_mode."""
         inside = None
         if self.padding_mode == "zeros":
             below, above = self._constant(0.0), self._last
@@ -117,9 +117,9 @@ class SampledAxis:
 
 
 def weighted_sum(data: Value, source: str, wide: str, taps: Sequence[Sequence[Tap]], at: list[Value], inside: Value | None = None) -> Value:
-    """Sum over the taps of the first axis of weight * the sum over the others, in `wide`, of data of dtype `source`.
+    """Sum over the taps of the first axis of weight * the sum over the other axes, in `wide`, of data of dtype `source`.
 
-    `at` are the indices chosen so far, and `inside` says whether they count.
+    `at` are the indices chosen so far, and `inside` is whether they count.
     """
     if not taps:
         value = scalar.convert(extract(data, at), source, wide)
@@ -131,7 +131,7 @@ def weighted_sum(data: Value, source: str, wide: str, taps: Sequence[Sequence[Ta
         if tap.weight is not None:
             value = scalar.multiply(value, tap.weight, wide)
         total = value if total is None else scalar.add(total, value, wide)
-    assert total is not None  # of at least one tap
+    assert total is not None  # at least one tap
     return total
 
 

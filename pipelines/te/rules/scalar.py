@@ -1,9 +1,8 @@
-"""Scalar arithmetic by Relay dtype name: which arith or math operation an operator means for this type.
+"""Scalar arithmetic by Relay dtype name: selects the arith or math operation of an operator for a type.
 
-Every function takes te scalars (bool is an i8 that holds 0 or 1, integers are signless) and the dtype name that says how to read them.
-Narrow types have constants and conversions only.
-The rules are ONNX's and numpy's: integer division truncates (ONNX Div), floor_mod follows the divisor's sign, maximum and minimum pass
-NaN on, comparisons give 0 or 1.
+Every function takes te scalars (bool is an i8 that holds 0 or 1, integers are signless) and the dtype name that determines their meaning.
+Narrow types have constants and conversions only. The rules are ONNX's and numpy's: integer division truncates (ONNX Div), floor_mod has the
+divisor's sign, maximum and minimum propagate NaN, comparisons give 0 or 1.
 """
 
 import math as pymath
@@ -41,7 +40,7 @@ def bits(dtype: str) -> int:
 
 
 def constant(value: float | int | bool, dtype: str) -> Value:
-    """A scalar constant; an unsigned value keeps its bits, an infinity stands for the integer type's limit."""
+    """A scalar constant; an unsigned value keeps its bits, an infinity becomes the integer type's limit."""
     type_ = te_element(dtype)
     if is_narrow(dtype):
         return constant(int(converted(np.asarray(value), dtype).view(np.uint8)), "uint8")
@@ -71,7 +70,7 @@ def to_bool(flag: Value) -> Value:
 
 
 def to_flag(value: Value, dtype: str = "bool") -> Value:
-    """A te scalar as i1: whether it is not zero (NaN is not)."""
+    """A te scalar as i1: whether it is nonzero (true for NaN)."""
     return compare("ne", value, constant(0, dtype), dtype)
 
 
@@ -99,7 +98,7 @@ def negated(flag: Value) -> Value:
 
 
 def comes_before(b: Value, a: Value, dtype: str, descending: bool = False) -> Value:
-    """i1: whether b comes strictly before a where values are sorted. NaN is the largest value."""
+    """i1: whether b comes strictly before a in sorted order. NaN is the largest value."""
     decided = compare("gt" if descending else "lt", b, a, dtype)
     if not is_float(dtype):
         return decided
@@ -138,16 +137,16 @@ def absolute(a: Value, dtype: str) -> Value:
 
 
 def convert(value: Value, source: str, target: str, saturate: bool = True, round_mode: str = "up") -> Value:
-    """Cast between dtypes as ONNX Cast: float to integer truncates, anything to bool tests for non-zero.
+    """Cast between dtypes as ONNX Cast: float to integer truncates, anything to bool tests for nonzero.
 
-    `saturate` and `round_mode` are of conversions to narrow floats (see the operator cast).
+    `saturate` and `round_mode` apply to conversions to narrow floats (see the operator cast).
     """
     if source == target:
         return value
     if is_narrow(source):
         return convert(widened(value, source), wide_dtype(source), target, saturate, round_mode)
     if is_narrow_float(target):
-        # What is rounded twice must not be rounded to the nearest first.
+        # For double rounding the first step must round to odd.
         single = _rounded_to_odd(value) if source == "float64" else convert(value, source, "float32")
         return narrowed_float(single, target, saturate, round_mode)
     if is_narrow(target):
@@ -158,7 +157,7 @@ def convert(value: Value, source: str, target: str, saturate: bool = True, round
         return to_bool(to_flag(value, source))
     if is_float(source) and is_float(target):
         widths = {"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64}
-        if widths[source] == widths[target]:  # between the two 16-bit types there is no direct operation
+        if widths[source] == widths[target]:  # there is no direct operation between the two 16-bit types
             return convert(convert(value, source, "float32"), "float32", target)
         if widths[source] - widths[target] == 48:
             return convert(_rounded_to_odd(value), "float32", target)
@@ -180,7 +179,7 @@ def convert(value: Value, source: str, target: str, saturate: bool = True, round
 
 
 def _rounded_to_odd(value: Value) -> Value:
-    """f64 as the f32 next to it whose last bit is set, unless it is exact: rounding that again to 16 bits rounds correctly.
+    """Rounds f64 to f32 to odd (the inexact result with its last bit set): rounding that again to 16 bits is correct.
 
     Hardware and LLVM convert f64 to 16-bit floats through library functions that not every system has.
     """

@@ -8,7 +8,7 @@ from relayc.pipelines.te.rules.core import Value, compute, empty, extract, index
 from relayc.pipelines.te.rules.loops import along, insert, loop, nest
 
 _SCANS = {"cumsum": (0, scalar.add), "cumprod": (1, scalar.multiply)}
-"""First value and combination of each operator."""
+"""Initial value and combination of each operator."""
 
 
 @compute(*_SCANS)

@@ -1,4 +1,4 @@
-"""Compute rule of searches in a sorted sequence: searchsorted, in as many halvings as the longest sequence takes."""
+"""Compute rule of searchsorted: binary search in a sorted sequence, with as many steps as the longest sequence needs."""
 
 from relayc.dialects.mlir import arith, linalg
 from relayc.dialects.relay.base import Op
@@ -28,12 +28,12 @@ def searchsorted(op: Op, sequence: Value, values: Value) -> Value:
     count, dtype = source.sizes[0], source.dtype
     if count == 0:
         return fill(out, 0)
-    # The loop over the halvings: the last one, number 0, is of one element.
+    # The loop over the steps: the last one, number 0, tests one element.
     rounds = int(min(bounds(count)[1], 1 << 40)).bit_length()
     one, most = index_constant(1), index_constant(count)
 
     def halve(_: Value, value: Value, before: Value) -> Value:
-        """`before` elements are known to come before the value; twice as many may be as in the round that follows."""
+        """One step: `before` elements are known to come before the value; the step size halves each round."""
         step = arith.ShLIOp(one, arith.SubIOp(index_constant(rounds - 1), linalg.IndexOp(out.rank).result).result).result
         found = index_of(before, out.dtype)
         further = add(found, step)

@@ -1,4 +1,4 @@
-"""Compute rules of sorting, line by line and stable: a merge sort of indices; for a few of many, an insertion."""
+"""Compute rules of stable sorting along lines: a merge sort of indices; insertion for a few of many elements."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ from relayc.pipelines.te.rules.scalar import both, comes_before, either, negated
 from relayc.symbolic import Size, guess
 
 _FEW = 32
-"""Up to so many elements of a line at least four times as long are found by insertion: most elements then cost one comparison."""
+"""Limit for the insertion of the first elements of a line at least four times as long: most elements then cost one comparison."""
 
 
 @dataclass(frozen=True)
 class _Sorting:
-    """What is sorted: lines of a tensor [outer, size, inner] of `dtype`; `descending` turns the order around."""
+    """The input of a sort: lines of a tensor [outer, size, inner] of `dtype`; `descending` reverses the order."""
 
     lines: Value
     size: Size
@@ -44,7 +44,7 @@ class _Result:
     type: TensorType
 
     def element(self, s: _Sorting, line: list[Value], at: Value) -> Value:
-        """An element, from the line's (outer, inner) indices and the index in the line that is sorted there."""
+        """An element of the result, given the line's (outer, inner) indices and the sorted index in the line."""
         return s.key(line, at) if self.kind == VALUES else scalar.convert(at, ORDER, self.type.dtype)
 
 
@@ -55,10 +55,10 @@ def _numbered(work: Value, size: Size) -> Value:
 
 
 def _select_line(s: _Sorting, line: list[Value], work: Value, count: Size) -> Value:
-    """Leaves in the row of `work` the indices of the first `count` elements of a line in their order."""
+    """Stores the sorted indices of the first `count` elements of a line in the row of `work`."""
     zero, one = index_constant(0), index_constant(1)
     entries, before = index_constant(count), s.before(line)
-    # Entries that are not filled yet are compared, without effect on the result, so they must be valid indices.
+    # Entries not yet filled are compared, without effect on the result, so they must be valid indices.
     work = loop(zero, entries, one, [work], lambda p, work: [insert(integer_of(zero, ORDER), work, [zero, p])])[0]
 
     def put(i: Value, work: Value) -> list[Value]:
@@ -81,7 +81,7 @@ def _select_line(s: _Sorting, line: list[Value], work: Value, count: Size) -> Va
 
 
 def _sorted(op: Op, data: Value, *outputs: _Result) -> list[Value]:
-    """Of each sorted line as many first elements as the results have."""
+    """The first elements of each sorted line, as many as the results have."""
     source = operand_type(op)
     if source.num_elements == 0:
         return [empty(output.type) for output in outputs]
@@ -153,7 +153,7 @@ def argsort_rows(op: Op, data: Value) -> Value:
 
         return [*loop(zero, index_constant(rows), one, [result], write), work]
 
-    # One loop of one iteration, so that all of the sort is in one operation.
+    # One loop of one iteration, so that the whole sort is in one operation.
     found = nest((1,), [empty(out), empty(TensorType((2, rows), ORDER))], sort_all)
     mark_sort(found[0], source.dtype, [INDICES], of_rows=True)
     return found[0]

@@ -1,4 +1,4 @@
-"""Compute rule of products with sparse matrices: loops over the stored elements of a row, with the rows of the dense matrix as lanes."""
+"""Compute rule of products with sparse matrices: loops over the stored elements of a row, with lanes along the rows of the dense matrix."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ from relayc.symbolic import Size, maximum
 
 
 def _transposed(matrix: Value, type_: TensorType) -> Value:
-    """A matrix [m, n] as [n, m]."""
+    """The transpose [n, m] of a matrix [m, n]."""
     m, n = type_.sizes
     if 1 in (m, n):
         return reshape(matrix, (n, m))
@@ -49,7 +49,7 @@ def sparse_dense(op: Op, dense: Value, data: Value, indices: Value, indptr: Valu
         return clamped(index_of(extract(indptr, [at]), operand_type(op, 3).dtype), count + 1)
 
     def product(at: Value, i: Value, j: Value, lane: Value) -> Value:
-        """Element (i, j) of a stored block times the element of the dense matrix that it meets."""
+        """Element (i, j) of a stored block times the corresponding element of the dense matrix."""
         block = clamped(index_of(extract(indices, [at]), operand_type(op, 2).dtype), k // c)
         column = block if c == 1 else add(multiply(block, index_constant(c)), j)
         a, b = extract(blocks, [at, i, j]), extract(columns, [column, lane])
@@ -77,7 +77,7 @@ def sparse_dense(op: Op, dense: Value, data: Value, indices: Value, indptr: Valu
 
 
 def _independent(count: Size, result: Value, body: Callable[..., Sequence[Value]]) -> list[Value]:
-    """A loop whose iterations write elements of their own."""
+    """A loop whose iterations write distinct elements."""
     found = loop(index_constant(0), index_constant(count), index_constant(1), [result], body)
     DISTINCT.mark(found[0].owner.operation)
     return found

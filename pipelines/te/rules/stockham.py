@@ -1,12 +1,12 @@
-"""Stockham's passes: transforms of lines that lie side by side, one pass for each factor of their length.
+"""Stockham passes: transforms of several lines at a time, one pass for each factor of their length.
 
-A pass for a factor r makes r times as many transforms that are r times shorter: of left = r m elements it reads x as [r, m, S] and writes
-y[p, k, :] = w^(p k) sum over j of exp(-2 pi i j k / r) x[j, p, :], w = exp(-2 pi i / left), as [m, r, S]. After the last pass everything is
-in order. S, the innermost loop and the lanes of vectors, is r times longer after each pass.
+A pass for a factor r splits transforms into r times as many that are r times shorter: of left = r m elements it reads x as [r, m, S] and
+writes y[p, k, :] = w^(p k) sum over j of exp(-2 pi i j k / r) x[j, p, :], w = exp(-2 pi i / left), as [m, r, S]. After the last pass
+everything is in order. S, the innermost loop and the vector lanes, is r times longer after each pass.
 
-It begins with several lines, element by element side by side. Where these are fewer than the lanes, the elements of a line are a matrix
-[first, second]: its columns are transformed side by side, then multiplied with roots of 1 and transposed, and then its rows, which are the
-columns now. `first` is the product of the first factors.
+Initially several lines are interleaved element by element. If they are fewer than the lanes, the elements of a line form a matrix [first,
+second]: its columns are transformed together, then multiplied by roots of unity and transposed, and then its rows, which are now columns.
+`first` is the product of the first factors.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ from relayc.pipelines.te.rules.scalar import both, negated
 Complex: TypeAlias = tuple[Value, Value]
 
 UNROLLED = (8, 4, 2, 3, 5)
-"""Factors with code of their own."""
+"""Factors with specialized code."""
 LINE_BYTES = 64
-"""Of a line of the cache; elements in it are the lanes of the widest vectors."""
+"""Bytes of a cache line; its elements are the lanes of the widest vectors."""
 _TILE = 32
-"""Elements of each line that are read or written before those of the next one."""
+"""Elements of each line that are read or written before the next line."""
 
 
 def tiled(lines: Value, extent: Value, carried: Value, body: Callable[[Value, Value, Value], Value]) -> Value:
-    """`body` of a line, an element and what is carried, for all elements of all lines: a few of each line after the other."""
+    """`body` of a line, an element and the carried value, for all elements of all lines, tiled by a few elements of each line."""
     zero, one, tile = (index_constant(n) for n in (0, 1, _TILE))
 
     def of_tile(begin: Value, carried: Value) -> list[Value]:
@@ -98,7 +98,7 @@ class Numbers:
         return [combine(a, b) for combine in (self.add, self.subtract) for a, b in both_halves]
 
     def _turn(self, a: Complex, k: int, n: int) -> Complex:
-        """a exp(-2 pi i k / n), for a k below n / 2."""
+        """a exp(-2 pi i k / n), for k below n / 2."""
         if k == 0:
             return a
         if 4 * k > n:
@@ -131,20 +131,20 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that are transformed side by side.
+    """Lines that are transformed together.
 
     Attributes:
       numbers: arithmetic of their elements.
       size: elements of a line.
-      width: how many lines there are.
+      width: number of lines.
       total: elements of all lines.
-      plane: from the real parts of a copy to its imaginary parts, and from these to the next copy.
-      roots: the table of the operator, and `order`, how many there are.
-      plan: that of the operator.
-      kinds: factors that it may have, those with code of their own first; of the others one stands for all.
+      plane: distance from the real parts of a copy to its imaginary parts, and from these to the next copy.
+      roots: the table of the operator, and `order`, its number of entries.
+      plan: the operator's.
+      kinds: possible factors, specialized ones first; of the others one represents all.
 
-    What is worked in is a tensor of 4 planes: real and imaginary parts of two copies, of which a pass reads one and writes the other.
-    A copy is given by where it begins.
+    The work tensor has 4 planes: real and imaginary parts of two copies; a pass reads one copy and writes the other. A copy is given by its
+    offset.
     """
 
     numbers: Numbers
@@ -158,7 +158,7 @@ class Lines:
     kinds: Sequence[int]
 
     def other(self, copy: Value) -> Value:
-        """Where the other copy begins."""
+        """The offset of the other copy."""
         return subtract(multiply(self.plane, index_constant(2)), copy)
 
     def element(self, work: Value, at: Value) -> Complex:
@@ -174,7 +174,7 @@ class Lines:
         return index_of(extract(self.plan, [position]), "int64")
 
     def transformed(self, work: Value) -> tuple[Value, Value]:
-        """`work` with the transforms of the lines in its first copy, and where they begin."""
+        """`work` with the transforms of the lines in its first copy, and their offset."""
         zero, one, two = (index_constant(n) for n in (0, 1, 2))
         count = self.planned(one)
         lanes = index_constant(LINE_BYTES // (scalar.te_element(self.numbers.dtype).width // 8))
@@ -203,7 +203,7 @@ class Lines:
         return work, copy
 
     def turned(self, work: Value, copy: Value, first: Value, second: Value) -> Value:
-        """Matrices [first, second] of lines into the other copy: multiplied with roots, and transposed."""
+        """Multiplies matrices [first, second] of lines by roots of unity, and transposes them into the other copy."""
         target, step, row = self.other(copy), divide(self.order, self.size), multiply(second, self.width)
 
         def of_line(q: Value, work: Value) -> list[Value]:
@@ -218,7 +218,7 @@ class Lines:
         return loop(index_constant(0), self.width, index_constant(1), [work], of_line)[0]
 
     def passed(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
-        """One pass from a copy into the other one."""
+        """One pass from a copy to the other one."""
 
         def among(kinds: Sequence[int]) -> Callable[[Value], list[Value]]:
             def first(work: Value) -> list[Value]:
@@ -237,7 +237,7 @@ class Lines:
         return loop(index_constant(0), m, index_constant(1), [work], lambda p, work: [body(p, work)])[0]
 
     def _side_by_side(self, extent: Value, work: Value, body: Callable[[Value, Value], Value]) -> Value:
-        """`body` for neighbours, which are independent."""
+        """`body` for contiguous elements, which are independent."""
         found = loop(index_constant(0), extent, index_constant(1), [work], lambda q, work: [body(q, work)])[0]
         DISTINCT.mark(found.owner.operation)
         return found
@@ -265,7 +265,7 @@ class Lines:
         return self._of_each(work, m, part)
 
     def _looped(self, work: Value, copy: Value, left: Value, factor: Value, m: Value) -> Value:
-        """The pass of a factor without code of its own, by its definition."""
+        """The pass of a factor without specialized code, by its definition."""
         inner, step, target = divide(self.total, left), divide(self.order, left), self.other(copy)
         zero, one, nothing = index_constant(0), index_constant(1), self.numbers.constant(0.0)
         apart, turn = multiply(m, inner), divide(self.order, factor)

@@ -1,4 +1,4 @@
-"""Compute rules of shape and data movement, as affine maps from result to operand wherever there is one."""
+"""Compute rules of shape changes and data movement, as affine maps from result to operand where possible."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,7 +31,7 @@ from relayc.symbolic import Dim, Size, bounds
 
 
 def moved(data: Value, dtype: str, sizes: Sequence[Size], exprs: Sequence[ir.AffineExpr | int]) -> Value:
-    """A tensor of `sizes` whose element at (d0, d1, ...) is that of `data` at `exprs`."""
+    """A tensor of `sizes` whose element at (d0, d1, ...) is the element of `data` at `exprs`."""
     out = TensorType(tuple(sizes), dtype)
     if out.num_elements == 0:
         return empty(out)
@@ -39,19 +39,19 @@ def moved(data: Value, dtype: str, sizes: Sequence[Size], exprs: Sequence[ir.Aff
 
 
 def computed(data: Value, dtype: str, sizes: Sequence[Size], indices: Callable[[list[Value]], list[Value]]) -> Value:
-    """A tensor of `sizes` whose element at the given indices is that of `data` at `indices` of them: for what affine maps cannot say."""
+    """A tensor of `sizes` whose element is the element of `data` at `indices` of the loop indices: for indices that are not affine."""
     return gather(TensorType(tuple(sizes), dtype), lambda at: extract(data, indices(at)))
 
 
 def transposed(data: Value, dtype: str, axes: Sequence[int]) -> Value:
-    """`data` with axis i of the result being axis axes[i]."""
+    """`data` transposed: axis i of the result is axis axes[i]."""
     if list(axes) == sorted(axes):
         return data
     position = {axis: dim(i) for i, axis in enumerate(axes)}
     return moved(data, dtype, [shape(data)[a] for a in axes], [position[i] for i in range(len(axes))])
 
 
-# ---- the same elements in the same order ------------------------------------------------------------------------------------------
+# ---- reshapes ------------------------------------------------------------------------------------------------------------------------
 
 
 @compute("reshape", "expand_dims", "squeeze", "nn_batch_flatten")
@@ -84,7 +84,7 @@ def _with_blocks(letters: str, of: Layout) -> list[str]:
 
 @compute("layout_transform")
 def layout_transform(op: Op, data: Value) -> Value:
-    """Inner parts move behind their outer ones and merge, then the axes split as the new layout says and move to their places."""
+    """Inner parts move after their outer ones and are merged; then the axes are split for the new layout and transposed."""
     type_, out = operand_type(op), result_type(op)
     source, target = layout(op.src_layout), layout(op.dst_layout)
     together = _with_blocks(target.letters, source)
@@ -107,7 +107,7 @@ _S2D = {
     "NCHW": lambda n, c, h, w, b: ((n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4)),
     "NHWC": lambda n, h, w, c, b: ((n, h // b, b, w // b, b, c), (0, 1, 3, 2, 4, 5)),
 }
-"""Shape in which the blocks stand apart, and the order in which they are to be read, by layout (and mode)."""
+"""Shape with separate blocks, and the permutation in which to read it, by layout (and mode)."""
 
 
 def _blocks_moved(op: Op, data: Value, plan: Callable) -> Value:
@@ -125,15 +125,15 @@ def space_to_depth(op: Op, data: Value) -> Value:
     return _blocks_moved(op, data, _S2D[op.layout])
 
 
-# ---- parts ------------------------------------------------------------------------------------------------------------------------
+# ---- slices --------------------------------------------------------------------------------------------------------------------------
 
 
 Bound = tuple[Size, Size, int]
-"""What is taken of an axis: start, number of elements, stride."""
+"""A slice of an axis: start, number of elements, stride."""
 
 
 def _cut(data: Value, dtype: str, bounds: dict[int, Bound]) -> Value:
-    """The axes in `bounds` cut; the others whole."""
+    """Slices the axes in `bounds`."""
     data = _forward(data, {axis: bound for axis, bound in bounds.items() if bound[2] > 0})
     back = {axis: (start, count, stride) for axis, (start, count, stride) in bounds.items() if stride < 0}
     if not back:
@@ -208,7 +208,7 @@ def broadcast_to(op: Op, data: Value) -> Value:
 
 
 def _repeated(data: Value, dtype: str, counts: Sequence[tuple[Size, Size]]) -> Value:
-    """Axis i as counts[i] = (times the whole, times each element), in dimensions of their own: those of count 1 left out."""
+    """Repeats axis i as counts[i] = (times the whole, times each element), in separate dimensions, omitted for count 1."""
     sizes: list[Size] = []
     exprs: list[ir.AffineExpr | int] = []
     for size, (whole, each) in zip(shape(data), counts, strict=True):
@@ -246,14 +246,14 @@ def _nearest(i: Value, size: Size) -> Value:
 
 
 def _reflected(i: Value, size: Size) -> Value:
-    """Mirrors at the edge elements: -1 -> 1, size -> size - 2."""
+    """Reflects at the edge elements: -1 -> 1, size -> size - 2."""
     last = index_constant(size - 1)
     i = arith.MaxSIOp(i, _sub(index_constant(0), i)).result
     return _sub(last, arith.MaxSIOp(_sub(last, i), _sub(i, last)).result)
 
 
 def _mirrored(i: Value, size: Size) -> Value:
-    """Mirrors behind the edge elements: -1 -> 0, size -> size - 1."""
+    """Reflects between edge elements and border: -1 -> 0, size -> size - 1."""
     i = arith.MaxSIOp(i, _sub(index_constant(-1), i)).result
     return arith.MinSIOp(i, _sub(index_constant(2 * size - 1), i)).result
 
@@ -262,7 +262,7 @@ _BORDERS = {"edge": _nearest, "reflect": _reflected, "REFLECT": _reflected, "SYM
 
 
 def _bordered(op: Op, data: Value, border: Callable[[Value, Size], Value]) -> Value:
-    """The border filled from `data` at the positions that `border` gives for those outside."""
+    """The border filled from `data` at the positions that `border` computes for positions outside."""
     source, out = operand_type(op), result_type(op)
     pairs = pad_pairs(op.pad_width, source.rank)
 
@@ -287,7 +287,7 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
         inner = [_sub(linalg.IndexOp(i).result, index_constant(before)) for i, (before, _) in enumerate(pairs)]
         result = extract(data, [clamped(i, n) for i, n in zip(inner, source.sizes, strict=True)])
         for i, n in zip(inner, source.sizes, strict=True):
-            # Unsigned, so that positions before the tensor count as behind it.
+            # Unsigned, so that positions before the tensor are out of range as well.
             inside = arith.cmpi(arith.CmpIPredicate.ult, i, index_constant(n))
             result = scalar.select(inside, result, outside)
         return result
@@ -296,7 +296,7 @@ def _padded_by(op: Op, data: Value, pad_value: Value) -> Value:
 
 
 def _padded_where_empty(op: Op, data: Value, pad_value: Value) -> Value:
-    """The same of data that may have no element that could be read in place of one outside."""
+    """Padding for data that may be empty, so that no valid element can be read instead."""
     source, out = operand_type(op), result_type(op)
     low, high = op.pad_width[::2], op.pad_width[1::2]
     padded = window.pad_only(data, low, high, 0, source.dtype)

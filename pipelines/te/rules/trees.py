@@ -1,4 +1,4 @@
-"""Compute rules of ensembles of decision trees: a walk is a reduction over its steps, so that rows go side by side."""
+"""Compute rules of ensembles of decision trees: a walk is a reduction over its steps, so that rows can be vectorized."""
 
 from math import inf
 
@@ -25,7 +25,7 @@ from relayc.pipelines.te.rules.literal import index_of, literal
 from relayc.pipelines.te.rules.scalar import both, either
 
 _NODE = "int32"
-"""Of the numbers of nodes and features."""
+"""dtype of node and feature numbers."""
 
 
 @compute("ml_tree_leaves")
@@ -54,14 +54,14 @@ def tree_leaves(op: Op, data: Value, roots: Value, children: Value, features: Va
     starts = parallel(out, [roots], lambda root: root, [affine_map(2, [dim(0)])])
     if op.depth == 0:
         return starts
-    # What gives the loop over the steps its extent.
+    # Gives the extent of the loop over the steps.
     steps = empty(TensorType((op.depth,), _NODE))
     kinds = ["parallel", "parallel", "reduction"]
     return generic([steps], [affine_map(3, [dim(2)])], [starts], [affine_map(3, [dim(0), dim(1)])], kinds, step)[0]
 
 
 _JOIN = {"sum": (0.0, scalar.add), "min": (inf, scalar.minimum), "max": (-inf, scalar.maximum)}
-"""What each aggregate begins with, and how it goes on."""
+"""Initial value and combination of each aggregate."""
 
 
 @compute("ml_leaf_weights")

@@ -9,7 +9,7 @@ from relayc.pipelines.te.rules.contraction import accumulator
 from relayc.pipelines.te.rules.core import Value, compute, elementwise, operand_type, result_type
 
 Scalar = Callable[[Value, str], Value]
-"""A scalar function of a value of the dtype named."""
+"""A scalar function of a value of the given dtype."""
 
 
 def _math(operation: type) -> Scalar:
@@ -55,7 +55,7 @@ ROUNDING: dict[str, Scalar] = {
     "round": _math(math.RoundEvenOp),
     "trunc": _math(math.TruncOp),
 }
-"""Rounding of floats, 16-bit ones in float32; of integers nothing is to be done."""
+"""Rounding of floats, 16-bit ones in float32; integers stay as they are."""
 
 
 @compute(*TRANSCENDENTAL, *ROUNDING)
@@ -74,7 +74,7 @@ def in_float(op: Op, data: Value) -> Value:
 
 def _sign(x: Value, dtype: str) -> Value:
     zero, one = scalar.constant(0, dtype), scalar.constant(1, dtype)
-    # What compares with nothing (NaN) falls through.
+    # NaN compares false and is returned.
     result = scalar.select(scalar.compare("eq", x, zero, dtype), zero, x)
     result = scalar.select(scalar.compare("gt", x, zero, dtype), one, result)
     if scalar.is_unsigned(dtype):
@@ -138,7 +138,7 @@ def reinterpret(op: Op, data: Value) -> Value:
 
 
 def _bound(value: float, dtype: str) -> Value:
-    """A bound of clip in `dtype`: integers beyond the type's range stand for its limits."""
+    """A bound of clip in `dtype`: integers beyond the type's range become its limits."""
     low, high = scalar.limits(dtype)
     return scalar.constant(min(max(value, low), high), dtype)
 

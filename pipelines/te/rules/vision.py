@@ -1,4 +1,4 @@
-"""Compute rule of the choice among boxes that overlap: class by class, sequential."""
+"""Compute rule of non-maximum suppression: class by class, sequential."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ from relayc.pipelines.te.rules.scalar import both, either, negated
 from relayc.symbolic import Size
 
 _FIELDS = 5
-"""Of a chosen box: the lower and the upper corner, and the area."""
+"""Fields of a chosen box: the lower and the upper corner, and the area."""
 
 
 @dataclass(frozen=True)
 class _Overlap:
-    """How boxes overlap, in the arithmetic of `dtype`."""
+    """The overlap test of boxes, in the arithmetic of `dtype`."""
 
     boxes: Value
     source: str
@@ -38,19 +38,19 @@ class _Overlap:
         return scalar.multiply(height, width, self.dtype)
 
     def suppresses(self, a: list[Value], b: list[Value]) -> Value:
-        """i1: whether the intersection of two boxes is more of their union than is allowed."""
+        """i1: whether the ratio of intersection and union of two boxes exceeds the limit."""
         dtype = self.dtype
         low = [_pick("gt", x, y, dtype) for x, y in zip(a[:2], b[:2], strict=True)]
         high = [_pick("lt", x, y, dtype) for x, y in zip(a[2:4], b[2:4], strict=True)]
         common = self._area(low, high)
         union = scalar.subtract(scalar.add(a[4], b[4], dtype), common, dtype)
-        # Of boxes that lie apart in both directions the product of the distances is no area.
+        # For boxes disjoint in both directions the product of the distances is positive, but not an area.
         meet = both(*(scalar.compare("gt", last, first, dtype) for first, last in zip(low, high, strict=True)))
         return both(meet, scalar.compare("gt", arith.DivFOp(common, union).result, self.most, dtype))
 
 
 def _pick(predicate: str, a: Value, b: Value, dtype: str) -> Value:
-    """a where a PREDICATE b, else b: one instruction, as NaN is not passed on."""
+    """a where a PREDICATE b, otherwise b: one instruction, as NaN is not propagated."""
     return scalar.select(scalar.compare(predicate, a, b, dtype), a, b)
 
 
@@ -66,14 +66,14 @@ def _is_suppressed(overlap: _Overlap, box: list[Value], chosen: Value, found: Va
 
 
 def _candidates(heap: Heap, scores: Value, line: list[Value], threshold: Value, count: Size) -> tuple[Heap, Value]:
-    """The boxes of a line of scores whose score is above the threshold, first in the memory of `heap`; and how many these are."""
+    """The boxes of a line whose score is above the threshold, stored first in the memory of `heap`; and their number."""
     zero, one = index_constant(0), index_constant(1)
     none = scalar.compare("ne", threshold, threshold, heap.dtype)
 
     def step(i: Value, *carried: Value) -> list[Value]:
         *state, found = carried
         score = extract(scores, [*line, i])
-        # Written in any case, and written over by the next one where it is none.
+        # Written unconditionally; overwritten by the next one if the score is too low.
         written = Heap(heap.dtype, *state).put((score, integer_of(i, NUMBER)), found)
         above = either(none, scalar.compare("gt", score, threshold, heap.dtype))
         return [*written.state, scalar.select(above, add(found, one), found)]
@@ -83,7 +83,7 @@ def _candidates(heap: Heap, scores: Value, line: list[Value], threshold: Value, 
 
 
 def _limit(value: Value, dtype: str, count: Value) -> Value:
-    """At most so many boxes of a class, as an index: all where the number is negative."""
+    """The maximum number of boxes of a class, as an index: all for a negative number."""
     if scalar.is_unsigned(dtype):
         return index_of(value, dtype)
     return scalar.select(scalar.compare("lt", value, scalar.constant(0, dtype), dtype), count, index_of(value, dtype))
@@ -104,7 +104,7 @@ def all_class_non_max_suppression(
     limit = _limit(extract(max_output_boxes_per_class, []), operand_type(op, 2).dtype, end)
 
     def choose(at: list[Value], selected: Value, total: Value, chosen: Value, *state: Value) -> list[Value]:
-        """One class: its candidates from the highest score on, each against those chosen before, until there are enough."""
+        """One class: its candidates by decreasing score, each tested against the chosen ones, until there are enough."""
         b, c = at
         heap, candidates = _candidates(Heap(source.dtype, *state), scores, at, threshold, count)
 

@@ -1,4 +1,4 @@
-"""Padding, cropping and views: what the rules with sliding windows (convolution, pooling, lrn) are built from."""
+"""Padding, cropping and views: building blocks of rules with sliding windows (convolution, pooling, lrn)."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -12,13 +12,13 @@ from relayc.symbolic import Dim, Size, maximum
 
 
 def pad(data: Value, low: Sequence[Size], high: Sequence[Size], value: float | int, dtype: str) -> Value:
-    """`data` with `low` and `high` elements of `value` added before and after it in each dimension; where negative, taken away."""
+    """`data` padded by `low` and `high` elements of `value` before and after it in each dimension; cropped where negative."""
     data = crop(data, [maximum(0, -n) for n in low], [maximum(0, -n) for n in high])
     return pad_only(data, [maximum(0, n) for n in low], [maximum(0, n) for n in high], value, dtype)
 
 
 def pad_only(data: Value, low: Sequence[Size], high: Sequence[Size], value: float | int, dtype: str) -> Value:
-    """`pad` by numbers that are not negative."""
+    """`pad` by nonnegative numbers."""
     if _all_zero(low) and _all_zero(high):
         return data
     sizes = [n + a + b for n, a, b in zip(shape(data), low, high, strict=True)]
@@ -39,7 +39,7 @@ def crop(data: Value, low: Sequence[Size], high: Sequence[Size]) -> Value:
 
 
 def cut(data: Value, offsets: Sequence[Size], sizes: Sequence[Size], strides: Sequence[int] | None = None) -> Value:
-    """The slice of `data` of `sizes` elements from `offsets` on, `strides` (1 where None) apart."""
+    """The slice of `data` of `sizes` elements from `offsets` on, with `strides` (default 1)."""
     type_ = ranked_type(sizes, data.type.element_type)
     if 0 in sizes:  # an empty slice may start at the end, which is out of bounds to MLIR
         return empty(type_)
@@ -49,7 +49,7 @@ def cut(data: Value, offsets: Sequence[Size], sizes: Sequence[Size], strides: Se
 
 
 def split(data: Value, parts: Sequence[Sequence[Size]]) -> Value:
-    """View of `data` in which dimension i stands as the dimensions `parts[i]`."""
+    """View of `data` with dimension i split into the dimensions `parts[i]`."""
     sizes = [n for part in parts for n in part]
     if len(sizes) == data.type.rank:
         return data
@@ -59,7 +59,7 @@ def split(data: Value, parts: Sequence[Sequence[Size]]) -> Value:
 
 
 def merge(data: Value, counts: Sequence[int]) -> Value:
-    """View of `data` in which the next `counts[i]` dimensions are dimension i: the inverse of `split`."""
+    """View of `data` with groups of `counts[i]` dimensions merged into dimension i: the inverse of `split`."""
     if len(counts) == data.type.rank:
         return data
     groups, sizes = _groups(counts), shape(data)
@@ -72,7 +72,7 @@ def _all_zero(sizes: Sequence[Size]) -> bool:
 
 
 def _static(sizes: Sequence[Size]) -> list[int]:
-    """Sizes as MLIR's static attributes, which mark those that are operands."""
+    """Sizes as MLIR's static attributes, with a marker for dynamic ones."""
     dynamic = ir.ShapedType.get_dynamic_size()
     return [dynamic if isinstance(n, Dim) else n for n in sizes]
 

@@ -33,7 +33,7 @@ def _two_sided(matrix: Value, data: Value, data_map: ir.AffineMap, out: TensorTy
 
 @compute("nn_winograd_input_transform")
 def input_transform(op: Op, data: Value) -> Value:
-    """Pads so that every tile is whole, then B^T d B."""
+    """Pads to whole tiles, then computes B^T d B."""
     out, (n, c, h, w, inner), dtype = result_type(op), operand_type(op).sizes, operand_type(op).dtype
     rows, columns = out.sizes[2:4]
     (top, _), (left, _) = padding_pairs(op.padding, 2)
@@ -48,7 +48,7 @@ def input_transform(op: Op, data: Value) -> Value:
 
 @compute("nn_winograd_output_transform")
 def output_transform(op: Op, data: Value) -> Value:
-    """A^T m A, the tiles side by side, cropped to the result."""
+    """A^T m A, with adjacent tiles, cropped to the result."""
     out, (n, c, rows, columns, inner), dtype = result_type(op), operand_type(op).sizes, operand_type(op).dtype
     points = len(DATA)
     split = reshape(data, (n, points, points, c // points**2, rows, columns, inner))

@@ -9,9 +9,9 @@
       }
     }
 
-Loops, blocks and buffers are referenced by name: handles would not outlive the operations that a primitive rebuilds. A reference
-(`@rows`) is the value of the knob of that name, which is also an operand. `results` lists the names of the created loops and blocks; a
-script that creates other names on another module is refused there.
+Loops, blocks and buffers are referenced by name: handles would not outlive the operations that a primitive rebuilds. A reference (`@rows`)
+is the value of the knob of that name, which is also an operand. `results` lists the names of the created loops and blocks; a script that
+creates other names on another module is refused there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Programs of the Relay language that make values which are no tensors: their control as steps (steps.py), and as machine code."""
+"""Programs of the Relay language with values that are not tensors: their control flow as steps (steps.py), and as machine code."""

@@ -1,8 +1,7 @@
-"""A function of control as text of the LLVM dialect.
+"""A control function as text of the LLVM dialect.
 
-A register is a word that the function owns. A step takes over a register that nothing reads after it, and retains the others. Calls of a
-function by itself at its end are jumps. Computations on scalars of the kinds that words hold are instructions; other kernels are
-called through Python.
+A register is a word that the function owns. A step takes ownership of a register at its last use, and retains it otherwise. Self tail calls
+are jumps. Computations on immediate scalars are instructions; other kernels are called through Python.
 """
 
 from collections.abc import Sequence
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class FunctionText(Lines):
-    """One function while its text is made.
+    """One function during text generation.
 
     Args:
-      links: what the program is to be linked to.
+      links: collects the links of the program.
     """
 
     def __init__(self, functions: Sequence[c.Function], number: int, links: "Links") -> None:
@@ -58,7 +57,7 @@ class FunctionText(Lines):
         for at, step in enumerate(function.steps):
             self.line(f"^s{at}:")
             self._step(at, step)
-        self.line(f"^s{len(function.steps)}:")  # the place after the last step, which nothing reaches
+        self.line(f"^s{len(function.steps)}:")  # unreachable place after the last step
         self.line("llvm.br ^failed")
         self.line("^deep:")
         self._raise("RecursionError", f"{function.name}: expected fewer nested calls, found more than the stack has room for")
@@ -70,14 +69,14 @@ class FunctionText(Lines):
     # ---- parts of text
 
     def _get(self, register: int) -> str:
-        """The word of a register, as it is."""
+        """The word of a register."""
         return self.value(f"llvm.load %r{register} : !llvm.ptr -> i64")
 
     def _put(self, register: int, word: str) -> None:
         self.line(f"llvm.store {word}, %r{register} : i64, !llvm.ptr")
 
     def _owned(self, at: int, registers: Sequence[int]) -> list[str]:
-        """The words of registers, for one who owns them then: taken over where a register is not read after the step."""
+        """The words of registers as owned references: moved from registers at their last use, otherwise retained."""
         words = []
         for place, register in enumerate(registers):
             word = self._get(register)
@@ -99,7 +98,7 @@ class FunctionText(Lines):
         return self.value(f"llvm.call @heap_field({word}, {self.constant(place)}) : (i64, i64) -> i64")
 
     def _release_all(self, but: Sequence[int] = ()) -> None:
-        """The registers are owned by nobody any more; the closure is the caller's."""
+        """Releases all registers; the closure belongs to the caller."""
         for register in range(self._function.registers):
             if register not in but and register != self._own[-1]:
                 self.line(f"llvm.call @heap_release({self._get(register)}) : (i64) -> ()")
@@ -218,7 +217,7 @@ class FunctionText(Lines):
         self._check(found)
 
     def _check(self, found: str) -> None:
-        """Leaves the function where a call has raised an error."""
+        """Leaves the function if a call has raised an error."""
         failed, after = self.value(f'llvm.icmp "eq" {found}, %zero : i64'), f"^c{self.count}"
         self.line(f"llvm.cond_br {failed}, ^failed, {after}")
         self.line(f"{after}:")
@@ -247,7 +246,7 @@ class FunctionText(Lines):
 
 
 def _live_after(function: c.Function) -> list[set[int]]:
-    """The registers that are read after each step, on some way."""
+    """The registers that are live after each step."""
     steps = function.steps
     before: list[set[int]] = [set() for _ in range(len(steps) + 1)]
     after: list[set[int]] = [set() for _ in steps]
@@ -265,7 +264,7 @@ def _live_after(function: c.Function) -> list[set[int]]:
 
 
 def _targets(at: int, step: Any) -> list[int]:
-    """The steps that may come after a step."""
+    """The possible successors of a step."""
     if isinstance(step, (c.Give, c.Fail)) or (isinstance(step, (c.Call, c.Apply)) and step.to is None):
         return []
     if isinstance(step, c.Jump):

@@ -1,7 +1,7 @@
-"""Calls of compiled kernels by control, without Python: functions of words, in text of the LLVM dialect.
+"""Calls of compiled kernels from control functions, without Python: functions on words, in text of the LLVM dialect.
 
 Scalars are tensors on the stack, other results are new tensors. Symbolic sizes follow from the dimensions of the arguments; a result whose
-sizes the kernel finds out is moved to a new tensor. Kernels with values of the host are called through Python (runtime.native).
+sizes the kernel computes is moved to a new tensor. Kernels with host values are called through Python (runtime.native).
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ from relayc.runtime.native_info import ValueType
 from relayc.runtime.shapes import find_sources
 
 _TENSOR = 70
-"""tvm-ffi's index of the type of tensors."""
+"""tvm-ffi's type index of tensors."""
 _ALIGNMENT = 64
 _SHAPE = 24 + 24
-"""Byte of a tensor object, a DLTensor after the header of all objects, at which the address of its dimensions is."""
+"""Byte offset of the address of the dimensions in a tensor object, a DLTensor after the header of all objects."""
 
 SUPPORT = f"""{TENSORS}
 llvm.func @aligned_alloc(i64, i64) -> !llvm.ptr
@@ -35,7 +35,7 @@ llvm.func internal @__relayc_no_memory() -> i32 {{
 
 
 def is_on_tensors(program: ProgramInfo) -> bool:
-    """Whether the values of a program are tensors."""
+    """Whether all arguments and results of a program are tensors."""
     return not any(is_host_dtype(spec.dtype) for spec in (*program.inputs, *program.outputs))
 
 
@@ -45,7 +45,7 @@ class KernelText(SizeText):
     Args:
       name: of the function.
       types: of the arguments and the result.
-      entry, params: the places in `@__relayc_links` of the addresses of the kernel's packed entry and of the parameters.
+      entry, params: the positions in `@__relayc_links` of the addresses of the kernel's packed entry and of the parameters.
     """
 
     def __init__(self, name: str, program: ProgramInfo, types: Sequence[ValueType], entry: int, params: int, params_bytes: int) -> None:
@@ -54,10 +54,10 @@ class KernelText(SizeText):
         self._entry, self._params, self._params_bytes = entry, params, params_bytes
         known = [spec for i, spec in enumerate(program.outputs) if i not in program.late]
         late = [program.outputs[i] for i in program.late]
-        self._tensors = [*program.inputs, *known]  # what the entry takes first
+        self._tensors = [*program.inputs, *known]  # the first arguments of the entry
         self._blobs = range(len(self._tensors), len(self._tensors) + 2 + bool(late))  # the arena, the parameters, places of late results
         self._late = dict(enumerate(late, self._blobs.stop))
-        self._made: list[int] = []  # which arguments are new tensors
+        self._made: list[int] = []  # arguments that are new tensors
 
     def text(self) -> str:
         """The function."""
@@ -119,7 +119,7 @@ class KernelText(SizeText):
         return self.value(f"llvm.inttoptr {word} : i64 to !llvm.ptr")
 
     def _leaves(self, word: str, type_: ValueType) -> Iterator[str]:
-        """The words of the tensors in a value, which keeps them."""
+        """The words of the tensors in a value, borrowed from it."""
         if type_.kind != "tuple":
             yield word
             return
@@ -127,14 +127,14 @@ class KernelText(SizeText):
             yield from self._leaves(self.load(f"{self._pointer(word)}[{CELL_BYTES // 8 + i}]", "i64"), part)
 
     def _tensor(self, anys: str, i: int, spec: TensorSpec, dims: str) -> str:
-        """Makes a result; gives its data."""
+        """Creates a result; returns its data."""
         data = self.tensor(self.at(anys, 2 * i), spec, dims)
         self._leave_if(f'llvm.icmp "eq" {data}, %null : !llvm.ptr', anys)
         self._made.append(i)
         return data
 
     def _leave_if(self, condition: str, anys: str, raises: bool = False) -> None:
-        """Leaves the function with an error raised, without the results that were made."""
+        """Leaves the function with an error raised, and releases the results created so far."""
         failed, number = self.value(condition), self.count
         self.line(f"llvm.cond_br {failed}, ^failed{number}, ^right{number}\n^failed{number}:")
         if raises:
@@ -156,15 +156,15 @@ class KernelText(SizeText):
 
 
 def _is_word(spec: TensorSpec) -> bool:
-    """Whether a word holds a tensor."""
+    """Whether a tensor is an immediate word."""
     return not spec.shape and spec.dtype in ("int32", "float32", "bool")
 
 
 def packed_call(lines: Lines, handle: str, words: Sequence[str], anys: str) -> tuple[str, str]:
-    """A call of a packed function on words, which stay the caller's; gives the status, and the place of the result.
+    """A call of a packed function on words, which stay owned by the caller; returns the status, and the place of the result.
 
     Args:
-      anys: room for the arguments and the result, which is behind them.
+      anys: memory for the arguments and the result, which follows them.
     """
     places = [lines.at(anys, 2 * i) for i in range(len(words) + 1)]
     for word, place in zip(words, places, strict=False):
@@ -176,13 +176,13 @@ def packed_call(lines: Lines, handle: str, words: Sequence[str], anys: str) -> t
 
 
 def foreign_text(name: str, params: int) -> str:
-    """The code of closures that are packed functions, which their cells have as a field."""
+    """The code of closures that wrap packed functions, which are a field of their cells."""
     lines, words = Lines(), [f"%a{i}" for i in range(params)]
     anys = lines.room(2 * params + 2)
     cell = lines.value("llvm.inttoptr %self : i64 to !llvm.ptr")
     handle = lines.value(f"llvm.load {lines.at(cell, CELL_BYTES // 8)} : !llvm.ptr -> !llvm.ptr")
     status, result = packed_call(lines, handle, words, anys)
-    for i in range(params):  # of a constructor without fields a cell was made
+    for i in range(params):  # a constructor without fields was converted to a cell
         taken = lines.value(f"llvm.call @heap_from_any({lines.at(anys, 2 * i)}) : (!llvm.ptr) -> i64")
         lines.line(f"llvm.call @heap_release({taken}) : (i64) -> ()")
     right = lines.value(f'llvm.icmp "eq" {status}, {lines.constant(0, "i32")} : i32')
@@ -193,7 +193,7 @@ def foreign_text(name: str, params: int) -> str:
 
 
 def cell_of(lines: Lines, tag: int, info: str, words: Sequence[str]) -> str:
-    """A new cell, which owns the words."""
+    """A new cell, which takes ownership of the words."""
     count = lines.constant(len(words), "i32")
     cell = lines.value(f"llvm.call @heap_new({lines.constant(tag, 'i32')}, {count}, {info}) : (i32, i32, i64) -> !llvm.ptr")
     for i, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""Programs of control as text of the LLVM dialect: functions on words of the native heap, and what is to know of them."""
+"""Control programs as text of the LLVM dialect: functions on words of the native heap, and their metadata."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,18 +25,18 @@ from relayc.runtime.native import spec_of, specs_of_result
 from relayc.runtime.native_info import APPLY, FOREIGN, HEAP, LINKS, Constructor, DataType, Link, NativeFunctionInfo, NativeInfo, ValueType
 
 _SHALLOW_BYTES = 256 << 10
-"""Of stack, what calls take of a thread of which nothing is known."""
+"""Stack bytes for calls on a thread whose stack size is unknown."""
 
 
 @dataclass
 class ControlCode:
-    """The control of a program as code that is to be compiled.
+    """The control code of a program, to be compiled.
 
     Attributes:
       text: in the LLVM dialect, without a table of addresses.
-      symbols: of the entries in `text`, by the names that the runtime knows them by.
-      info: what the runtime must know.
-      kernels: by the names that the links of `info` have for them. A constant is a kernel without arguments.
+      symbols: entries in `text`, by the names that the runtime uses.
+      info: the runtime's metadata.
+      kernels: by their names in the links of `info`. A constant is a kernel without arguments.
     """
 
     text: str
@@ -45,7 +45,7 @@ class ControlCode:
     kernels: Mapping[str, Kernel]
 
     def programs(self, others: Sequence[ProgramInfo]) -> tuple[ProgramInfo, ...]:
-        """The functions for callers, main first, then programs on tensors, of which kernels are not public."""
+        """The public functions, main first, then programs on tensors; programs of kernels are not public."""
         own = [
             ProgramInfo(f.name, tuple(spec_of(name, type_) for name, type_ in f.params), specs_of_result(f.result), (), True)
             for f in self.info.functions
@@ -54,7 +54,7 @@ class ControlCode:
 
 
 def is_native(function: e.Function) -> bool:
-    """Whether a function can be one for callers: the types of its parameters are known."""
+    """Whether a function can be public: the types of its parameters are known."""
     return all(_is_known(param.type_annotation) for param in function.params)
 
 
@@ -68,10 +68,10 @@ def _is_known(type_: t.Type | None) -> bool:
 
 @dataclass
 class _Types:
-    """Types as the runtime has them, and the data types among them.
+    """Types in the runtime's form, and the data types among them.
 
     Attributes:
-      data: those that were met, by name.
+      data: data types found so far, by name.
     """
 
     module: RelayModule
@@ -97,42 +97,42 @@ class _Types:
             return
         definition: e.TypeData = self.module[var]
         params = tuple(param.name_hint for param in definition.type_vars)
-        self.data[var.name_hint] = DataType(var.name_hint, params, ())  # its own fields are of it
+        self.data[var.name_hint] = DataType(var.name_hint, params, ())  # registered first, because its fields may refer to it
         made = [Constructor(each.name_hint, each.tag, tuple(map(self.of, each.inputs))) for each in definition.constructors]
         self.data[var.name_hint] = DataType(var.name_hint, params, tuple(made))
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What is known of the kernels of a program when they are compiled: their programs by name, and the bytes of all parameters."""
+    """Compiled kernels of a program: their programs by name, and the bytes of all parameters."""
 
     programs: Mapping[str, ProgramInfo] = field(default_factory=dict)
     params_bytes: int = 0
 
 
 class Links:
-    """What a program is to be linked to, each once."""
+    """The links of a program, each once."""
 
     def __init__(self, types: _Types, kernel_name: Callable[[int], str], compiled: Compiled) -> None:
         self._types, self._kernel_name, self._compiled = types, kernel_name, compiled
-        self.texts: dict[str, str] = {}  # of the functions that call kernels
+        self.texts: dict[str, str] = {}  # texts of the functions that call kernels
         self._places: dict[Link, int] = {}
         self._names: dict[KernelKey, str] = {}
         self.kernels: dict[str, Kernel] = {}
 
     def constructor(self, constructor: e.Constructor) -> int:
-        """The place in `@__relayc_links` of a constructor's number; of one without fields, of its value."""
+        """The position in `@__relayc_links` of a constructor's number, or of the value of a constructor without fields."""
         of = constructor.belong_to
         assert isinstance(of, t.GlobalTypeVar)
         self._types.define(of)
         return self._place(Link("constructor" if constructor.inputs else "empty", of.name_hint, constructor.tag))
 
     def kernel(self, kernel: Kernel) -> int:
-        """That of a kernel."""
+        """The position of a kernel."""
         return self._place(Link("kernel", self._name(kernel), types=self._kernel_types(kernel)))
 
     def direct(self, kernel: Kernel) -> str | None:
-        """The function of words that calls a kernel; None where it is called through Python."""
+        """The function on words that calls a kernel; None if it is called through Python."""
         name = self._name(kernel)
         program = self._compiled.programs.get(name)
         if program is None or not is_on_tensors(program):
@@ -149,7 +149,7 @@ class Links:
         return tuple(map(self._types.of, (*(param.type_annotation for param in typed.params), typed.body.checked_type)))
 
     def constant(self, value: np.ndarray) -> int:
-        """That of a tensor."""
+        """The position of a tensor."""
         module = RelayModule()
         module["main"] = e.Function([], e.Constant(value))
         return self._place(Link("constant", self._name(Kernel(module))))
@@ -164,12 +164,12 @@ class Links:
 
     @property
     def all(self) -> tuple[Link, ...]:
-        """In the order of their places."""
+        """The links in the order of their positions."""
         return tuple(self._places)
 
 
 def control_code(program: ControlProgram, compiled: Compiled | None = None) -> ControlCode:
-    """The code of a program, whose roots are functions for callers.
+    """The code of a program, whose roots are public functions.
 
     Args:
       compiled: by default kernels are called through Python.
@@ -206,7 +206,7 @@ def control_code(program: ControlProgram, compiled: Compiled | None = None) -> C
 
 
 def _nests(functions: Sequence[c.Function]) -> bool:
-    """Whether calls may nest as deep as data say: by values that are functions, or by recursion that is no loop."""
+    """Whether the depth of calls may depend on data: by function values, or by recursion other than tail recursion."""
     if any(isinstance(step, c.Apply) for function in functions for step in function.steps):
         return True
     calls = [
@@ -220,7 +220,7 @@ def _nests(functions: Sequence[c.Function]) -> bool:
 
 
 def _taken_functions(types: Iterable[ValueType], taken: bool = True) -> Iterator[ValueType]:
-    """The types of functions that callers may give for values of types, or, of results, for what is called and written in them."""
+    """The function types among values that callers pass, or, for results, among values passed to or stored in them."""
     for type_ in types:
         parts = type_.parts
         if type_.kind == "function":
@@ -235,12 +235,12 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, int]] | None) -> tuple[ControlProgram, IRModule]:
-    """The control of a module, and the program of its kernels and of those of its functions that are on tensors alone.
+    """The control code of a module, and the program of its kernels and of its functions on tensors only.
 
     Args:
-      dims: as of `relayc.compile`.
+      dims: as in `relayc.compile`.
 
-    Raises RelayError for a module whose main, or all of whose functions, have parameters of types that are not known.
+    Raises RelayError if main, or every function, has parameters of unknown types.
     """
     typed = infer_module(direct_calls(module))
     names = [var.name_hint for var in typed.functions]
@@ -268,9 +268,9 @@ def compiled_program(module: RelayModule, dims: Mapping[str, int | tuple[int, in
 
 
 def _entry(name: str, callee: str | None, params: int) -> str:
-    """A packed function: arguments are values of tvm-ffi, as is the result. One without a callee calls the closure that comes first.
+    """A packed function: arguments and result are values of tvm-ffi. Without a callee it calls the closure in the first argument.
 
-    After the arguments may come the bytes of stack that calls may take.
+    The limit of stack bytes may follow the arguments.
     """
     lines = [f"llvm.func internal @{name}(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {{"]
     first = int(callee is None)

@@ -1,4 +1,4 @@
-"""Scalars of control as words and instructions, in text of the LLVM dialect."""
+"""Scalars of control functions as words and instructions, in text of the LLVM dialect."""
 
 import struct
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _LLVM = {"int32": "i32", "float32": "f32", "bool": "i1"}
 
 
 def immediate(value: Any) -> int | None:
-    """The word that a scalar is; None where it is none by itself."""
+    """The immediate word of a scalar; None if it has none."""
     array = np.asarray(value)
     kind = array.dtype.name
     if array.ndim or kind not in _LLVM:
@@ -34,7 +34,7 @@ def immediate(value: Any) -> int | None:
 
 
 def signed(word: int) -> int:
-    """A word as the signed number that text says it by."""
+    """A word as a signed number, for text."""
     return word - (1 << 64) if word >> 63 else word
 
 
@@ -94,7 +94,7 @@ def _dtype(type_: t.Type | None) -> str:
 
 
 def is_scalar(kernel: Kernel) -> bool:
-    """Whether a kernel is of instructions on scalars."""
+    """Whether a kernel consists of instructions on scalars."""
     main = kernel.typed
     return all(_is_instruction(node) for node in post_order(main.body))
 

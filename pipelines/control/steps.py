@@ -1,7 +1,7 @@
 """Programs of the Relay language as steps of a machine (runtime.control) and kernels.
 
 The largest parts of a function that are operators on tensors, and calls of global functions on tensors alone, are kernels: each is compiled
-when it runs first, once for all programs that have it. The rest is control: steps.
+at its first run, once for all programs that have it. The rest is control flow: steps.
 """
 
 import dataclasses
@@ -22,11 +22,11 @@ from relayc.runtime import control as c
 from relayc.trampoline import Call, trampoline
 
 _PLAIN = (e.Call, e.Constant, e.Var, e.GlobalVar, e.Op, e.Tuple, e.TupleGetItem, e.If, e.Let)
-"""What functions that are compiled whole are made of."""
+"""Expressions allowed in functions that are compiled as a whole."""
 
 
 class KernelKey:
-    """A kernel as a key: equal where the functions are."""
+    """A kernel as a dictionary key: equal for equal functions."""
 
     def __init__(self, module: RelayModule) -> None:
         self.module, self._hash = module, structural_hash(module)
@@ -42,7 +42,7 @@ class Kernel:
     """A computation on tensors: main of a module.
 
     Args:
-      compile_: gives it as a function on values of Python, when it is called first.
+      compile_: compiles it to a function on Python values, at its first call.
     """
 
     def __init__(self, module: RelayModule, compile_: Callable[[KernelKey], Callable[..., Any]] | None = None) -> None:
@@ -69,7 +69,7 @@ class Kernel:
 
 
 class Label:
-    """A place among steps that is not known yet."""
+    """A position among steps that is not known yet."""
 
 
 class ControlProgram:
@@ -77,8 +77,8 @@ class ControlProgram:
 
     Args:
       module: with types.
-      roots: names of the functions that others call, the first ones of `functions`.
-      compile_kernel: as of Kernel.
+      roots: names of the public functions, the first ones in `functions`.
+      compile_kernel: as in Kernel.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ControlProgram:
         Args:
           name: for messages.
           own: the identity of the variable, or the global name, by which it calls itself.
-          captures: the variables of around it that it uses.
+          captures: free variables that it uses.
         """
         if function not in self._numbers:
             number = self._numbers[function] = len(self.functions)
@@ -123,7 +123,7 @@ class ControlProgram:
         return self._numbers[constructor]
 
     def compiles(self, name: str) -> RelayModule | None:
-        """The functions that a global function needs, itself among them, where all are on tensors alone; else None."""
+        """A module of the functions that a global function needs, including itself, if all are on tensors only; otherwise None."""
         if name not in self._plain:
             needed = reachable(self.module, [self.module[name]], {name})
             is_plain = all(is_first_order(f) and all(map(_is_plain, post_order(f.body))) for f in needed.functions.values())
@@ -133,7 +133,7 @@ class ControlProgram:
 
 
 def reachable(module: RelayModule, roots: Sequence[e.Expr], names: set[str] | None = None) -> RelayModule:
-    """The part of a module that expressions name, by other functions too, and functions of these names."""
+    """The part of a module that expressions refer to, directly or indirectly, and functions of the given names."""
     found, waiting = set(names or ()), list(roots)
     while waiting:
         for node in post_order(waiting.pop()):
@@ -145,7 +145,7 @@ def reachable(module: RelayModule, roots: Sequence[e.Expr], names: set[str] | No
 
 
 def _is_bounded(module: RelayModule, name: str) -> bool:
-    """Whether a function does not call itself, but as a loop does: compiled functions nest less deep than control."""
+    """Whether a function is not recursive, except for tail calls: compiled functions nest less deep than control."""
     function = module[name]
     others = {node.name_hint for node in post_order(function) if isinstance(node, e.GlobalVar)} - {name}
     is_cyclic = any(name in (var.name_hint for var in reachable(module, [module[other]]).functions) for other in others)
@@ -161,11 +161,11 @@ def _is_plain(node: e.Expr) -> bool:
 
 
 class _Body:
-    """One function while its steps are made."""
+    """One function during translation to steps."""
 
     def __init__(self, program: ControlProgram, function: e.Function, own: Any, captures: Sequence[e.Var]) -> None:
         self._program, self._function, self._own = program, function, own
-        self._steps: list[Any] = []  # with labels in the place of targets
+        self._steps: list[Any] = []  # with labels as targets
         self._places: dict[Label, int] = {}
         self._scope = Scope()
         self._registers = 0
@@ -192,7 +192,7 @@ class _Body:
         return self._registers - 1
 
     def _emit(self, step: type, *operands: Any) -> int:
-        """Adds a step that has a result; gives its register."""
+        """Adds a step with a result; returns its register."""
         to = self._new()
         self._steps.append(step(to, *operands))
         return to
@@ -203,7 +203,7 @@ class _Body:
     # ---- expressions
 
     def _give(self, expr: e.Expr, scope: Scope) -> Call[None]:
-        """The end of a function: an expression is its result."""
+        """The end of a function: returns an expression."""
         while isinstance(expr, e.Let):
             yield self._let(expr, scope)
             expr = expr.body
@@ -271,7 +271,7 @@ class _Body:
     # ---- branches
 
     def _branches(self, expr: e.Expr, scope: Scope, to: int | None) -> Call[None]:
-        """The branches of an expression, the result of each in a register; without one, each is the end of the function."""
+        """The branches of an expression, with the results in a register; without one, each branch returns."""
         end = Label()
         branches: list[tuple[Label, Scope, e.Expr]] = []
         if isinstance(expr, e.If):
@@ -302,7 +302,7 @@ class _Body:
             self._steps.append(c.Jump(end))  # type: ignore[arg-type] # a label until the end
 
     def _pattern(self, pattern: e.Pattern, value: int, scope: Scope, other: Label) -> None:
-        """Binds the variables of a pattern; goes on at a label where it does not match."""
+        """Binds the variables of a pattern; jumps to a label if it does not match."""
         if isinstance(pattern, e.PatternVar):
             scope.values[pattern.var.vid] = value
         elif isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
@@ -320,7 +320,7 @@ class _Body:
         return not isinstance(call.op, e.Op)
 
     def _call(self, call: e.Call, scope: Scope, is_last: bool) -> Call[int | None]:
-        """A call; its register, where it is not the last step."""
+        """A call; its register, unless it is a tail call."""
         args = []
         for arg in call.args:
             args.append((yield self._value(arg, scope)))
@@ -341,7 +341,7 @@ class _Body:
         return self._emit(*made_of)
 
     def _compute(self, root: e.Call, scope: Scope) -> Call[int]:
-        """A kernel: a call of an operator, with the ones that only it uses."""
+        """A kernel: a call of an operator, with the operators that only it uses."""
         inputs: dict[e.Expr, e.Var] = {}
         functions: dict[e.GlobalVar, e.Function] = {}
         seen: set[e.Expr] = set()

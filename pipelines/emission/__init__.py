@@ -1,1 +1,1 @@
-"""Writing operations at the ambient insertion point: arithmetic, index expressions, symbolic sizes, loops."""
+"""Emission of operations at the ambient insertion point: arithmetic, index expressions, symbolic sizes, loops."""

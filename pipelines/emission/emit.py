@@ -25,7 +25,7 @@ def is_vector(value: ir.Value) -> bool:
 
 
 def element_of(type_: ir.Type) -> ir.Type:
-    """The element type of a vector type; any other type as it is."""
+    """The element type of a vector type; any other type unchanged."""
     return type_.element_type if isinstance(type_, ir.VectorType) else type_
 
 
@@ -40,18 +40,18 @@ def like(type_: ir.Type, element: ir.Type) -> ir.Type:
 def create(
     name: str, results: Sequence[ir.Type], operands: Sequence[ir.Value], attributes: dict[str, ir.Attribute] | None = None
 ) -> ir.Value:
-    """Builds an operation at the ambient insertion point and gives its first result (None where it has none)."""
+    """Builds an operation at the ambient insertion point and returns its first result (None if it has none)."""
     op = ir.Operation.create(name, results=list(results), operands=list(operands), attributes=attributes or {})
     return op.results[0] if results else None
 
 
 def arith(name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """An operation of the arith dialect on two values of the type of its result."""
+    """An operation of the arith dialect on two values of its result type."""
     return create(f"arith.{name}", [a.type], [a, b])
 
 
 def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """i1 (or a vector of it) of a comparison; `predicate` is what arith.cmpf or arith.cmpi calls it (ogt, slt, ...)."""
+    """i1 (or a vector of it) of a comparison; `predicate` is named as in arith.cmpf or arith.cmpi (ogt, slt, ...)."""
     type_ = a.type
     is_float = isinstance(element_of(type_), ir.FloatType)
     name, number = ("cmpf", _FLOAT_PREDICATES[predicate]) if is_float else ("cmpi", _PREDICATES[predicate])
@@ -59,7 +59,7 @@ def compare(predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def predicate(name: str) -> dict[str, ir.Attribute]:
-    """The attribute of a comparison of integers by what arith.cmpi calls it."""
+    """The attribute of a comparison of integers, by its name in arith.cmpi."""
     return _predicate(_PREDICATES[name])
 
 
@@ -72,7 +72,7 @@ _FLOAT_PREDICATES = {p.name.lower(): p.value for p in mlir.arith.CmpFPredicate}
 
 
 def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
-    """i1 of whether all of some conditions hold, of one or more."""
+    """The conjunction of one or more conditions, as an i1."""
     found = conditions[0]
     for other in conditions[1:]:
         found = arith("andi", found, other)
@@ -80,7 +80,7 @@ def all_of(conditions: Sequence[ir.Value]) -> ir.Value:
 
 
 def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
-    """`a` where the condition holds, else `b`."""
+    """`a` where the condition holds, otherwise `b`."""
     return create("arith.select", [a.type], [condition, a, b])
 
 
@@ -90,7 +90,7 @@ def add_floats(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def multiply_add(a: ir.Value, b: ir.Value, accumulator: ir.Value) -> ir.Value:
-    """a * b + accumulator of scalars or vectors, rounded once where they are floats."""
+    """a * b + accumulator of scalars or vectors, rounded once for floats."""
     type_ = accumulator.type
     if not isinstance(element_of(type_), ir.FloatType):
         return create("arith.addi", [type_], [create("arith.muli", [type_], [a, b]), accumulator])
@@ -105,7 +105,7 @@ def convert(value: ir.Value, conversions: Sequence[tuple[str, ir.Type]]) -> ir.V
 
 
 def broadcast(value: ir.Value, width: int) -> ir.Value:
-    """A scalar as a vector of `width` equal lanes (as itself for one lane); vectors as they are."""
+    """Broadcasts a scalar to a vector of `width` lanes (unchanged for one lane); vectors are unchanged."""
     if width == 1 or is_vector(value):
         return value
     type_, known = vector_of(width, value.type), _CONSTANTS.get()
@@ -119,13 +119,13 @@ def broadcast(value: ir.Value, width: int) -> ir.Value:
 
 
 class Constants:
-    """The constants of a function, each once, at its beginning.
+    """The constants of a function, each once, at its begin.
 
     Args:
-      reuse: whether those that the block has already serve too; then nothing but `sweep` may erase them.
+      reuse: whether constants already in the block are reused; then only `sweep` may erase them.
 
     Attributes:
-      is_alone: whether the block computed nothing else, and each of them once.
+      is_alone: whether the block contained only constants, each once.
     """
 
     def __init__(self, block: ir.Block, reuse: bool = False) -> None:
@@ -173,7 +173,7 @@ class Constants:
         return found
 
     def parsed(self, text: str) -> ir.Attribute:
-        """The attribute that a text is."""
+        """Parses an attribute."""
         found = self._parsed.get(text)
         if found is None:
             found = self._parsed[text] = ir.Attribute.parse(text)
@@ -184,7 +184,7 @@ class Constants:
         return self._scalars.get(value)
 
     def sweep(self) -> None:
-        """Erases those that nothing uses."""
+        """Erases unused constants."""
         for key, value in list(self._values.items()):
             if next(iter(value.uses), None) is None:
                 del self._values[key]
@@ -199,7 +199,7 @@ _CONSTANTS: ContextVar[Constants | None] = ContextVar("relayc_constants", defaul
 
 @contextmanager
 def constants_at(block: ir.Block | Constants) -> Iterator[None]:
-    """Constants that are emitted inside stand at the beginning of a block, each once."""
+    """Context in which constants are emitted at the begin of a block, each once."""
     token = _CONSTANTS.set(block if isinstance(block, Constants) else Constants(block))
     try:
         yield
@@ -208,7 +208,7 @@ def constants_at(block: ir.Block | Constants) -> Iterator[None]:
 
 
 def parsed(text: str) -> ir.Attribute:
-    """The attribute that a text is; in a function it is parsed once."""
+    """Parses an attribute, once per function."""
     known = _CONSTANTS.get()
     return ir.Attribute.parse(text) if known is None else known.parsed(text)
 
@@ -231,7 +231,7 @@ def _number(value: float | int, type_: ir.Type) -> ir.Attribute:
 
 
 def index_constant(value: Size) -> ir.Value:
-    """A size as a value of type index: a constant, or what the function computes of its symbols."""
+    """A size as a value of type index: a constant, or computed from the symbols of the function."""
     if not isinstance(value, int):
         return size_value(value)
     known = _CONSTANTS.get()
@@ -263,7 +263,7 @@ def materialize(index: Index) -> ir.Value:
 
 
 def _with_sizes_as_values(index: Index) -> Index:
-    """An index expression whose symbolic coefficients are multiplied out: affine maps have numbers only."""
+    """An index expression with symbolic coefficients multiplied out: affine maps contain numbers only."""
     terms: dict[Var, Size] = {}
     for v, c in index.terms.items():
         if isinstance(c, Dim):
@@ -276,22 +276,22 @@ def _with_sizes_as_values(index: Index) -> Index:
 
 
 def no_overflow() -> dict[str, ir.Attribute]:
-    """The attribute of an operation on indices whose result is a signed number of 64 bits."""
+    """The attribute of an operation on indices without signed overflow in 64 bits."""
     return {"overflowFlags": parsed("#arith.overflow<nsw>")}
 
 
 def smaller(value: ir.Value, limit: Size) -> ir.Value:
-    """The smaller of a signed index and a number."""
+    """The minimum of a signed index and a number."""
     return arith("minsi", value, index_constant(limit))
 
 
 def larger(value: ir.Value, limit: Size) -> ir.Value:
-    """The larger of a signed index and a number."""
+    """The maximum of a signed index and a number."""
     return arith("maxsi", value, index_constant(limit))
 
 
 def at_most(index: Index, limit: Size) -> Index:
-    """The smaller of an index and a size."""
+    """The minimum of an index and a size."""
     low, high = index.bounds()
     if proves(lambda: high <= limit):
         return index
@@ -319,7 +319,7 @@ def below(index: Index, limit: Size) -> ir.Value:
 
 
 class Serial(NamedTuple):
-    """A loop while its body is emitted: what it carries as the body sees it, and what it gives."""
+    """A loop during the emission of its body: the loop-carried values in the body, and the results."""
 
     inner_iter_args: Sequence[ir.Value]
     results: Sequence[ir.Value]
@@ -329,7 +329,7 @@ class Serial(NamedTuple):
 def for_loop(
     low: ir.Value | Size, high: ir.Value | Size, step: ir.Value | Size, var: Var, inits: Sequence[ir.Value] = ()
 ) -> Iterator[Serial]:
-    """An scf.for; sets `var.value` to its induction variable and gives the loop, whose body is the insertion point.
+    """An scf.for; sets `var.value` to its induction variable and yields the loop; the insertion point is in its body.
 
     With `inits` the body must end in `yield_values`. Indices are simplified by the bounds of the variable.
     """
@@ -345,7 +345,7 @@ def for_loop(
 
 
 def _is_within(low: Any, high: Any, step: Any, var: Var) -> bool:
-    """Whether a variable may have the numbers of a loop, as far as they are known; one of 0 alone stands for any value."""
+    """Whether the values of a loop are within the bounds of its variable, as far as known; bounds of 0 allow any value."""
     if not all(isinstance(n, int) for n in (low, high, step, var.low, var.high)) or var.low == var.high == 0:
         return True
     numbers = range(low, high, step)
@@ -355,7 +355,7 @@ def _is_within(low: Any, high: Any, step: Any, var: Var) -> bool:
 def serial_loop(
     bounds: Sequence[ir.Value], inits: Sequence[ir.Value] = (), attributes: dict[str, ir.Attribute] | None = None
 ) -> ir.Operation:
-    """An scf.for at the ambient insertion point, of low, high and step, whose body is empty."""
+    """An scf.for at the ambient insertion point, with bounds low, high and step, and an empty body."""
     types = [v.type for v in inits]
     made = ir.Operation.create("scf.for", results=types, operands=[*bounds, *inits], attributes=attributes or {}, regions=1)
     made.regions[0].blocks.append(bounds[0].type, *types)
@@ -367,7 +367,7 @@ def repeat_while(
     goes_on: Callable[[Sequence[ir.Value]], ir.Value],
     body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """while goes_on(carried): carried = body(carried). Gives the last `carried`."""
+    """while goes_on(carried): carried = body(carried). Returns the last `carried`."""
     types = [v.type for v in carried]
     made = ir.Operation.create("scf.while", results=types, operands=list(carried), regions=2)
     before, after = (region.blocks.append(*types) for region in made.regions)
@@ -390,10 +390,10 @@ def first_lanes(count: ir.Value, width: int) -> ir.Value:
 
 
 def parallel_loop(variables: Sequence[Var], body: Callable[[], None], work: Size = 0, grain: int = 0) -> None:
-    """An scf.parallel in which each variable goes from 0 to its upper bound; sets their values and emits `body` inside.
+    """An scf.parallel in which each variable runs from 0 to its upper bound; sets their values and emits `body` inside.
 
     Args:
-      work, grain: where the work is a symbolic size, the loop runs on one thread unless it is at least `grain`.
+      work, grain: if `work` is a symbolic size, the loop runs on one thread unless it is at least `grain`.
     """
     if isinstance(work, Dim) and not proves(lambda: work >= grain):
         create(ParallelIf.OPERATION_NAME, [], [compare("sge", size_value(work), index_constant(grain))])

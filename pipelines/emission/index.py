@@ -1,8 +1,8 @@
-"""Index expressions: integer linear combinations of loop variables, with ranges, and the lane of a vector as one of the variables.
+"""Index expressions: integer linear combinations of loop variables, with ranges; the lane of a vector is one of the variables.
 
-Coefficients and bounds may be symbolic sizes (relayc.symbolic). Schedules evaluate tensors at an `Index` per dimension. Its form says how
-memory is read: a lane coefficient of 0 is one element for all lanes, 1 a contiguous vector, anything else a strided one. Ranges let
-division, remainder and bounds checks fold away.
+Coefficients and bounds may be symbolic sizes (relayc.symbolic). Schedules evaluate tensors at an `Index` per dimension. Its form determines
+the memory access: a lane coefficient of 0 is one element for all lanes, 1 a contiguous vector, any other a strided one. Ranges let
+division, remainder and bounds checks fold.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from relayc.dialects.mlir import ir
 from relayc.symbolic import Dim, Size, bounds, ceil_div, divided, divisor, exact, proves
 
 FAR = 1 << 62
-"""Beyond all indices."""
+"""A bound beyond all indices."""
 
 
 @dataclass(eq=False)
@@ -22,7 +22,7 @@ class Var:
     """A loop variable, or any other index value.
 
     Attributes:
-      value: its SSA value of type index (a vector of index for `is_vector`); None for the lane and while only analysing.
+      value: its SSA value of type index (a vector of index for `is_vector`); None for the lane and during analysis.
       low, high: inclusive bounds.
       step: every value is a multiple of it.
     """
@@ -87,7 +87,7 @@ class Index:
 
     @property
     def key(self) -> tuple:
-        """Equal for equal expressions; it keeps the variables alive, so that no later one takes the identity of an earlier one."""
+        """Equal for equal expressions; it keeps the variables alive, so that no later variable gets the identity of an earlier one."""
         if self._key is None:
             self._key = (self.const, frozenset(self.terms.items()))
         return self._key
@@ -100,7 +100,7 @@ class Index:
         return self.terms.get(var, 0)
 
     def without(self, var: Var) -> "Index":
-        """The index where a variable is 0."""
+        """The index with a variable set to 0."""
         if var not in self.terms:
             return self
         return of_terms(self.const, {v: c for v, c in self.terms.items() if v != var})
@@ -118,7 +118,7 @@ class Index:
             ends = (c * v.low, c * v.high)
             least, most = bounds(c)
             if least < 0:
-                if most > 0:  # of unknown sign
+                if most > 0:  # unknown sign
                     return -FAR, FAR
                 ends = ends[::-1]
             low, high = low + ends[0], high + ends[1]
@@ -126,7 +126,7 @@ class Index:
 
     @property
     def divisor(self) -> int:
-        """A number that divides its value whatever its variables are; 0 where it is 0."""
+        """A number that divides its value for all values of its variables; 0 if it is always 0."""
         return gcd(divisor(self.const), *(divisor(c) * divisor(v.step) for v, c in self.terms.items()))
 
     def is_within(self, low: Size, high: Size) -> bool:
@@ -135,7 +135,7 @@ class Index:
         return proves(lambda: low <= least and most <= high)
 
     def at(self, point: "Mapping[Var, Index]") -> "Index":
-        """Its value where its variables are what `point` says; those without an index there are 0."""
+        """Substitutes the variables by `point`; variables without an index there are 0."""
         const = self.const
         terms: dict[Var, Size] = {}
         for v, c in self.terms.items():
@@ -146,7 +146,7 @@ class Index:
         return of_terms(const, terms)
 
     def split(self, divisor: Size) -> "tuple[Index, Index] | None":
-        """(quotient, remainder) of floor division by a positive `divisor` where both are linear, else None."""
+        """(quotient, remainder) of floor division by a positive `divisor` if both are linear, otherwise None."""
         whole_const, const = divided(self.const, divisor) if isinstance(divisor, Dim) else (0, self.const)
         wholes: dict[Var, Size] = {}
         others: dict[Var, Size] = {}
@@ -167,7 +167,7 @@ class Index:
         return None
 
     def has_vector(self) -> bool:
-        """Whether a variable other than the lane holds a vector, so that the value differs by lane in no regular way."""
+        """Whether a variable other than the lane holds a vector, so that the value varies irregularly by lane."""
         return any(v.is_vector for v in self.terms)
 
     def __repr__(self) -> str:
@@ -178,19 +178,19 @@ _NO_TERMS: dict[Var, Size] = {}
 
 
 def _without_zeros(terms: Mapping[Var, Size]) -> dict[Var, Size]:
-    # A comparison with an expression is a call: most terms have a number, and no number is 0 as a rule.
+    # Comparing an expression is a call: most terms have a number, and zeros are rare.
     return {v: c for v, c in terms.items() if isinstance(c, Dim) or c}
 
 
 def of_terms(const: Size, terms: dict[Var, Size]) -> Index:
-    """An index of terms none of which is 0; they are its own from then on."""
+    """An index of nonzero terms, of which it takes ownership."""
     made = Index.__new__(Index)
     made._key, made.const, made.terms = None, const, terms
     return made
 
 
 def _summed(terms: dict[Var, Size], others: Mapping[Var, Size], factor: Size = 1) -> dict[Var, Size]:
-    """Adds a multiple (not 0) of terms to others in place; what gets 0 is gone."""
+    """Adds a nonzero multiple of terms to others in place; terms that become 0 are removed."""
     for v, c in others.items():
         if factor != 1:
             c = c * factor
@@ -205,12 +205,12 @@ def _summed(terms: dict[Var, Size], others: Mapping[Var, Size], factor: Size = 1
 
 
 def even_parts(extent: int, most: int) -> list[int]:
-    """`extent` as the fewest parts of at most `most`, of sizes that differ by one at most, the larger ones first."""
+    """Splits `extent` into the fewest parts of at most `most`, whose sizes differ by at most one, larger ones first."""
     return [size for size, count in even_runs(extent, most) for _ in range(count)]
 
 
 def even_runs(extent: int, most: int) -> list[tuple[int, int]]:
-    """Those parts as sizes and how many there are of each."""
+    """The parts of `even_parts` as (size, number of parts)."""
     count = ceil_div(extent, most)
     base, larger = divmod(extent, count) if count else (0, 0)
     return [(size, n) for size, n in ((base + 1, larger), (base, count - larger)) if n]
@@ -227,7 +227,7 @@ def linearize(indices: Iterable[Index], shape: Iterable[Size]) -> Index:
 
 
 def weighted(indices: Iterable[Index | Var], weights: Iterable[Size], const: Size = 0) -> Index:
-    """The sum of indices times weights, and of a number."""
+    """The sum of indices times weights, and a number."""
     terms: dict[Var, Size] = {}
     for index, weight in zip(indices, weights, strict=True):
         if isinstance(index, Var):
@@ -254,7 +254,7 @@ def reshape(
 ) -> list[Index]:
     """Indices of an element of a tensor of `shape` after a row-major reshape to `target`.
 
-    Leading and trailing dimensions that both shapes share keep their indices; `split` gives quotient and remainder of those between.
+    Common leading and trailing dimensions keep their indices; `split` computes quotient and remainder for the dimensions between.
     """
     shape, target = list(shape), list(target)
     limit, front, back = min(len(shape), len(target)), 0, 0
@@ -275,7 +275,7 @@ def reshape(
 def affine_index(
     e: ir.AffineExpr, point: Sequence[Index], split: Callable[[Index, Size], tuple[Index, Index]], symbols: Sequence[Index] = ()
 ) -> Index:
-    """The value of an affine expression at a point; `split` gives quotient and remainder of what is divided."""
+    """The value of an affine expression at a point; `split` computes quotient and remainder."""
     if isinstance(e, ir.AffineDimExpr):
         return point[e.position]
     if isinstance(e, ir.AffineSymbolExpr):

@@ -1,8 +1,8 @@
-"""Floating-point arithmetic on scalars and vectors alike, written with Python's operators.
+"""Floating-point arithmetic on scalars and vectors alike, with Python's operators.
 
-A `Number` wraps an MLIR value of type f32, f64 or a vector of them; its operators emit arith operations at the ambient insertion point.
-A Python number stands for a constant, splat over the vector. Sums and products carry the `contract` flag: LLVM makes fused
-multiply-adds of them where the target has these, so nothing here may depend on whether `a * b + c` is rounded once or twice.
+A `Number` wraps an MLIR value of type f32, f64 or a vector of them; its operators emit arith operations at the ambient insertion point. A
+Python number is a constant, splat over the vector. Sums and products have the `contract` flag: LLVM contracts them to fused multiply-adds
+if the target has these, so results here must not depend on whether `a * b + c` is rounded once or twice.
 """
 
 import math as pymath
@@ -20,7 +20,7 @@ _OPERATIONS = {"add": arith.addf, "subtract": arith.subf, "multiply": arith.mulf
 
 
 def contract() -> ir.Attribute:
-    """The fast-math flag that lets a product and a sum become one operation."""
+    """The fast-math flag that permits contraction of a product and a sum."""
     return ir.Attribute.parse("#arith.fastmath<contract>")
 
 
@@ -30,7 +30,7 @@ def constant(type_: ir.Type, value: float | int) -> ir.Value:
 
 
 def constant_value(value: ir.Value) -> float | None:
-    """The number that a constant float, scalar or splat, holds; None for any other value."""
+    """The value of a constant float, scalar or splat; None for any other value."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return None
     attribute = value.owner.attributes["value"]
@@ -60,15 +60,15 @@ class Bits:
         return arith.cmpi(arith.CmpIPredicate.ne, self.value, constant(self.value.type, 0))
 
     def at_least(self, low: int) -> ir.Value:
-        """i1: whether the unsigned number that the bits stand for is `low` or more."""
+        """i1: whether the bits, as an unsigned number, are at least `low`."""
         return arith.cmpi(arith.CmpIPredicate.uge, self.value, constant(self.value.type, low))
 
     def equals(self, value: int) -> ir.Value:
-        """i1: whether the bits are those of `value`."""
+        """i1: whether the bits equal `value`."""
         return arith.cmpi(arith.CmpIPredicate.eq, self.value, constant(self.value.type, value))
 
     def widen(self, width: int) -> "Bits":
-        """As `width` bits, zeros in front."""
+        """Zero-extended to `width` bits."""
         return Bits(arith.extui(like(self.value.type, ir.IntegerType.get_signless(width)), self.value))
 
     def narrow(self, width: int) -> "Bits":
@@ -84,7 +84,7 @@ class Bits:
         return Number(arith.bitcast(self._float, self.value))
 
     def signed_number(self) -> "Number":
-        """The signed number that the bits stand for, as a float of this width."""
+        """The bits, as a signed number, converted to a float of this width."""
         return Number(arith.sitofp(self._float, self.value))
 
 
@@ -106,7 +106,7 @@ class Number(Arithmetic["Number"]):
         return Number(_OPERATIONS[name](*(self.of(operand).value for operand in operands), fastmath=contract()))
 
     def compare(self, predicate: str, other: Operand) -> ir.Value:
-        """i1 of a comparison, `predicate` as arith.cmpf names it (olt, oeq, uno, ...)."""
+        """i1 of a comparison, `predicate` named as in arith.cmpf (olt, oeq, uno, ...)."""
         return arith.cmpf(getattr(arith.CmpFPredicate, predicate.upper()), self.value, self.of(other).value)
 
     def abs(self) -> "Number":
@@ -122,7 +122,7 @@ class Number(Arithmetic["Number"]):
         return Number(math.copysign(self.value, other.value))
 
     def at_least(self, low: float) -> "Number":
-        """The larger of this and a constant; NaN stays NaN. One instruction on CPUs whose max gives its second operand for NaN."""
+        """The larger of this and a constant; NaN stays NaN. One instruction on CPUs whose max returns its second operand for NaN."""
         bound = self.of(low)
         return select(bound.compare("ogt", self), bound, self)
 
@@ -143,7 +143,7 @@ class Number(Arithmetic["Number"]):
 
 
 def select(flag: ir.Value, a: Operand, b: Operand) -> Number:
-    """`a` where the flag is set, else `b`; one of the two must be a Number."""
+    """`a` where the flag is set, otherwise `b`; one of the two must be a Number."""
     number = a if isinstance(a, Number) else b
     assert isinstance(number, Number), "one of the two is a Number"
     return Number(arith.select(flag, number.of(a).value, number.of(b).value))

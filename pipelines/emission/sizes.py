@@ -1,8 +1,8 @@
-"""Values of symbolic sizes in a function of the te or tir stage: its last arguments are the symbols, and expressions are computed once.
+"""Values of symbolic sizes in a function of the te or tir stage: the last arguments are the symbols, and expressions are computed once.
 
-A function takes the value of each symbol that its types name as an argument of type index with the attribute `relay.symbol`, in the order
-of their names, after its tensors. `with function_sizes(function):` makes these what `size_value` finds. What it computes of them stands at
-the start of the function, so that every place in it may use it. A symbol that is defined further on has a value from there on.
+A function takes the value of each symbol in its types as an argument of type index with the attribute `relay.symbol`, in the order of the
+names, after its tensors. `with function_sizes(function):` makes these available to `size_value`. Expressions over them are computed at the
+start of the function, so that they dominate every use. A symbol that is defined later has a value from there on.
 """
 
 import contextvars
@@ -26,19 +26,19 @@ def symbol_names(function: ir.OpView) -> list[str]:
 
 
 def symbol_positions(function: ir.OpView) -> dict[str, int]:
-    """Which argument of a function each symbol is, by name. What a program takes of memory comes after them."""
+    """Positions of the symbols among the arguments of a function, by name. Memory arguments of a program follow them."""
     if "arg_attrs" not in function.attributes:
         return {}
     return {SYMBOL.of(a): i for i, a in enumerate(value_attributes(function)) if SYMBOL.on(a)}
 
 
 def symbol_attributes(names: Iterable[str]) -> list[ir.DictAttr]:
-    """The attributes of the arguments that are symbols."""
+    """The argument attributes of symbols."""
     return [ir.DictAttr.get(SYMBOL.entry(name)) for name in names]
 
 
 def tensor_count(function: ir.OpView) -> int:
-    """How many arguments a function has before its symbols."""
+    """The number of arguments before the symbols."""
     return min(symbol_positions(function).values(), default=len(signature_of(function).inputs))
 
 
@@ -57,10 +57,11 @@ class SizeValues:
         self._products: dict[tuple[Value, Dim], Value] = {}
         self._numbers: dict[int, Value] = {}
         self._anchor: ir.Operation | None = None
-        """What is computed stands before it: an operation that is gone in the end."""
+        """Computations are inserted before it: a temporary operation."""
 
     def value(self, size: Size) -> Value:
-        """A size as a value of type index; an expression at the start of the function. Raises KeyError for a symbol without a value."""
+        """A size as a value of type index; an expression is computed at the start of the function. Raises KeyError for an undefined
+        symbol."""
         if isinstance(size, int):
             return _constant(size)
         found = self._found.get(size)
@@ -79,7 +80,8 @@ class SizeValues:
         return made
 
     def product(self, value: Value, size: Dim) -> Value:
-        """An index times a size, computed once, where the index is defined: every place that may use one may use the other."""
+        """An index times a size, computed once, where the index is defined, so that the product dominates all places that the index
+        dominates."""
         key = value, size
         found = self._products.get(key)
         if found is not None:
@@ -95,7 +97,7 @@ class SizeValues:
         return made
 
     def estimate(self, size: Size) -> Value:
-        """About the value of a size as an f64, at the ambient insertion point, where 64 bits may not hold it."""
+        """An approximate value of a size as an f64, at the ambient insertion point, for sizes that may exceed 64 bits."""
         if isinstance(size, int):
             return _float(float(size))
         total: Value | None = None
@@ -126,17 +128,17 @@ class SizeValues:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is defined inside has no value after it."""
+        """Context whose definitions are undone at its end."""
         before = dict(self.symbols)
         yield
         self.symbols = before
 
     def define(self, name: str, value: Value) -> None:
-        """Gives a symbol its value, from the ambient insertion point on."""
+        """Defines a symbol, from the ambient insertion point on."""
         self.symbols[name] = value
 
     def finish(self) -> None:
-        """Takes back what served the building only."""
+        """Removes temporary operations."""
         if self._anchor is not None:
             self._anchor.erase()
             self._anchor = None
@@ -147,7 +149,7 @@ class SizeValues:
             if m and c == _sign(m):
                 return self._magnitude(m)
             return _arith("muli", self.value(Dim({m: _sign(m)})), self._number(c * _sign(m)))
-        # Each term is a size that others may have too; what is subtracted comes after what is added.
+        # Terms are sizes that other expressions may share; subtractions follow additions.
         terms = [(m, c, _sign(m)) for m, c in size.terms.items() if m]
         total: Value | None = None
         for m, c, sign in sorted(terms, key=lambda term: term[1] * term[2] < 0):
@@ -172,7 +174,7 @@ class SizeValues:
         return found
 
     def _magnitude(self, m: Monomial) -> Value:
-        """The product of some atoms without their signs. What is a part of another size is remembered like a size by itself."""
+        """The product of atoms without their signs. Parts are cached like sizes."""
         total: Value | None = None
         for atom in m:
             value = self._atom(atom) if len(m) == 1 else self.value(Dim({(atom,): _sign((atom,))}))
@@ -181,7 +183,7 @@ class SizeValues:
         return total
 
     def _atom(self, atom: str | Floor | Extreme) -> Value:
-        """The value of an atom, or of its negative where that is its sign."""
+        """The value of an atom, or of its negative for a negative sign."""
         if isinstance(atom, str):
             return self.symbols[atom]
         if isinstance(atom, Extreme):
@@ -189,16 +191,16 @@ class SizeValues:
             for value in rest:
                 first = _arith(f"{atom.kind}si", first, value)
             return first
-        # The start of a function computes the sizes of all branches, also of those whose conditions keep the divisor positive.
+        # The start of a function computes the sizes of all branches, also of branches whose conditions keep the divisor positive.
         den = maximum(atom.den, 1)
         if _sign((atom,)) < 0:
             return _arith("divui", self.value(den - 1 - atom.num), self.value(den))
-        # Unsigned division is several times cheaper, and right where nothing is negative.
+        # Unsigned division is several times cheaper, and correct for nonnegative operands.
         return _arith("divui" if bounds(atom.num)[0] >= 0 else "floordivsi", self.value(atom.num), self.value(den))
 
 
 def _sign(m: Monomial) -> int:
-    """-1 where an odd number of atoms are quotients rounded up, floor(-a / b) = -ceil(a / b), else 1: values are computed of the latter."""
+    """-1 for an odd number of quotients rounded up, floor(-a / b) = -ceil(a / b), otherwise 1: values are computed from the latter."""
     sign = 1
     for atom in m:
         if isinstance(atom, Floor):
@@ -232,7 +234,7 @@ _CURRENT: contextvars.ContextVar[SizeValues | None] = contextvars.ContextVar("re
 
 @contextmanager
 def sizes_in(values: SizeValues) -> Iterator[SizeValues]:
-    """Makes these the values that `size_value` finds."""
+    """Makes values available to `size_value`."""
     token = _CURRENT.set(values)
     try:
         yield values
@@ -243,7 +245,7 @@ def sizes_in(values: SizeValues) -> Iterator[SizeValues]:
 
 @contextmanager
 def function_sizes(function: ir.OpView) -> Iterator[SizeValues]:
-    """Makes the symbols that a function of one block takes what `size_value` finds."""
+    """Makes the symbol arguments of a function of one block available to `size_value`."""
     block = function.regions[0].blocks[0]
     with sizes_in(SizeValues(block, {name: block.arguments[i] for name, i in symbol_positions(function).items()})) as values:
         yield values
@@ -268,17 +270,17 @@ def size_product(value: Value, size: Dim) -> Value:
 
 
 def require(found: Value, expected: Value, predicate: str, message: str) -> None:
-    """In a program: two sizes must compare as `predicate` says (see relay.require)."""
+    """Emits a check in a program: two sizes must satisfy `predicate` (see relay.require)."""
     attributes = {"predicate": ir.StringAttr.get(predicate), "message": ir.StringAttr.get(message)}
     ir.Operation.create(Require.OPERATION_NAME, operands=[found, expected], attributes=attributes)
 
 
 def require_at_most(size: Size, limit: int, message: str, values: SizeValues | None = None) -> None:
-    """In a program: a size, which 64 bits may not hold, must be at most a limit, where that is not known.
+    """Emits a check in a program: a size, which may exceed 64 bits, must be at most a limit, unless this is proved.
 
     Args:
-      message: what was expected, with `%lld` for the limit.
-      values: of the symbols; by default those of the function that is being built.
+      message: the expectation, with `%lld` for the limit.
+      values: of the symbols; by default of the function that is being built.
     """
     values = values or _CURRENT.get()
     if bounds(size)[1] <= limit:
@@ -302,7 +304,7 @@ _OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {
 
 
 def read_size(op: ir.Operation, known: Mapping[Value, Size]) -> Size | None:
-    """The size that an operation on sizes gives, where it is one of those that `size_value` builds; else None."""
+    """The size that an operation on sizes computes, if `size_value` builds such operations; otherwise None."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, ir.IndexType):
         return None
     if op.name == "arith.constant":
@@ -313,7 +315,7 @@ def read_size(op: ir.Operation, known: Mapping[Value, Size]) -> Size | None:
 
 
 def read_condition(op: ir.Operation, sizes: Mapping[Value, Size], known: Mapping[Value, EqualSizes]) -> EqualSizes | None:
-    """The condition on sizes that an operation gives: arith.cmpi eq of two, or arith.andi of such conditions; else None."""
+    """The condition on sizes that an operation computes: arith.cmpi eq of two, or arith.andi of such conditions; otherwise None."""
     if op.name == "arith.cmpi" and all(v in sizes for v in op.operands) and ir.IntegerAttr(op.attributes["predicate"]).value == 0:
         a, b = (sizes[v] for v in op.operands)
         return EqualSizes(((a, b),))

@@ -1,1 +1,1 @@
-"""What the backends share below tir: packed entries and their checks, mathematical functions as arithmetic."""
+"""Code below tir that the backends share: packed entries and their checks, mathematical functions as arithmetic."""

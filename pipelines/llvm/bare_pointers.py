@@ -1,9 +1,9 @@
-"""Buffers of symbolic size get types that functions can pass as bare pointers: MLIR does so for static shapes only.
+"""Gives buffers of symbolic size static types, so that functions can pass them as bare pointers: MLIR does so for static shapes only.
 
-Memory of the heap comes from the C library.
+Heap memory comes from the C library.
 
-A `memref<?xf32>` of the tir stage is a flat buffer whose size nobody asks for: the code computes its offsets of the symbols. It becomes one
-of UNBOUNDED elements.
+A `memref<?xf32>` of the tir stage is a flat buffer whose size is never read: offsets are computed from the symbols. It becomes a buffer of
+UNBOUNDED elements.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from relayc.dialects.mlir import arith, func, ir
 from relayc.runtime.artifact import ALIGNMENT
 
 UNBOUNDED = 1 << 40
-"""Elements of a buffer whose size is not known: more than any has, so that no access is outside of it."""
+"""Elements of a buffer of unknown size: more than any has, so that no access is out of bounds."""
 
 
 _OF_VALUES = ("arith.", "math.", "vector.")
-"""Most operations: they have no regions, and give no buffers but for arith.select."""
+"""Prefixes of most operations: they have no regions, and no buffer results except arith.select."""
 
 
 def give_bare_pointers(module: ir.Module) -> None:
@@ -78,7 +78,7 @@ def _without_size(view: ir.Operation) -> None:
 
 
 def _cast(alloc: ir.Operation) -> None:
-    """Memory of a size is allocated as such, and seen as what buffers of unknown size are."""
+    """Casts allocated memory of a known size to a buffer of unknown size."""
     result = alloc.results[0]
     uses = list(result.uses)
     with ir.InsertionPoint.after(alloc), alloc.location:
@@ -88,7 +88,7 @@ def _cast(alloc: ir.Operation) -> None:
 
 
 def _unbounded(view: ir.Operation) -> None:
-    """A memref.reinterpret_cast to a flat buffer, and the memref.cast that takes the layout from its type."""
+    """A memref.reinterpret_cast to a flat buffer, and the memref.cast that drops the explicit layout."""
     type_ = _static(view.results[0].type)
     strided = ir.MemRefType.get([UNBOUNDED], type_.element_type, ir.StridedLayoutAttr.get(0, [1]))
     attributes = {
@@ -104,7 +104,7 @@ def _unbounded(view: ir.Operation) -> None:
 
 
 def _from_c_library(module: ir.Module, memory: Sequence[ir.Operation]) -> None:
-    """Calls of aligned_alloc and free for allocations of the heap, which may be of no bytes."""
+    """Lowers heap allocations, which may have no bytes, to calls of aligned_alloc and free."""
     index, i8 = ir.IndexType.get(), ir.IntegerType.get_signless(8)
     buffer = ir.MemRefType.get([UNBOUNDED], i8)
     with ir.InsertionPoint.at_block_begin(module.body), ir.Location.unknown():
@@ -117,7 +117,7 @@ def _from_c_library(module: ir.Module, memory: Sequence[ir.Operation]) -> None:
                 func.CallOp([], ir.FlatSymbolRefAttr.get("free"), [op.operands[0]])
             else:
                 alignment, one = _constant(ALIGNMENT), _constant(1)
-                # aligned_alloc wants whole multiples of the alignment.
+                # aligned_alloc requires multiples of the alignment.
                 lines = arith.CeilDivSIOp(arith.MaxSIOp(op.operands[0], one).result, alignment).result
                 size = arith.MulIOp(lines, alignment).result
                 made = func.CallOp([buffer], ir.FlatSymbolRefAttr.get("aligned_alloc"), [alignment, size])

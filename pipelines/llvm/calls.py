@@ -5,15 +5,15 @@
 
 `@p` takes a pointer to the data of each tensor, inputs then outputs, and the symbols in their shapes in the order of the names. It calls
 the function that is registered as NAME at that moment with a tensor object for each: on the CPU, in row-major order, of the shape and dtype
-in `relay.tensors`. It gives 0, or -1 with an error raised: that of the function as it is, or a ValueError where none is registered. `@e`
-raises an error, with the sizes that it is given in the places that the message has for them (%lld).
+in `relay.tensors`. It returns 0, or -1 with an error raised: the function's own error, or a ValueError if none is registered. `@e` raises
+an error whose message has its i64 arguments in place of %lld.
 
-A tensor object, not a bare DLTensor*: a Python function may export it through DLPack, for which tvm-ffi needs the object, and may keep it,
-if only in the traceback of an error. Its shape and strides stay as long as it does; its data is the program's, and holds until the function
-returns.
+The arguments are tensor objects, not bare DLTensor*: a Python function may export one through DLPack, for which tvm-ffi needs the object,
+and may keep it, if only in the traceback of an error. Shape and strides live as long as the object; its data belongs to the program, and is
+valid until the function returns.
 
-The work is one function for the whole module, driven by a table: a call costs the tensors and a look-up of the name (the C API is in
-tvm/ffi/c_api.h of apache-tvm-ffi). Where shapes have symbols, a call has a row of the table of its own, with the values.
+One function for the whole module, driven by a table, does the work: a call costs the tensors and a look-up of the name (the C API is in
+tvm/ffi/c_api.h of apache-tvm-ffi). If shapes have symbols, a call fills its own row of the table with their values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ _RAISE = _MLIR["raise"]
 
 
 def _raise(op: ir.Operation, strings: Strings) -> str:
-    """The body of a function that raises an error; it formats the sizes that it is given."""
+    """The body of a function that raises an error and formats its arguments into the message."""
     kind, message = ERROR.of(op)
     count = str(op.attributes["function_type"]).count("i64")
     names = [f"%p{i}" for i in range(count)]
@@ -69,7 +69,7 @@ def _raise(op: ir.Operation, strings: Strings) -> str:
 
 
 def add_call_bodies(module: ir.Module) -> None:
-    """Gives the declarations `relay.packed` and `relay.error` of a module in the LLVM dialect their bodies."""
+    """Adds the bodies of the declarations `relay.packed` and `relay.error` of a module in the LLVM dialect."""
     declared = {
         kind: [op.operation for op in module.body.operations if op.operation.name == "llvm.func" and kind.on(op)]
         for kind in (PACKED, ERROR)
@@ -94,13 +94,13 @@ def add_call_bodies(module: ir.Module) -> None:
         op.erase()
     there = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations}
     for op in list(parsed.body.operations):
-        if ir.StringAttr(op.attributes["sym_name"]).value not in there:  # malloc and free may be
+        if ir.StringAttr(op.attributes["sym_name"]).value not in there:  # malloc and free may be declared
             op.detach_from_parent()
             module.body.append(op)
 
 
 def _quoted(op: ir.Operation) -> str:
-    """The name of a function as it stands in text after the @."""
+    """The name of a function as it is written after the @."""
     return str(ir.FlatSymbolRefAttr.get(ir.StringAttr(op.attributes["sym_name"]).value, op.context))[1:]
 
 
@@ -124,14 +124,14 @@ def _packed(op: ir.Operation, row: int, numbers: Sequence[Size]) -> str:
 
 @dataclass
 class _Row:
-    """Text that makes a row of the table, and the name of its address."""
+    """Text that creates a row of the table, and the name of its address."""
 
     text: str
     name: str
 
 
 def _filled_row(numbers: Sequence[Size], symbols: Mapping[str, str]) -> _Row:
-    """The row at %known; where it has expressions, a copy with their values."""
+    """The row at %known; if it has expressions, a copy with their values."""
     if not symbols:
         return _Row("", "%known")
     text = SizeText()

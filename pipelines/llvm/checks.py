@@ -1,7 +1,7 @@
 """The functions that check a call from outside, as text in the LLVM dialect.
 
-They are the same in every module for devices of a kind: what they know of a module is in the table and the texts that its entries give
-them. So machine code is made of them once, and every program gets it.
+They are the same in every module for devices of a kind: module-specific data is in the table and the texts that entries pass to them. So
+they are compiled once, and shared by all programs.
 """
 
 from functools import cache
@@ -12,7 +12,7 @@ from relayc.pipelines.llvm.tensor_check import CHECK, FOUND_CODES, MESSAGES
 from relayc.runtime.device import device_kind
 
 CHECKS = {"__relayc_check": "(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr)", "__relayc_sizes": f"({', '.join(['!llvm.ptr'] * 6)})"}
-"""The functions that entries call, and the types of their arguments; each gives an i32, which is 0 where all is right."""
+"""The functions that entries call, and the types of their arguments; each returns an i32, 0 for success."""
 
 
 @cache

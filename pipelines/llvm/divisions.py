@@ -1,8 +1,8 @@
-"""Integer divisions do not trap: on x86 a division by 0, and of the lowest integer by -1, ends the process.
+"""Prevents integer divisions from trapping: on x86 a division by 0, and of the lowest integer by -1, ends the process.
 
-`guard_divisions` divides by 1 instead, where it is not proven that neither happens: x / 0 is x then, x % 0 is 0, and the lowest integer
-divided by -1 is itself, as the compute rules of `divide` and `mod` say (pipelines.te.rules.binary). `check_divisions` is for tests: it
-raises an error where code that is about to become machine code has a division without such a proof.
+`guard_divisions` divides by 1 instead, unless it is proved that neither happens: then x / 0 is x, x % 0 is 0, and the lowest integer
+divided by -1 is itself, as in the compute rules of `divide` and `mod` (pipelines.te.rules.binary). `check_divisions` is for tests: it
+raises an error if code before machine code generation has a division without such a proof.
 
 A proof is an interval of the divisor that follows from the operations which compute it, or a `select` that replaces the divisor where it
 would trap. Neither depends on control flow or on the ranges of symbols, so a proof of the tir stage holds in the LLVM dialect too.
@@ -32,16 +32,16 @@ _ARITH_NAMES = {
     "llvm.intr.umin": "arith.minui",
     "llvm.mlir.constant": "arith.constant",
 }
-"""Operations of the LLVM dialect by the names that the arith dialect has for them."""
+"""Names in the arith dialect of operations of the LLVM dialect."""
 _SIGNED = frozenset(("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi"))
 _DIVISIONS = _SIGNED | {"arith.divui", "arith.remui", "arith.ceildivui"}
 """Divisors in affine maps are positive numbers: MLIR lowers no others."""
 _INDEX_BITS = 64
 _DEPTH = 24
-"""Operations between a divisor and what its interval follows from, at most."""
+"""Limit of the operations between a divisor and the operations that determine its interval."""
 
 Interval = tuple[int, int]
-"""The lowest and the highest number that a signed integer, or an element of a vector of them, may be."""
+"""The lowest and the highest value of a signed integer, or of the elements of a vector."""
 
 
 def guard_divisions(module: ir.Module) -> None:
@@ -61,7 +61,7 @@ def guard_divisions(module: ir.Module) -> None:
 
 
 def check_divisions(module: ir.Module) -> None:
-    """Raises ValueError that names the first division of a module, of arith or LLVM operations, that is not proven not to trap."""
+    """Raises ValueError that names the first division of a module, of arith or LLVM operations, without a proof that it does not trap."""
     proofs = Proofs()
     for op in _divisions(module):
         if not proofs.is_safe(op):
@@ -81,7 +81,7 @@ def _divisions(module: ir.Module) -> list[ir.Operation]:
 
 
 class Proofs:
-    """What is known of the integers of a module while its operations stay."""
+    """Facts about the integers of a module, valid while its operations do not change."""
 
     def __init__(self) -> None:
         self._found: dict[ir.Value, Interval] = {}
@@ -92,7 +92,7 @@ class Proofs:
         return self._is_safe(a, b, _name(division) in _SIGNED, [])
 
     def _is_safe(self, a: ir.Value, b: ir.Value, signed: bool, excluded: Sequence[ir.Value]) -> bool:
-        """`excluded`: conditions that do not hold where the divisor is `b`."""
+        """`excluded`: conditions that are false where the divisor is `b`."""
         low, high = self.interval(b)
         is_zero = low <= 0 <= high and not any(_is_equality(c, b, 0) for c in excluded)
         lowest = _all_of(a.type)[0]
@@ -106,7 +106,7 @@ class Proofs:
         return self._is_safe(a, chosen, signed, excluded) and self._is_safe(a, other, signed, [*excluded, *_any_of(condition)])
 
     def interval(self, value: ir.Value, depth: int = _DEPTH) -> Interval:
-        """The interval of a value: all numbers of its type where nothing else is known."""
+        """The interval of a value: all numbers of its type if nothing else is known."""
         found = self._found.get(value)
         if found is None:
             found = _all_of(value.type)
@@ -118,7 +118,7 @@ class Proofs:
         return found
 
     def _of_operation(self, op: ir.Operation, result: ir.Value, depth: int) -> Interval | None:
-        """The interval of the result of an operation, which may reach beyond its type; None where nothing is known."""
+        """The interval of the result of an operation, which may exceed its type; None if unknown."""
         name = _name(op)
         if name == "arith.constant":
             return _of_constant(op)
@@ -145,7 +145,7 @@ def _definition(value: ir.Value) -> ir.Operation | None:
 
 
 def _constant(value: ir.Value) -> int | None:
-    """The number that a constant is, or that each element of a constant vector is."""
+    """The value of a constant, or of each element of a constant vector."""
     op = _definition(value)
     if op is None or _name(op) != "arith.constant":
         return None
@@ -166,7 +166,7 @@ def _of_constant(op: ir.Operation) -> Interval | None:
 
 
 def _broadcast(shuffle: ir.Operation) -> ir.Value | None:
-    """The scalar that the LLVM dialect broadcasts: inserted into lane 0, which all lanes of the result take."""
+    """The scalar of a broadcast in the LLVM dialect: inserted into lane 0, and shuffled to all lanes."""
     insertion = _definition(shuffle.operands[0])
     if insertion is None or insertion.name != "llvm.insertelement" or any(ir.DenseI32ArrayAttr(shuffle.attributes["mask"])):
         return None
@@ -175,13 +175,13 @@ def _broadcast(shuffle: ir.Operation) -> ir.Value | None:
 
 
 def _any_of(condition: ir.Value) -> list[ir.Value]:
-    """Conditions of which one at least holds where this one does."""
+    """Conditions at least one of which holds if the given one does."""
     op = _definition(condition)
     return [c for v in op.operands for c in _any_of(v)] if op is not None and _name(op) == "arith.ori" else [condition]
 
 
 def _is_equality(condition: ir.Value, value: ir.Value, number: int) -> bool:
-    """Whether a condition is that a value is a number."""
+    """Whether a condition tests that a value equals a number."""
     op = _definition(condition)
     if op is None or _name(op) != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != 0:
         return False
@@ -190,7 +190,7 @@ def _is_equality(condition: ir.Value, value: ir.Value, number: int) -> bool:
 
 
 def _is_overflow(condition: ir.Value, a: ir.Value, b: ir.Value) -> bool:
-    """Whether a condition holds where `a` is the lowest integer and `b` is -1."""
+    """Whether a condition is true if `a` is the lowest integer and `b` is -1."""
     op = _definition(condition)
     parts = list(op.operands) if op is not None and _name(op) == "arith.andi" else [condition]
     return all(_is_equality(c, a, _all_of(a.type)[0]) or _is_equality(c, b, -1) for c in parts)
@@ -200,7 +200,7 @@ def _is_overflow(condition: ir.Value, a: ir.Value, b: ir.Value) -> bool:
 
 
 def _of_ends(combine: Callable[[int, int], int]) -> "_Rule":
-    """The rule of what is monotonic in each operand."""
+    """The rule of an operation that is monotonic in each operand."""
 
     def rule(operands: list[Interval]) -> Interval:
         a, b = operands
@@ -211,7 +211,7 @@ def _of_ends(combine: Callable[[int, int], int]) -> "_Rule":
 
 
 def _of_natural(rule: "_Rule") -> "_Rule":
-    """A rule for signed integers, where none is negative: it holds for unsigned ones too."""
+    """A rule for signed integers, for unsigned operations: valid if no operand is negative."""
     return lambda operands: rule(operands) if all(low >= 0 for low, _ in operands) else None
 
 

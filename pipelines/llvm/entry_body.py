@@ -1,4 +1,4 @@
-"""The text of a packed entry after the check of its tensors: the check of its sizes, the call."""
+"""The text of a packed entry after the check of its tensors: the check of its sizes, and the call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from relayc.runtime.shapes import MAX_BYTES, SymbolSource
 from relayc.symbolic import FAR, Dim, Size, symbol, symbols_of
 
 CONTEXT, GIVEN_PLACE, FINISH = "__relayc_context", "__relayc_given", "__relayc_finish"
-"""Functions that a module has to have whose entries take a context: CONTEXT(arguments, position, place) -> i32 writes the address that is
-the argument at a position to a place, and gives 0, or -1 with an error raised; GIVEN_PLACE(context) -> ptr is where memory and sizes are
-written that a function gives; FINISH(context, status) -> i32 gives the status that an entry returns, and raises what the device refused."""
+"""Functions that a module must have if its entries take a context: CONTEXT(arguments, position, place) -> i32 writes the address in the
+argument at a position to a place, and returns 0, or -1 with an error raised; GIVEN_PLACE(context) -> ptr is the place for returned memory
+and sizes; FINISH(context, status) -> i32 returns the status of the entry, and raises errors of the device."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class EntryFunction:
     """A function that gets an entry.
 
     Attributes:
-      fails: whether it gives a status.
+      fails: whether it returns a status.
     """
 
     name: str
@@ -30,7 +30,7 @@ class EntryFunction:
 
     @property
     def types(self) -> list[str]:
-        """Of its arguments."""
+        """The types of its arguments."""
         entry, pointer = self.entry, "!llvm.ptr"
         tensors = len(entry.taken) - entry.blobs
         last = [*["i64"] * bool(entry.depth), *["i64"] * entry.context]
@@ -38,7 +38,7 @@ class EntryFunction:
 
     @property
     def result(self) -> str:
-        """The type of what it gives; nothing where that is nothing."""
+        """The type of its result; empty if it has none."""
         if self.entry.memory:
             return f"!llvm.struct<({', '.join(['i32', *['ptr'] * self.entry.memory, *['i64'] * self.entry.defined])})>"
         return "i32" if self.fails else ""
@@ -48,10 +48,10 @@ class EntryFunction:
 
 
 class EntryBody(SizeText):
-    """The text of an entry after the check of its tensors: that of its sizes, and the call.
+    """The text of an entry after the check of its tensors: the check of its sizes, and the call.
 
     Args:
-      program: where the words of SizeChecks begin in the table.
+      program: position of the words of SizeChecks in the table.
     """
 
     def __init__(self, function: EntryFunction, program: int) -> None:
@@ -85,7 +85,7 @@ class EntryBody(SizeText):
         return "\n".join(self.lines)
 
     def context(self) -> str:
-        """The address of what the code is told of the device, where the last argument is an integer; else the entry ends with a status."""
+        """The address of the device information, if the last argument is an integer; otherwise the entry returns a status."""
         position = self.constant(len(self.entry.tensors) + self.entry.sizes)
         place = self.value("llvm.alloca %one x i64 : (i32) -> !llvm.ptr")
         status = self.value(f"llvm.call @{CONTEXT}(%args, {position}, {place}) : (!llvm.ptr, i64, !llvm.ptr) -> i32")
@@ -94,7 +94,7 @@ class EntryBody(SizeText):
         return self.value(f"llvm.load {place} : !llvm.ptr -> i64")
 
     def sizes(self) -> list[str]:
-        """The values of the symbols, where all is right; else the entry ends with a status."""
+        """The values of the symbols, if all sizes are valid; otherwise the entry returns a status."""
         count = self.value(f"llvm.mlir.constant({len(self.entry.symbols)} : i32) : i32")
         values = self.value(f"llvm.alloca {count} x i64 : (i32) -> !llvm.ptr")
         program = self.value(f"llvm.getelementptr %table[{self.program}] : (!llvm.ptr) -> !llvm.ptr, i64")
@@ -105,7 +105,7 @@ class EntryBody(SizeText):
         return [self.load(f"{values}[{i}]", "i64") for i in range(len(self.entry.symbols))]
 
     def given(self, found: str, type_: str, place: str) -> str:
-        """Writes the addresses and sizes that the function gives; gives the status."""
+        """Writes the addresses and sizes that the function returns; returns the status."""
         for i in range(self.entry.memory + self.entry.defined):
             value = self.value(f"llvm.extractvalue {found}[{i + 1}] : {type_}")
             if i < self.entry.memory:
@@ -116,10 +116,10 @@ class EntryBody(SizeText):
 
 
 class SizeChecks:
-    """The program that gives the symbols of an entry their values, and checks what is of them.
+    """The size program of an entry: computes the symbols, and checks sizes that depend on them.
 
     Args:
-      starts: where in the entry the row of each tensor begins.
+      starts: position of each tensor's row in the entry.
     """
 
     def __init__(self, function: EntryFunction, strings: Strings, starts: Sequence[int]) -> None:
@@ -132,11 +132,11 @@ class SizeChecks:
 
     @property
     def words(self) -> list[int]:
-        """How many places the program needs for its numbers, and the program; nothing where there are no symbols."""
+        """The number of places that the program needs, and the program; empty without symbols."""
         return [self.program.room, *self.program.words] if self.entry.symbols else []
 
     def place(self, tensor: int) -> int:
-        """Where the DLTensor of a tensor is."""
+        """The position of the DLTensor of a tensor."""
         return len(self.entry.tensors) + tensor
 
     def symbols(self) -> None:
@@ -160,7 +160,7 @@ class SizeChecks:
                 program.set(name)
 
     def checks(self) -> None:
-        """What must hold of the dimensions and of the symbols."""
+        """The requirements on dimensions and symbols."""
         places = {source.name: source for source in self.entry.sources}
         defined = {(source.input, source.axis) for source in self.entry.sources if source.factor == 1 and source.rest == 0}
         for i, spec in enumerate(self.entry.tensors):
@@ -179,7 +179,7 @@ class SizeChecks:
             self.memory(self.entry.arena)
 
     def equal(self, tensor: int, axis: int, d: Dim, places: Mapping[str, SymbolSource]) -> None:
-        """A dimension must be what its expression says. The words are those of runtime.shapes."""
+        """Checks that a dimension equals its expression. The messages are those of runtime.shapes."""
         here, found = _literal(self.entry.tensors[tensor].name), (tensor, axis)
         if str(d) in places:
             there = _literal(self.entry.tensors[places[str(d)].input].name)
@@ -195,7 +195,7 @@ class SizeChecks:
         self.program.demand(Do.EQUAL, otherwise)
 
     def memory(self, arena: int) -> None:
-        """The arena must have the bytes that the symbols ask for, which 64 bits may not hold."""
+        """Checks that the arena has enough bytes for the symbols; the required size may exceed 64 bits."""
         (wanted,) = self.entry.tensors[arena].shape
         if not isinstance(wanted, Dim):
             return
@@ -227,5 +227,5 @@ class SizeChecks:
 
 
 def _literal(text: str) -> str:
-    """A text in a format of printf."""
+    """Escapes a text for a printf format."""
     return text.replace("%", "%%")

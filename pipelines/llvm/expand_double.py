@@ -1,12 +1,11 @@
-"""Mathematical functions of f64 that `expand_math` leaves to the C library, as arithmetic: for devices that have none.
+"""Mathematical functions of f64 that `expand_math` leaves to the C library, as arithmetic: for devices without one.
 
 Largest errors, measured over dense samples of all magnitudes (test/python/llvm/test_expand_double.py), in units of the last place:
 
-| sin, cos (below 2**45) | 2 | tan (below 2**45) | 3 | asin, acos, atan | 2 |
-|---|---|---|---|---|---|
-| sinh, cosh, asinh, acosh, atanh | 3 | erf | 2 | powf | 2 |
+| sin, cos (below 2**45) | 2 | tan (below 2**45) | 3 | asin, acos, atan | 2 | |---|---|---|---|---|---| | sinh, cosh, asinh, acosh, atanh |
+3 | erf | 2 | powf | 2 |
 
-Infinities and NaN give what IEEE 754 and C say; results below twice the smallest normal number may be 0.
+Infinities and NaN are handled as in IEEE 754 and C; results below twice the smallest normal number may be 0.
 """
 
 import math as pymath
@@ -26,7 +25,7 @@ def _fma(a: Number, b: Number, c: Number) -> Number:
 
 
 def _product(a: Number, b: Number) -> Number:
-    """a * b, rounded: never a part of a fused operation, so that `_fma(a, b, -product)` is what the product lacks."""
+    """a * b, rounded: never contracted into a fused operation, so that `_fma(a, b, -product)` is the rounding error."""
     return Number(arith.mulf(a.value, b.value))
 
 
@@ -37,13 +36,13 @@ def _negative(x: Number) -> Number:
 # ---- trigonometry -----------------------------------------------------------------------------------------------------------------
 
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-"""pi/2 as a sum of three numbers of 53 bits each. The second one changes no result above 1, of which it is a quarter of the last place."""
+"""pi/2 as a sum of three numbers of 53 bits each. The second one, a quarter of the last place of 1, changes no result above 1."""
 _ROUNDING = 1.5 * 2.0**52
-"""Adding this to a number rounds it to an integer, which then stands in the low bits."""
+"""Adding this to a number rounds it to an integer in the low bits."""
 
 
 def _taylor(first: int, count: int) -> list[float]:
-    """Coefficients of r**first, r**(first + 2), ... of sine (odd) or cosine (even): beyond the last one terms are below 2**-57."""
+    """Coefficients of r**first, r**(first + 2), ... of sine (odd) or cosine (even): omitted terms are below 2**-57."""
     return [(-1) ** (n // 2) / pymath.factorial(n) for n in range(first, first + 2 * count, 2)]
 
 
@@ -57,11 +56,11 @@ def _quadrant(x: Number) -> tuple[Number, Number, Bits]:
     r = x
     for part in _HALF_PI:
         r = _fma(n, r.of(-part), r)
-    # Beyond the reach of the reduction r would grow without bound.
+    # Beyond the range of the reduction r would grow without bound.
     r = r.at_least(-0.8).at_most(0.8)
     square = r * r
     sine = _fma(polynomial(square, _SIN) * square, r, r)
-    # What 1 - square / 2 lacks is added to the smaller terms.
+    # The rounding error of 1 - square / 2 is added to the smaller terms.
     half = square * 0.5
     head = 1.0 - half
     cosine = head + (((1.0 - head) - half) + polynomial(square, _COS) * (square * square))
@@ -75,13 +74,13 @@ def _turn(sine: Number, cosine: Number, quadrant: Bits) -> Number:
 
 
 def _finite(x: Number, result: Number) -> Number:
-    """`result` for finite x, else NaN."""
+    """`result` for finite x, otherwise NaN."""
     return select(x.abs().compare("olt", INF), result, NAN)
 
 
 def sin(x: Number) -> Number:
     sine, cosine, quadrant = _quadrant(x)
-    # Of 0 and the smallest numbers the sine is the number, with its sign.
+    # For 0 and the smallest numbers the sine is the number, with its sign.
     return select(x.abs().compare("olt", 2.0**-27), x, _finite(x, _turn(sine, cosine, quadrant)))
 
 
@@ -152,7 +151,7 @@ def atan(x: Number) -> Number:
 
 
 def _asin_parts(x: Number) -> tuple[object, Number]:
-    """Whether |x| > 1/2, and the arc sine of |x|, or then of sqrt((1 - |x|) / 2), which is half the arc cosine of |x|."""
+    """Whether |x| > 1/2, and the arc sine of |x|, or in that case of sqrt((1 - |x|) / 2), which is half the arc cosine of |x|."""
     large = x.abs().compare("ogt", 0.5)
     return large, _odd(select(large, (0.5 - x.abs() * 0.5).sqrt(), x.abs()), _ASIN)
 
@@ -171,13 +170,13 @@ def acos(x: Number) -> Number:
 # ---- hyperbolic functions ---------------------------------------------------------------------------------------------------------
 
 _LARGE = 40.0
-"""From here on the smaller of e**x and e**-x is nothing beside the larger."""
+"""From here on the smaller of e**x and e**-x is negligible."""
 _HUGE = 2.0**28
-"""From here on the square of a number and the square plus one are the same."""
+"""From here on a square plus one rounds to the square."""
 
 
 def _half_exp(a: Number) -> Number:
-    """e**a / 2, also where e**a is beyond the largest number."""
+    """e**a / 2, also if e**a overflows."""
     root = expand_math.exp(a * 0.5)
     return root * 0.5 * root
 
@@ -267,7 +266,7 @@ def erf(x: Number) -> Number:
 
 # ---- powers -----------------------------------------------------------------------------------------------------------------------
 
-# (log((1 + s) / (1 - s)) / s - 2 - 2/3 s**2) / s**4 in s**2, for |s| <= 1/5: terms of the series beyond are below 2**-57
+# (log((1 + s) / (1 - s)) / s - 2 - 2/3 s**2) / s**4 in s**2, for |s| <= 1/5: omitted terms are below 2**-57
 _LOG_TAIL = tuple(2 / n for n in range(5, 27, 2))
 _TWO_THIRDS, _TWO_THIRDS_REST = 2 / 3, 3.700743415417188e-17
 _LOG2E, _LOG2E_REST = 1.4426950408889634, 2.0355273740931033e-17
@@ -275,7 +274,7 @@ _EXPONENT_LIMIT = 1100.0
 
 
 def _log2_in_two(a: Number) -> tuple[Number, Number]:
-    """log2(a) as a sum of two numbers, for positive finite a, to 2**-64 of it."""
+    """log2(a) as a sum of two numbers, for positive finite a, with relative error 2**-64."""
     exponent, f = expand_math.split(a)
     d = f + 2.0
     d_rest = f - (d - 2.0)
@@ -308,7 +307,7 @@ def powf(x: Number, y: Number) -> Number:
     log = expand_math.log_limits(a, log)
     power = _product(log, y)
     lacks = _fma(log, y, _negative(power)) + select(ordinary, rest, 0.0) * y
-    # Beyond the limits of the result, and where a factor is infinite, there is no rest that means anything.
+    # Beyond the range of the result, and for infinite factors, the rest is meaningless.
     lacks = select(power.abs().compare("olt", _EXPONENT_LIMIT), lacks, 0.0)
     bounded = power.at_least(1.0 - expand_math.DOUBLE.bias).at_most(expand_math.DOUBLE.bias + 1.25)
     n, half_scale = expand_math.power_of_two(bounded)
@@ -356,4 +355,4 @@ def _with_double(name: str, expand: Function) -> Function:
 EXPANSIONS: dict[str, Function] = {
     name: _with_double(name, expand) for name, expand in expand_math.EXPANSIONS.items() if name.startswith("math.")
 }
-"""Expansions of the mathematical functions of f32 and f64, each of them. Extrema that pass NaN on are left: devices have instructions."""
+"""Expansions of the mathematical functions for f32 and f64. NaN-propagating extrema are omitted: devices have instructions for them."""

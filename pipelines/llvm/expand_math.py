@@ -1,21 +1,16 @@
-"""Mathematical functions that no instruction computes, expanded into arithmetic on scalars and vectors.
+"""Expands mathematical functions without an instruction into arithmetic on scalars and vectors.
 
 Largest errors, measured over dense samples of all magnitudes with fused multiply-add (test/python/llvm/test_expand_math.py):
 
-| f32 | ulp | f32 | ulp | f64 | ulp |
-|---|---|---|---|---|---|
-| exp, exp2 | 1 | sin, cos (below 2**45) | 2 | exp, exp2 | 1.5 |
-| expm1 | 2 | tan (below 2**45) | 4 | expm1 | 3 |
-| log, log2 | 2 | tanh | 6 | log, log2 | 2 |
-| log10 | 3 | erf | 6 | log10 | 3 |
-| log1p | 4 | powf | 1 | log1p, tanh | 4 |
-| asin, acos, atan | 3 | sinh to atanh | 1 | | |
+| f32 | ulp | f32 | ulp | f64 | ulp | |---|---|---|---|---|---| | exp, exp2 | 1 | sin, cos (below 2**45) | 2 | exp, exp2 | 1.5 | | expm1 | 2
+| tan (below 2**45) | 4 | expm1 | 3 | | log, log2 | 2 | tanh | 6 | log, log2 | 2 | | log10 | 3 | erf | 6 | log10 | 3 | | log1p | 4 | powf |
+1 | log1p, tanh | 4 | | asin, acos, atan | 3 | sinh to atanh | 1 | | |
 
-Without fused multiply-add they are a tenth larger, and those of sin, cos and tan hold below 2**7 only: reduced by a multiple of pi/2 an
-argument x is off by 2**-53 * x.
+Without fused multiply-add they are a tenth larger, and the errors of sin, cos and tan hold below 2**7 only: reduced by a multiple of pi/2
+an argument x is off by 2**-53 * x.
 
-Infinities and NaN give what IEEE 754 and C say; results below twice the smallest normal number may be 0. What is not listed is left for the
-C library, one element at a time: other functions, and the f64 ones without a fast form. f16 and bf16 are computed in f32.
+Infinities and NaN are handled as in IEEE 754 and C; results below twice the smallest normal number may be 0. Other functions, and f64
+functions without a fast form, are left to the C library, one element at a time. f16 and bf16 are computed in f32.
 """
 
 import math as pymath
@@ -46,7 +41,7 @@ class Format:
 
     @property
     def magic(self) -> float:
-        """Adding this to a small number rounds it to an integer, which then stands in the low bits."""
+        """Adding this to a small number rounds it to an integer in the low bits."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -91,7 +86,7 @@ def _format(x: Number) -> Format:
 
 
 def _single_only(expand: Callable[[Number], Number]) -> Callable[[Number], Number | None]:
-    """An expansion of f32 that leaves f64 to the C library."""
+    """An expansion for f32 that leaves f64 to the C library."""
     return wraps(expand)(lambda x: None if x.is_double else expand(x))
 
 
@@ -107,7 +102,7 @@ def power_of_two(n_log2: Number) -> tuple[Number, Number]:
 
 
 def _exp_parts(x: Number) -> tuple[Number, Number]:
-    """r and 2**(n - 1) with x = n * ln(2) + r; x is clamped to where the result is 0 and where it is infinite."""
+    """r and 2**(n - 1) with x = n * ln(2) + r; x is clipped to the range in which the result is neither 0 nor infinite."""
     f = _format(x)
     x = x.at_least((1 - f.bias) * LN2).at_most((f.bias + 1.4) * LN2)
     n, half_scale = power_of_two(x * LOG2E)
@@ -171,7 +166,7 @@ def split(x: Number) -> tuple[Number, Number]:
     offset = float_bits(2 / 3, f.width)
     fraction = bits - ((bits - offset) & -(1 << f.mantissa))
     biased = (bits - (offset - (f.bias << f.mantissa))) >> f.mantissa
-    # The conversion of a small non-negative integer, also where there is no instruction for it (64 bits on many CPUs).
+    # The conversion of a small nonnegative integer, also without an instruction for it (64 bits on many CPUs).
     exponent = (biased + float_bits(f.magic, f.width)).number() - select(small, x.of(f.magic + f.bias + f.mantissa), f.magic + f.bias)
     return exponent, fraction.number() - 1.0
 
@@ -187,7 +182,7 @@ def _log_of_fraction(f: Number) -> tuple[Number, Number]:
 
 
 def log_limits(x: Number, result: Number) -> Number:
-    """`result` for positive finite x; the right values elsewhere: -inf of 0, inf of inf, NaN of the rest."""
+    """`result` for positive finite x; otherwise the limits: -inf for 0, inf for inf, NaN for the rest."""
     result = select(x.compare("oeq", INF), INF, result)
     return select(x.compare("ogt", 0.0), result, select(x.compare("oeq", 0.0), x.of(-INF), NAN))
 
@@ -237,7 +232,7 @@ _ERF = (
 
 
 def _odd_ratio(x: Number, limit: float, ratio: tuple[tuple[float, ...], tuple[float, ...]]) -> Number:
-    """x * P(x**2) / Q(x**2) for |x| up to `limit`, not beyond -1 and 1."""
+    """x * P(x**2) / Q(x**2) for |x| up to `limit`, clipped to [-1, 1]."""
     x = x.at_least(-limit).at_most(limit)
     square = x * x
     return (x * polynomial(square, ratio[0]) / polynomial(square, ratio[1])).at_least(-1.0).at_most(1.0)
@@ -268,7 +263,7 @@ def _quadrant(x: Number) -> tuple[Number, Number, Bits]:
     wide = x.double()
     shifted = wide * (2 / pymath.pi) + DOUBLE.magic
     n = shifted - DOUBLE.magic
-    # Beyond the reach of the reduction r would grow without bound.
+    # Beyond the range of the reduction r would grow without bound.
     r = ((wide - n * _HALF_PI_HIGH) - n * _HALF_PI_LOW).single().at_least(-0.8).at_most(0.8)
     square = r * r
     sine = polynomial(square, _SIN) * square * r + r
@@ -316,7 +311,7 @@ _ATAN = (
     0.010912638401852873,
     -0.0017931531103203592,
 )
-# pi/2 as an f32 and what it lacks.
+# pi/2 as an f32 and its rounding error.
 _HALF_PI_SINGLE, _HALF_PI_REST = 1.57079637050628662109375, -4.37113900018624283e-8
 
 
@@ -327,7 +322,7 @@ def _odd(x: Number, tail: tuple[float, ...]) -> Number:
 
 
 def _asin_parts(x: Number) -> tuple[ir.Value, Number]:
-    """Whether |x| > 1/2, and the arc sine of |x|, or then of sqrt((1 - |x|) / 2), which is half the arc cosine of |x|."""
+    """Whether |x| > 1/2, and the arc sine of |x|, or in that case of sqrt((1 - |x|) / 2), which is half the arc cosine of |x|."""
     large = x.abs().compare("ogt", 0.5)
     return large, _odd(select(large, (0.5 - x.abs() * 0.5).sqrt(), x.abs()), _ASIN)
 
@@ -342,7 +337,7 @@ def asin(x: Number) -> Number:
 def acos(x: Number) -> Number:
     large, part = _asin_parts(x)
     of_large = select(x.compare("olt", 0.0), 2 * _HALF_PI_SINGLE - part * 2.0, part * 2.0)
-    # The rest of pi / 2 changes no result above 1.
+    # The rounding error of pi / 2 changes no result above 1.
     return select(large, of_large, _HALF_PI_SINGLE - part.with_sign_of(x))
 
 
@@ -427,7 +422,8 @@ def rsqrt(x: Number) -> Number:
 
 
 def _extremum(predicate: str) -> Callable[[Number, Number], Number]:
-    """maximumf or minimumf: NaN if either is. Many CPUs' max and min give the second operand for NaN: that saves most of the test."""
+    """maximumf or minimumf: NaN if either operand is. On many CPUs max and min return the second operand for NaN: that saves most of the
+    test."""
 
     def expand(a: Number, b: Number) -> Number:
         if constant_value(a.value) is None and constant_value(b.value) is not None:
@@ -467,16 +463,16 @@ EXPANSIONS: dict[str, Callable[..., Number | None]] = {
     "arith.maximumf": _extremum("ogt"),
     "arith.minimumf": _extremum("olt"),
 }
-"""Expansion of each operation; one that gives None leaves the operation as it is."""
+"""Expansion of each operation; one that returns None leaves the operation unchanged."""
 
 _CONTRACTED = ("arith.addf", "arith.subf", "arith.mulf")
 
 
 def expand_math(module: ir.Module, expansions: Mapping[str, Callable[..., Number | None]] = EXPANSIONS) -> None:
-    """Expands the operations of `expansions` in place, and lets products and sums become fused multiply-adds.
+    """Expands the operations of `expansions` in place, and permits contraction of products and sums to fused multiply-adds.
 
-    math operations on f16 and bf16 are computed in f32. Arithmetic on these types must have been turned to f32 before, which is what
-    arith-emulate-unsupported-floats does.
+    math operations on f16 and bf16 are computed in f32. Arithmetic on these types must have been converted to f32 before, by
+    arith-emulate-unsupported-floats.
     """
     found: list[ir.Operation] = []
 

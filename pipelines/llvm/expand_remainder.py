@@ -1,7 +1,7 @@
-"""The remainder of a division of floats (C's fmod), exactly, by integer arithmetic: for devices that have no function for it.
+"""The remainder of a division of floats (C's fmod), exactly, by integer arithmetic: for devices without a function for it.
 
-The mantissa of the dividend is shifted up to the exponent of the divisor bit by bit, and loses the divisor's where that is smaller: as many
-steps as the exponents differ. f16, bf16 and f32 go through f64, which holds their remainders exactly.
+The mantissa of the dividend is shifted up to the exponent of the divisor bit by bit, and the divisor's mantissa subtracted if it is not
+larger: as many steps as the exponents differ. f16, bf16 and f32 are computed in f64, which represents their remainders exactly.
 """
 
 from relayc.dialects.mlir import arith, ir, math
@@ -16,7 +16,7 @@ _NAN = 0x7FF8 << 48
 
 
 def expand_remainders(module: ir.Module) -> None:
-    """Replaces arith.remf, of scalars and of vectors of one dimension, in place."""
+    """Expands arith.remf, on scalars and one-dimensional vectors, in place."""
     with module.context:
         for op in walk(module.operation, arith.RemFOp):
             with ir.InsertionPoint(op), op.location:
@@ -39,7 +39,7 @@ def _of_floats(x: ir.Value, y: ir.Value) -> ir.Value:
     type_, f64 = x.type, ir.F64Type.get()
     if type_ == f64:
         return _of_doubles(x, y)
-    # f16 and bf16 have no conversion to f64 in one step everywhere.
+    # Not all devices convert f16 and bf16 to f64 in one step.
     steps = [f64] if isinstance(type_, ir.F32Type) else [ir.F32Type.get(), f64]
     wide = [emit.convert(v, [("arith.extf", step) for step in steps]) for v in (x, y)]
     return emit.convert(_of_doubles(*wide), [("arith.truncf", step) for step in [*reversed(steps[:-1]), type_]])
@@ -51,7 +51,7 @@ def _number(value: int) -> ir.Value:
 
 
 def _parts(magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Exponent and mantissa m with its highest bit at _MANTISSA, so that the number is m * 2**(exponent + c), for any but 0."""
+    """Exponent and mantissa m with its highest bit at _MANTISSA, so that the number is m * 2**(exponent + c), for nonzero numbers."""
     exponent = emit.arith("shrui", magnitude, _number(_MANTISSA))
     is_normal = emit.compare("ne", exponent, _number(0))
     fraction = emit.arith("andi", magnitude, _number(_IMPLICIT - 1))
@@ -63,7 +63,7 @@ def _parts(magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _less(m: ir.Value, divisor: ir.Value) -> ir.Value:
-    """m, less the divisor where that is not larger."""
+    """m, minus the divisor unless it is larger."""
     rest = emit.arith("subi", m, divisor)
     return emit.select(emit.compare("sge", rest, _number(0)), rest, m)
 
@@ -74,7 +74,7 @@ def _of_doubles(x: ir.Value, y: ir.Value) -> ir.Value:
     sign = emit.arith("andi", bits[0], _number(1 << 63))
     a, b = (emit.arith("andi", v, _number(_MAGNITUDE)) for v in bits)
     (a_exponent, a_mantissa), (b_exponent, b_mantissa) = _parts(a), _parts(b)
-    # A smaller dividend is the remainder itself; of infinities, NaN and a divisor of 0 nothing below means anything.
+    # A smaller dividend is the remainder itself; results for infinities, NaN and a divisor of 0 are replaced below.
     steps = emit.arith("maxsi", emit.arith("subi", a_exponent, b_exponent), _number(0))
     one = emit.index_constant(1)
     count = emit.create("arith.index_cast", [ir.IndexType.get()], [steps])
@@ -93,16 +93,16 @@ def _of_doubles(x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _pack(mantissa: ir.Value, exponent: ir.Value) -> ir.Value:
-    """The bits of the number of a mantissa below 2**(_MANTISSA + 1) and an exponent; rounding is never needed."""
+    """The bits of a number from a mantissa below 2**(_MANTISSA + 1) and an exponent; rounding is never needed."""
     zeros = math.ctlz(emit.arith("ori", mantissa, _number(1)))
     shift = emit.arith("subi", zeros, _number(63 - _MANTISSA))
-    # A subnormal number moves no further than to exponent 1, where it has no implicit bit.
+    # A subnormal number is shifted at most to exponent 1, where it has no implicit bit.
     reach = emit.arith("maxsi", emit.arith("subi", exponent, _number(1)), _number(0))
     moved = emit.arith("minsi", shift, reach)
     back = emit.arith("maxsi", emit.arith("subi", _number(1), exponent), _number(0))
     fraction = emit.arith("shrui", emit.arith("shli", mantissa, moved), back)
     field = emit.arith("subi", emit.arith("maxsi", exponent, _number(1)), moved)
-    # With the implicit bit in the fraction, an exponent less by one is that of the number.
+    # The implicit bit in the fraction increments the exponent field.
     field = emit.arith("shli", emit.arith("subi", field, _number(1)), _number(_MANTISSA))
     packed = emit.arith("addi", field, fraction)
     return emit.select(emit.compare("eq", mantissa, _number(0)), _number(0), packed)

@@ -4,17 +4,17 @@ A packed entry of `@k` is
 
     llvm.func @__tvm_ffi_k(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32
 
-where `args` points to `n` TVMFFIAny values (tvm/ffi/c_api.h of apache-tvm-ffi). It checks how many arguments there are and that each is a
-tensor on a device of the kind that the code runs on, of the dtype, rank and dimensions that `@k` was compiled for, in row-major order
-without gaps; then it calls `@k` with their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a
-ValueError (rank, dimensions, device, layout) that says what was expected and what was found, and returns -1.
+where `args` points to `n` TVMFFIAny values (tvm/ffi/c_api.h of apache-tvm-ffi). It checks the number of arguments and that each is a tensor
+on a device of the kind that the code runs on, of the dtype, rank and dimensions that `@k` was compiled for, in row-major order without
+gaps; then it calls `@k` with their data pointers and returns 0. Otherwise it raises a TypeError (count, kind, dtype) or a ValueError (rank,
+dimensions, device, layout) with the expected and the found value, and returns -1.
 
-The symbols of a program come from the dimensions of its tensors, those of a kernel are integers after its tensors. Every dimension that is
-an expression of them is checked, and so are the bounds of the symbols.
+The symbols of a program come from the dimensions of its tensors; the symbols of a kernel are integers after its tensors. Every dimension
+that is an expression of symbols is checked, and so are the bounds of the symbols.
 
-The checks are two functions, driven by a table: one of the tensors, and one of what depends on symbols (see tensor_check, size_check). An
-entry costs a few instructions, one row of the table, and the numbers of its program. Entries and kernels are internal to the module, and
-one external function gives the addresses of all entries, because the engine compiles a wrapper for every external function (0.7 ms each).
+The checks are two functions, driven by a table: one for the tensors, and one for symbols (see tensor_check, size_check). An entry costs a
+few instructions, one row of the table, and the numbers of its program. Entries and kernels are internal to the module, and one external
+function returns the addresses of all entries, because the engine compiles a wrapper for every external function (0.7 ms each).
 """
 
 import ctypes
@@ -48,11 +48,11 @@ class Linked(Protocol):
     """A compiled module in memory, such as an ExecutionEngine."""
 
     def raw_lookup(self, name: str) -> int:
-        """Address of the wrapper `void(void**)` of an external function; 0 where it cannot be linked."""
+        """Address of the wrapper `void(void**)` of an external function; 0 if it cannot be linked."""
 
 
 def _table_row(strings: Strings, name: str, entry: PackedEntry) -> tuple[list[int], list[int]]:
-    """The row of an entry, and where in it that of each tensor begins."""
+    """The row of an entry, and the position in it of each tensor."""
     names = ", ".join(spec.name for spec in entry.tensors)
     row, starts = [len(entry.tensors), strings.offset(name), strings.offset(names)], []
     for i, spec in enumerate(entry.tensors):
@@ -83,15 +83,15 @@ def add_packed_entries(
 ) -> None:
     """Adds a packed entry `@__tvm_ffi_NAME` for each function of `entries` to a module in the LLVM dialect.
 
-    The functions become internal to the module, as do its private ones; `entry_addresses` finds the entries once it is compiled.
+    The functions become internal to the module, as do its private ones; `entry_addresses` returns the entries once it is compiled.
 
     Args:
-      module: holds `llvm.func @NAME(!llvm.ptr, ...)` for each name, one bare pointer per tensor. A function may give an i32, 0 or, with
-        an error raised, another one: so does its entry.
-      entries: what each function takes; the names of tensors are used in error messages.
+      module: holds `llvm.func @NAME(!llvm.ptr, ...)` for each name, one bare pointer per tensor. A function may return an i32, 0 or, with
+        an error raised, another one; its entry returns the same.
+      entries: the arguments of each function; the names of tensors are used in error messages.
       device: kind of the devices that the tensors must be on.
-      checks: whether the module gets the functions that check a call; else it declares them, to be linked (llvm.checks).
-      linked: symbols of more packed entries, which the module declares: they come after the others in the table.
+      checks: whether to add the functions that check a call; otherwise they are declared, to be linked (llvm.checks).
+      linked: symbols of more packed entries, which the module declares: they follow the others in the table.
 
     Raises:
       ValueError: a function is missing from the module.
@@ -121,7 +121,7 @@ def add_packed_entries(
 
 
 def _entries_text(functions: Sequence[EntryFunction], checks: str, linked: Sequence[str]) -> str:
-    """All that is added to a module, after declarations of the functions."""
+    """The text added to a module, after declarations of the functions."""
     strings = Strings()
     table: list[int] = []
     entries = []
@@ -142,15 +142,15 @@ def _entries_text(functions: Sequence[EntryFunction], checks: str, linked: Seque
 
 
 def entry_addresses(engine: Linked, names: Iterable[str], runs_here: bool = True) -> dict[str, int]:
-    """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`; 0 where the code does not run here.
+    """Address of the packed entry of each function, for `tvm_ffi.Function.__from_extern_c__`; 0 if the code does not run here.
 
     Args:
-      engine: made of a module that `add_packed_entries` was applied to.
+      engine: compiled from a module that `add_packed_entries` was applied to.
       names: keys of the `entries` given to it, in the same order.
       runs_here: whether this machine can run the code.
 
     Raises:
-      RuntimeError: the code could not be linked; the engine has written to stderr which symbols it missed.
+      RuntimeError: the code could not be linked; the engine has written the missing symbols to stderr.
     """
     names = list(names)
     lookup = engine.raw_lookup(ENTRIES_SYMBOL)
@@ -159,7 +159,7 @@ def entry_addresses(engine: Linked, names: Iterable[str], runs_here: bool = True
     if not runs_here:
         return dict.fromkeys(names, 0)
     table = ctypes.c_void_p()
-    # The engine wraps a function as void(void**), where the last pointer is that of the result.
+    # The engine wraps a function as void(void**), where the last pointer is the result's.
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(table))
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)(arguments)
     addresses = ctypes.cast(table, ctypes.POINTER(ctypes.c_size_t))

@@ -1,7 +1,7 @@
-"""The check of the sizes of a call from outside: one function, which runs a short program of each entry.
+"""The check of the sizes of a call from outside: one function, which interprets a short program of each entry.
 
-A program gives the symbols their values, and says what must hold of dimensions and symbols. It lies in the table of the entries as pairs
-of numbers, an instruction and its operand, for a machine with a stack: so an entry costs numbers, not code.
+A program computes the symbols, and checks dimensions and symbols. It is in the table of the entries as pairs of numbers, an instruction and
+its operand, for a stack machine: so an entry costs numbers, not code.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from relayc.pipelines.emission.mlir_text import mlir_texts
 from relayc.symbolic import Atom, Extreme, Size
 
 MOST_VALUES = 16
-"""Numbers that the text of an error may have."""
+"""Limit of the numbers in an error message."""
 
 
 class Do(IntEnum):
-    """The instructions: what they push, for those with `n` of their operand n, or of the numbers a and b that they take from the stack."""
+    """The instructions, with the value that they push: `n` is the operand, a and b are the numbers that they pop."""
 
     END = 0  # the call is right
     NUMBER = 1  # n
@@ -39,8 +39,8 @@ class SizeProgram:
     """A program under construction.
 
     Attributes:
-      words: what there is of it.
-      depth: the most numbers on the stack.
+      words: the instructions so far.
+      depth: maximum depth of the stack.
     """
 
     def __init__(self, symbols: Sequence[str]) -> None:
@@ -51,11 +51,11 @@ class SizeProgram:
 
     @property
     def room(self) -> int:
-        """How many places for numbers the function needs to run the program."""
+        """The number of places that the function needs to run the program."""
         return 2 + max(self.depth, MOST_VALUES)
 
     def do(self, what: Do, operand: int = 0, pushes: int = 0) -> None:
-        """An instruction after which there are so many numbers more on the stack."""
+        """Adds an instruction that changes the depth of the stack by `pushes`."""
         self.words += [what.value, operand]
         self._height += pushes
         self.depth = max(self.depth, self._height)
@@ -64,15 +64,15 @@ class SizeProgram:
         self.do(Do.NUMBER, value, 1)
 
     def dimension(self, place: int, axis: int) -> None:
-        """A dimension of the DLTensor at a place."""
+        """Pushes a dimension of the DLTensor at a place."""
         self.do(Do.DIMENSION, place << 16 | axis, 1)
 
     def set(self, name: str) -> None:
-        """Gives a symbol its value."""
+        """Pops the value of a symbol."""
         self.do(Do.SET, self._symbols[name], -1)
 
     def size(self, size: Size) -> None:
-        """The value of a size. Numbers beyond 64 bits are the largest one."""
+        """Pushes the value of a size. Numbers beyond 64 bits become the largest one."""
         if isinstance(size, int):
             self.number(size)
             return
@@ -100,20 +100,19 @@ class SizeProgram:
             self.do(Do.FLOOR, 0, -1)
 
     def demand(self, relation: Do, otherwise: "SizeProgram") -> None:
-        """Goes on where the relation (EQUAL or AT_LEAST) of the two numbers on the stack holds; else does something else, which ends."""
+        """Continues if the relation (EQUAL or AT_LEAST) of the top two numbers holds; otherwise runs another program, which terminates."""
         self.do(relation, len(otherwise.words), -2)
         self.words += otherwise.words
         self.depth = max(self.depth, otherwise.depth)
 
 
-# Numbers on the stack: %top is where the next one goes, and two unused places are at its beginning. How many places there are stands before
-# the program.
+# Stack: %top is the position of the next number, and two unused places are at its begin. The number of places precedes the program.
 _MLIR = mlir_texts(__file__)
 _FUNCTION = _MLIR["function"]
 
 
 def size_function(value_error: int) -> str:
-    """The function that runs programs, each behind its number of places for numbers. `value_error` is where that message is."""
+    """The function that runs programs, each preceded by its number of places. `value_error` is the offset of that message."""
     cases = ",\n    ".join(f"{what.value}: ^{what.name.lower()}" for what in Do if what is not Do.END)
     values = range(MOST_VALUES)
     loads = "\n".join(

@@ -17,7 +17,7 @@ class Lines:
         self.lines.append(f"  {text}")
 
     def value(self, operation: str) -> str:
-        """The name of what an operation gives."""
+        """The name of the result of an operation."""
         self.count += 1
         self.line(f"%v{self.count} = {operation}")
         return f"%v{self.count}"
@@ -26,7 +26,7 @@ class Lines:
         return self.value(f"llvm.mlir.constant({number} : {type_}) : {type_}")
 
     def room(self, words: int) -> str:
-        """Memory of so many i64 on the stack."""
+        """Stack memory of the given number of i64 words."""
         return self.value(f"llvm.alloca {self.constant(max(words, 1))} x i64 : (i64) -> !llvm.ptr")
 
     def at(self, place: str, word: int) -> str:
@@ -41,7 +41,7 @@ class Lines:
 
 
 class SizeText(Lines):
-    """Operations on sizes, and on tensors of such.
+    """Operations on sizes, and on tensors of such sizes.
 
     Attributes:
       values: names of the values of the symbols.
@@ -81,7 +81,7 @@ class SizeText(Lines):
         return self.floor(self.size(atom.num), self.size(atom.den))
 
     def floor(self, num: str, den: str) -> str:
-        """The quotient rounded down, of a divisor that is taken for 1 where it is not positive."""
+        """The quotient rounded down; a divisor that is not positive counts as 1."""
         zero, one = self.constant(0), self.constant(1)
         den = self.value(f"llvm.intr.smax({den}, {one}) : (i64, i64) -> i64")
         quotient, rest = self.binary("sdiv", num, den), self.binary("srem", num, den)
@@ -89,19 +89,19 @@ class SizeText(Lines):
         return self.binary("sub", quotient, self.value(f"llvm.zext {below} : i1 to i64"))
 
     def solve(self, source: SymbolSource, dimension: str) -> None:
-        """Gives a symbol the value that follows from a dimension."""
+        """Computes a symbol from a dimension."""
         solved = self.floor(self.binary("sub", dimension, self.size(source.rest)), self.constant(source.factor))
         self.values[source.name] = self.value(f"llvm.intr.smax({solved}, {self.constant(0)}) : (i64, i64) -> i64")
 
     def bounded(self, size: Size) -> str:
-        """Bytes of the arena, 0 to what there can be: for sizes that ask for more, the packed entry says so."""
+        """Bytes of the arena, clipped to the valid range: the packed entry reports sizes beyond it."""
         low = self.value(f"llvm.intr.smax({self.size(size)}, {self.constant(0)}) : (i64, i64) -> i64")
         return low if isinstance(size, int) else self.value(f"llvm.intr.smin({low}, {self.constant(MAX_BYTES)}) : (i64, i64) -> i64")
 
-    # ---- what __relayc_tensor and __relayc_blob (llvm.tensors) make
+    # ---- calls of __relayc_tensor and __relayc_blob (llvm.tensors)
 
     def tensor(self, place: str, spec: TensorSpec, dims: str) -> str:
-        """Makes a tensor, and an argument of it at a place; gives its data, which is null where there is no memory for it."""
+        """Creates a tensor, and an argument for it at a place; returns its data, null if there is no memory for it."""
         for axis, d in enumerate(spec.shape):
             self.store(self.size(d), dims, axis)
         kind, width = self.constant(dtype_bits(spec.dtype), "i32"), self.constant(numpy_dtype(spec.dtype).itemsize)
@@ -109,7 +109,7 @@ class SizeText(Lines):
         return self.value(f"{call} : (!llvm.ptr, !llvm.ptr, i64, i32, i64) -> !llvm.ptr")
 
     def take(self, data: str, spec: TensorSpec, memory: str) -> None:
-        """Moves an output that a program has given, as an address of the C library's heap, to the data of a tensor."""
+        """Moves an output that a program has returned, as an address of the C library's heap, to the data of a tensor."""
         source = self.value(f"llvm.inttoptr {memory} : i64 to !llvm.ptr")
         self.copy(data, source, self.size(spec.num_elements), numpy_dtype(spec.dtype).itemsize)
         self.line(f"llvm.call @free({source}) : (!llvm.ptr) -> ()")

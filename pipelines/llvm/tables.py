@@ -1,4 +1,4 @@
-"""Constant tables in the LLVM dialect: what generated code knows of tensors and texts."""
+"""Constant tables in the LLVM dialect: tensor descriptions and texts for generated code."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from relayc.dialects.relay.types import is_narrow
 from relayc.runtime.artifact import DLPACK_CODES, is_host_dtype
 
 _DTYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
-"""DLDataTypeCode of the dtype names without their width."""
+"""DLDataTypeCode of dtype names without their width."""
 
 
 class Strings:
-    """Texts laid out one after the other, each closed by a zero byte; equal texts share their place."""
+    """Texts laid out contiguously, each terminated by a zero byte; equal texts are shared."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -36,7 +36,7 @@ def i64_global(name: str, values: Sequence[int]) -> str:
 
 
 def address_table(symbol: str, names: Sequence[str]) -> str:
-    """The function `symbol`, which gives the array of the addresses of functions."""
+    """The function `symbol`, which returns the array of the addresses of functions."""
     array = f"!llvm.array<{len(names)} x ptr>"
     rows = [
         f"%f{i} = llvm.mlir.addressof @{name} : !llvm.ptr\n%v{i + 1} = llvm.insertvalue %f{i}, %v{i}[{i}] : {array}"
@@ -58,7 +58,7 @@ def address_table(symbol: str, names: Sequence[str]) -> str:
 def dtype_bits(dtype: str) -> int:
     """DLDataType of a dtype name as the little-endian i32 that a DLTensor holds, one lane."""
     if is_narrow(dtype):
-        # DLPack packs elements of less than a byte. Here they take one, and are uint8 to it.
+        # DLPack packs elements of less than a byte. Here they take one byte each, and are described as uint8.
         return DLPACK_CODES.get(dtype, _DTYPE_CODES["uint"]) | 8 << 8 | 1 << 16
     if is_host_dtype(dtype):
         dtype = "int64"

@@ -1,7 +1,7 @@
 """Fusion groups and the rules by which they grow; the pass is FuseOps in pipelines/graph/fuse_ops.py.
 
-groups.py reads a group from the IR, merge.py changes groups, rules.py has the rules, sweep.py tries them, composites.py gathers what
-matches a pattern, outside.py takes rules from outside the package.
+groups.py reads a group from the IR, merge.py changes groups, rules.py has the rules, sweep.py applies them, composites.py groups matches of
+a pattern, outside.py registers rules from outside the package.
 """
 
 from relayc.pipelines.graph.fusion.composites import CompositeRule

@@ -1,4 +1,4 @@
-"""Composite rules: what matches a dataflow pattern becomes one group, before any other rule is tried."""
+"""Composite rules: each match of a dataflow pattern becomes one group, before other rules are tried."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from relayc.pipelines.graph.pattern import DFPattern, Match, find_matches
 
 @dataclass(frozen=True)
 class CompositeRule:
-    """Gathers each closed match of a pattern into one group, which carries the attribute `composite = NAME`.
+    """Gathers each closed match of a pattern into one group, with the attribute `composite = NAME`.
 
     Attributes:
-      name: as users turn it off by.
-      pattern: what to gather; constants that it matches stay outside.
+      name: by which users disable it.
+      pattern: to gather; matched constants stay outside.
       opt_level: lowest PassContext.opt_level at which it is tried.
       compiler: the code generator that the groups are for, as their attribute `compiler`; None for relayc's own.
-      check: says of a match whether to gather it; None gathers all.
+      check: predicate on matches; None gathers all.
     """
 
     name: str
@@ -34,7 +34,7 @@ class CompositeRule:
         object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
 
     def gather(self, block: ir.Block) -> None:
-        """Gathers the matches in a block. Those with an operation that belongs in no group (a call, a branch, a group) stay as they are."""
+        """Gathers the matches in a block. A match with an operation that cannot be in a group (a call, a branch, a group) is skipped."""
         attributes = {COMPOSITE: self.name} | ({} if self.compiler is None else {COMPILER: self.compiler})
         for match in find_matches(self.pattern, block):
             operations = [op for op in match.operations if not isinstance(op, Constant)]

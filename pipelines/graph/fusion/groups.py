@@ -1,7 +1,7 @@
-"""A fusion group as it stands in the IR.
+"""Fusion groups in the IR.
 
-A group is a `relay.fused`, or an operator that is in none yet: a group of one. Whatever is said of it here is read from its operations and
-their types; nothing is kept beside the IR. A Group is a reading: valid until the group is changed.
+A group is a `relay.fused`, or a single operator outside of one. All facts are read from the operations and their types; there is no state
+beside the IR. A Group is a view: valid until the group is changed.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from relayc.pipelines.graph.fusion.shapes import num_elements
 from relayc.symbolic import Size
 
 ANCHORS = frozenset([Pattern.COMM_REDUCE, Pattern.OUT_ELEMWISE_FUSABLE])
-"""Patterns of the operators around which the kernel of a group is scheduled."""
+"""Patterns of anchor operators, around which the kernel of a group is scheduled."""
 
 COMPOSITE, COMPILER = "composite", "compiler"
-"""Attributes of a relay.fused: the rule that gathered it by a pattern, and the code generator that is to compile it."""
+"""Attributes of a relay.fused: the rule that gathered it by a pattern, and the code generator that compiles it."""
 
 
 class _Lazy:
-    """Decorator: an attribute that is read once. As functools.cached_property, which before Python 3.12 takes a lock each time."""
+    """Decorator: a cached attribute. Like functools.cached_property, which before Python 3.12 takes a lock each time."""
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
         self.read, self.name, self.__doc__ = read, read.__name__, read.__doc__
@@ -42,8 +42,8 @@ class Group:
     Attributes:
       op: the relay.fused or the operator.
       operation: the same as a plain operation.
-      is_fused: whether it is a relay.fused already.
-      result: what the group gives, as the rest of the program uses it; of several results of an operator in no relay.fused the first.
+      is_fused: whether it is a relay.fused.
+      result: the result of the group for the rest of the program; for an operator with several results outside of a relay.fused the first.
     """
 
     def __init__(self, op: Op) -> None:
@@ -73,30 +73,30 @@ class Group:
 
     @property
     def computes(self) -> bool:
-        """Whether a member gives the result: a relay.fused may also pass on a value from outside, and is then left alone."""
+        """Whether a member computes the result: a relay.fused that only passes on a value from outside is left alone."""
         return not self.is_fused or (isinstance(self.yielded, ir.OpResult) and self.yielded.owner.operation.parent == self.operation)
 
     @_Lazy
     def root(self) -> Op:
-        """The member that gives the result."""
+        """The member that computes the result."""
         if not self.is_fused:
             return self.op
         owner = self.yielded.owner
-        return owner if isinstance(owner, Op) else owner.operands[0].owner  # behind the cast that makes a tuple
+        return owner if isinstance(owner, Op) else owner.operands[0].owner  # before the cast that builds a tuple
 
     @_Lazy
     def has_one_result(self) -> bool:
-        """Whether the group gives one tensor, not several."""
+        """Whether the group has one tensor result."""
         return len(self.operation.results) == 1 and not isinstance(self.result.type, ir.TupleType)
 
     @property
     def type(self) -> TensorType:
-        """Type of the result. Raises TypeError where the group gives several."""
+        """Type of the result. Raises TypeError if the group has several."""
         return TensorType.of(self.result)
 
     @property
     def size(self) -> Size | None:
-        """Number of elements of the result; None where it is not known."""
+        """Number of elements of the result; None if unknown."""
         return num_elements(self.result)
 
     @_Lazy
@@ -111,7 +111,7 @@ class Group:
 
     @_Lazy
     def prologue(self) -> frozenset[ir.Value]:
-        """The results of the members that compute what the anchor reads."""
+        """The results of the members that compute the anchor's inputs."""
         found: set[ir.Value] = set()
         pending = [self.anchor.operation] if self.anchor is not None and len(self.members) > 1 else []
         while pending:
@@ -131,12 +131,12 @@ class Group:
 
     @_Lazy
     def max_operands(self) -> int:
-        """At least as many as there are `captured`, found faster."""
+        """An upper bound of the number of `captured`, found faster."""
         return sum(len(member.operation.operands) for member in self.members)
 
     @_Lazy
     def users(self) -> tuple[ir.OpView, ...]:
-        """The operations that use the result; a consumer's member among them, not its relay.fused."""
+        """The operations that use the result: in a consumer its member, not the relay.fused."""
         return tuple(use.owner for use in self.result.uses)
 
     @property
@@ -154,17 +154,17 @@ class Group:
 
 
 def belongs_in_group(op: ir.OpView) -> bool:
-    """Whether an operation is a group, or an operator that is to become part of one."""
+    """Whether an operation is a group, or an operator that may become part of one."""
     return isinstance(op, Op) and not op.is_structure and not op.is_view
 
 
 def is_view(op: ir.OpView) -> bool:
-    """Whether an operation gives its operand under another shape, or states its shape: it stays outside of groups and costs nothing."""
+    """Whether an operation only reshapes its operand, or states its shape: it stays outside of groups and costs nothing."""
     return isinstance(op, Op) and op.is_view
 
 
 def is_reshape(op: ir.OpView) -> bool:
-    """Whether an operation is a view that says nothing of symbols, so that it may stand in a group."""
+    """Whether an operation is a view that does not define symbols, so that it may be in a group."""
     return is_view(op) and not isinstance(op, (MatchShape, CastShape))
 
 

@@ -1,4 +1,4 @@
-"""How groups come about in the IR: an operator is wrapped into a relay.fused, a producer is merged into the group that uses its result."""
+"""Changes of groups in the IR: an operator is wrapped into a relay.fused, a producer is merged into the group that uses its result."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from relayc.pipelines.graph.fusion.groups import COMPILER, COMPOSITE, Group
 
 
 def wrap(op: Op) -> Group:
-    """Puts an operator into a relay.fused of its own, at its place.
+    """Wraps an operator in a relay.fused, in place.
 
-    Several results become one tuple, which is taken apart behind the group.
+    Several results become one tuple, which is unpacked after the group.
     """
     operation = op.operation
     results = list(operation.results)
@@ -34,24 +34,24 @@ def wrap(op: Op) -> Group:
 
 
 def _create(cls: type[Op], types: Sequence[ir.Type], operands: Sequence[ir.Value], loc: ir.Location, ip: ir.InsertionPoint) -> ir.Operation:
-    # Not through the constructor of the class, which runs type relations that say nothing new here.
+    # Not by the constructor of the class, which would run type relations again.
     found = ir.Operation.create(cls.OPERATION_NAME, types, operands, regions=len(cls.region_names), loc=loc, ip=ip)
     return found.operation
 
 
 def merge(producer: Group, consumer: Group) -> Group:
-    """Moves the members of `producer`, whose result `consumer` alone uses, into the relay.fused of `consumer`, which gets one if need be.
+    """Moves the members of `producer`, whose only user is `consumer`, into the relay.fused of `consumer`, which is created if needed.
 
-    They go behind the anchor of the consumer where only members behind it use them, else to the front. Attributes of either group are
-    those of the merged one. Both groups have one result, and the readings given are no longer valid.
+    They are inserted after the anchor of the consumer if only members after it use them, otherwise at the front. The merged group has the
+    attributes of both. Both groups have one result, and the given views are no longer valid.
     """
     merged = consumer if consumer.is_fused else wrap(consumer.op)
     anchor = consumer.anchor
     behind = anchor is not None and all(anchor.operation.is_before_in_block(user.operation) for user in producer.users)
     place = consumer.members.index(anchor) + 1 if behind else 0
-    following = consumer.members[place].operation  # the anchor is not the last where members behind it use the producer
+    following = consumer.members[place].operation  # the anchor is not the last member if members after it use the producer
     location, produced = producer.operation.location, producer.result
-    inside = list(producer.block.operations)[:-1] if producer.is_fused else [producer.op]  # constants of hand-written groups too
+    inside = list(producer.block.operations)[:-1] if producer.is_fused else [producer.op]  # including constants of hand-written groups
     for op in inside:
         op.operation.move_before(following)
     if producer.is_fused:
@@ -59,7 +59,7 @@ def merge(producer: Group, consumer: Group) -> Group:
         producer.result.replace_all_uses_with(producer.yielded)
         producer.operation.erase()
     merged.operation.location = ir.Location.fused([location, merged.operation.location])
-    # What a reading of the merged group would find, where it is known.
+    # Facts about the merged group that are already known.
     found = Group(merged.op)
     found.__dict__.update(
         members=(*consumer.members[:place], *producer.members, *consumer.members[place:]),
@@ -74,7 +74,7 @@ def merge(producer: Group, consumer: Group) -> Group:
 
 
 def gather(operations: Sequence[ir.OpView], attributes: dict[str, str]) -> Group:
-    """Puts operators, in program order, into one relay.fused at the place of the last one, whose results alone are used by others."""
+    """Moves operators, in program order, into one relay.fused at the position of the last one, whose results alone are used outside."""
     *inner, root = operations
     group = wrap(root)
     first = group.block.operations[0].operation

@@ -1,4 +1,4 @@
-"""Rules from outside the package: `relayc.fusion_rule` adds one, `remove_fusion_rule` takes it away again."""
+"""Rules from outside the package: `relayc.fusion_rule` adds one, `remove_fusion_rule` removes it."""
 
 import re
 from collections.abc import Callable
@@ -39,26 +39,27 @@ def fusion_rule(
     compiler: str | None = None,
     check: Callable[[Match], bool] | None = None,
 ) -> Callable[[Judgement], Judgement] | CompositeRule:
-    """Adds a rule to FuseOps; a later one of the same name replaces it. Programs compiled while there is one bypass the cache on disk.
+    """Adds a rule to FuseOps; a later one of the same name replaces it. Programs compiled while a rule is registered bypass the cache on
+    disk.
 
     Without a pattern it is a decorator for a function (producer: Group, consumer: Group) -> bool: whether the producer is merged into the
-    consumer, which alone uses its result. The function is asked where no constraint keeps the two apart, and reads the groups only.
+    consumer, the only user of its result. The function is called if no constraint forbids the merge, and must only read the groups.
 
-    With a pattern it gathers each closed match into one group before any other rule is tried, and gives the CompositeRule.
+    With a pattern it gathers each closed match into one group before other rules are tried, and returns the CompositeRule.
 
     Args:
-      name: lower-case words joined by dashes, by which the rule is turned off.
+      name: lower-case words joined by dashes, by which the rule is disabled.
       pattern: a dataflow pattern (relayc.pipelines.graph.pattern).
       opt_level: lowest PassContext.opt_level at which the rule is tried.
-      before, after: name of the rule to stand before or after, in its sweep. Without either the rule has a sweep of its own after all
-        others; a composite rule is the last of those.
-      extend: whether the rule may merge groups that a pattern gathered with others; of functions only.
-      compiler: of patterns: the code generator that the groups are for. relayc lowers none of them itself.
-      check: of patterns: a function (match) -> bool that says which matches to gather.
+      before, after: name of the rule before or after which it is inserted, in the same sweep. Without either the rule has its own sweep
+        after all others; a composite rule is appended to the composite rules.
+      extend: whether the rule may merge groups that a pattern gathered with others; for functions only.
+      compiler: for patterns: the code generator that the groups are for. relayc lowers none of them itself.
+      check: for patterns: a predicate (match) -> bool that selects the matches to gather.
 
     Raises:
-      ValueError: a name of the wrong form or of a rule of the package; `before` or `after` is no rule of this kind, or both are given.
-      TypeError: an argument that is for the other kind of rule; what is decorated is no function.
+      ValueError: an invalid name or the name of a rule of the package; `before` or `after` is not a rule of this kind, or both are given.
+      TypeError: an argument for the other kind of rule; the decorated object is not a function.
     """
     known = _built_in()
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) or name in known:
@@ -86,7 +87,7 @@ def fusion_rule(
 
 
 def remove_fusion_rule(name: str) -> None:
-    """Takes away a rule added by `fusion_rule`. Raises ValueError where there is none of this name."""
+    """Removes a rule added by `fusion_rule`. Raises ValueError if there is none of this name."""
     if name not in outside_rules():
         raise ValueError(f"remove_fusion_rule: expected one of {', '.join(outside_rules()) or 'none'}, found {name!r}")
     _remove(name)

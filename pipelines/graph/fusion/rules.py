@@ -1,12 +1,12 @@
-"""The rules by which groups grow: which producer is merged into the group that uses its result, and what keeps two apart.
+"""The rules by which groups grow: which producer is merged into the group that uses its result, and the constraints on merges.
 
-Rules are tried in the order of RULES. Those of one sweep are tried together on each pair of groups, the last producer of a block first, so
-that a producer meets its consumer with everything that the consumer has taken since:
+Rules are tried in the order of RULES. The rules of one sweep are tried together on each pair of groups, the last producer of a block first,
+so that a producer meets its consumer with everything that the consumer has absorbed before:
 
 1. sweep `epilogue`: elementwise operators of one shape form groups, then the operator whose result they use joins as their anchor;
-2. sweep `producer`: what is left without an anchor joins the group that uses it.
+2. sweep `producer`: groups without an anchor join the group that uses them.
 
-A rule sees two groups and says yes or no. What it says is asked only where no constraint (CONSTRAINTS) keeps the two apart.
+A rule is a predicate on two groups. It is evaluated only if no constraint (CONSTRAINTS) forbids the merge.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ config_option("relay.FuseOps.max_operands", int, 48, "largest number of operands
 config_option("relay.FuseOps.disabled_rules", list, [], "names of fusion rules and constraints to turn off")
 
 Judgement = Callable[[Group, Group], bool]
-"""What a rule or constraint says of a producer and the consumer of its result."""
+"""A predicate on a producer and the consumer of its result."""
 
 ELEMENTWISE = frozenset([Pattern.ELEMWISE, Pattern.BROADCAST])
 INJECTIVE = ELEMENTWISE | {Pattern.INJECTIVE}
@@ -40,15 +40,15 @@ ANY = frozenset(Pattern)
 
 @dataclass(frozen=True)
 class Rule:
-    """One reason to merge a producer into its consumer.
+    """A reason to merge a producer into its consumer.
 
     Attributes:
-      name: as users turn it off by.
-      allows: the judgement; its docstring says what the rule does.
-      sweep: name of the sweep that it is tried in.
+      name: by which users disable it.
+      allows: the predicate; its docstring describes the rule.
+      sweep: name of its sweep.
       opt_level: lowest PassContext.opt_level at which it is tried.
-      producers, consumers: patterns of the groups that it is asked about.
-      extend: whether it may merge into, or merge, groups that a pattern gathered.
+      producers, consumers: patterns of the groups to which it applies.
+      extend: whether it may merge groups that a pattern gathered.
       outside: whether it was registered from outside the package.
     """
 
@@ -63,18 +63,18 @@ class Rule:
     info: PassInfo = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        # What a PassContext switches it by: a pass of the name FuseOps.NAME.
+        # A PassContext enables and disables it as a pass named FuseOps.NAME.
         object.__setattr__(self, "info", PassInfo(f"FuseOps.{self.name}", self.opt_level))
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """One reason to keep a producer and its consumer apart.
+    """A reason to keep a producer and its consumer separate.
 
     Attributes:
-      name: as users turn it off by.
-      allows: the judgement: False keeps the two apart. Its docstring says why.
-      required: whether merging would be wrong without it, so that it cannot be turned off.
+      name: by which users disable it.
+      allows: the predicate: False forbids the merge. Its docstring gives the reason.
+      required: whether merging would be wrong without it, so that it cannot be disabled.
     """
 
     name: str
@@ -87,10 +87,10 @@ class Constraint:
 
 
 RULES: list[Rule] = []
-"""The rules in the order in which they are tried; those of one sweep stand together."""
+"""The rules in the order in which they are tried; the rules of one sweep are adjacent."""
 
 CONSTRAINTS: list[Constraint] = []
-"""What every merge has to meet, in the order in which it is asked."""
+"""The constraints on every merge, in the order in which they are evaluated."""
 
 
 def _rule(name: str, sweep: str, producers: Iterable[Pattern], consumers: Iterable[Pattern]) -> Callable[[Judgement], Judgement]:
@@ -114,18 +114,18 @@ def _constraint(name: str, required: bool) -> Callable[[Judgement], Judgement]:
 
 @_rule("elementwise-into-elementwise", "epilogue", ELEMENTWISE, ELEMENTWISE)
 def elementwise_into_elementwise(producer: Group, consumer: Group) -> bool:
-    """Elementwise and broadcasting operators whose results have one shape form a group."""
+    """Elementwise and broadcasting operators whose results have the same shape form a group."""
     return same_shape(producer.result, consumer.result)
 
 
 @_rule("epilogue", "epilogue", ANCHORS, ELEMENTWISE)
 def epilogue(producer: Group, consumer: Group) -> bool:
-    """An anchor (a convolution, product, pooling, reduction or row operator) takes the elementwise group that uses its result, where that
-    has its shape."""
+    """An anchor (a convolution, product, pooling, reduction or row operator) absorbs the elementwise group that uses its result, if that
+    has the same shape."""
     return same_shape(producer.result, consumer.result)
 
 
-# ---- sweep 2: what is left without an anchor ---------------------------------------------------------------------------------------------
+# ---- sweep 2: groups without an anchor -------------------------------------------------------------------------------------------------
 
 
 @_rule("injective-into-injective", "producer", INJECTIVE, INJECTIVE)
@@ -136,13 +136,13 @@ def injective_into_injective(producer: Group, consumer: Group) -> bool:
 
 @_rule("injective-into-reduction", "producer", INJECTIVE, [Pattern.COMM_REDUCE])
 def injective_into_reduction(producer: Group, consumer: Group) -> bool:
-    """A reduction takes what computes its input, but for operators that read at computed indices."""
+    """A reduction absorbs the producers of its input, except operators that read at computed indices."""
     return _feeds_anchor(producer, consumer) and not _gathers(producer)
 
 
 @_rule("prologue", "producer", ELEMENTWISE, [Pattern.OUT_ELEMWISE_FUSABLE])
 def prologue(producer: Group, consumer: Group) -> bool:
-    """A row operator (softmax, normalisation) takes elementwise producers of its data, which have its shape; not those of its other
+    """A row operator (softmax, normalisation) absorbs elementwise producers of its data, which have its shape; not producers of its other
     operands."""
     anchor = consumer.anchor
     if anchor is None or not anchor.fuse_prologue or not _feeds_anchor(producer, consumer) or _gathers(producer):
@@ -155,7 +155,7 @@ def prologue(producer: Group, consumer: Group) -> bool:
 
 @_rule("elementwise-beside-epilogue", "producer", ELEMENTWISE, ANCHORS)
 def elementwise_beside_epilogue(producer: Group, consumer: Group) -> bool:
-    """An elementwise producer of what an epilogue reads beside its anchor's result joins the group."""
+    """An elementwise producer of another operand of an epilogue, beside its anchor's result, joins the group."""
     users = producer.users
     anchor = consumer.anchor
     if anchor is None or any(user.operation == anchor.operation for user in users):
@@ -165,18 +165,19 @@ def elementwise_beside_epilogue(producer: Group, consumer: Group) -> bool:
 
 @_rule("slice-beside-epilogue", "producer", [Pattern.INJECTIVE], ANCHORS)
 def slice_beside_epilogue(producer: Group, consumer: Group) -> bool:
-    """A slice at a computed position (take of one index) that an epilogue reads beside its anchor's result joins the group."""
+    """A slice at a computed position (take of one index) that is another operand of an epilogue, beside its anchor's result, joins the
+    group."""
     slices = all(isinstance(m, Take) and TensorType.of(m.operation.operands[1]).rank == 0 for m in producer.members)
     return slices and elementwise_beside_epilogue(producer, consumer)
 
 
 FEW_ROWS = 8
-"""Rows of a product up to which each row of the other operand is read once: see `gather_into_product`."""
+"""Limit of the rows of a product for which each row of the other operand is read only once: see `gather_into_product`."""
 
 
 @_rule("gather-into-product", "producer", [Pattern.INJECTIVE], [Pattern.OUT_ELEMWISE_FUSABLE])
 def gather_into_product(producer: Group, consumer: Group) -> bool:
-    """A batched product with few rows takes a gather of whole rows along the depth (the weights of an expert), which it reads once."""
+    """A batched product with few rows absorbs a gather of whole rows along the depth (the weights of an expert), which it reads once."""
     product, (gather, *others) = consumer.anchor, producer.members
     if others or not isinstance(product, BatchMatmul) or not _gathers_rows(gather) or len(producer.users) > 1:
         return False
@@ -191,7 +192,7 @@ def gather_into_product(producer: Group, consumer: Group) -> bool:
 
 
 def _gathers_rows(op: Op) -> bool:
-    """Whether an operator reads whole rows at computed indices: neighbours along its last axis are neighbours in memory."""
+    """Whether an operator reads whole rows at computed indices: its last axis is contiguous in memory."""
     if isinstance(op, GatherNd):
         data, indices = (TensorType.of(v) for v in op.operation.operands)
         return isinstance(indices.shape[0], int) and op.batch_dims + indices.shape[0] < data.rank
@@ -200,7 +201,7 @@ def _gathers_rows(op: Op) -> bool:
 
 
 def _feeds_anchor(producer: Group, consumer: Group) -> bool:
-    """Whether all members of the consumer that use the producer compute what the anchor reads, or are the anchor."""
+    """Whether all members of the consumer that use the producer are the anchor or compute its inputs."""
     anchor = consumer.anchor.operation
     return all(user.operation == anchor or user.operation.results[0] in consumer.prologue for user in producer.users)
 
@@ -209,7 +210,7 @@ def _gathers(producer: Group) -> bool:
     return any(member.gathers for member in producer.members)
 
 
-# ---- what keeps groups apart -------------------------------------------------------------------------------------------------------------
+# ---- constraints ----------------------------------------------------------------------------------------------------------------------
 
 
 @_constraint("one-result", required=True)
@@ -220,22 +221,21 @@ def one_result(producer: Group, consumer: Group) -> bool:
 
 @_constraint("end-of-group", required=False)
 def end_of_group(producer: Group, consumer: Group) -> bool:
-    """Nothing joins behind an operator that writes its result in pieces (concatenate, stack, pad)."""
+    """Nothing is fused after an operator that writes its result in pieces (concatenate, stack, pad)."""
     return not producer.root.root_only
 
 
 @_constraint("one-consumer", required=True)
 def one_consumer(producer: Group, consumer: Group) -> bool:
-    """A producer joins the group that holds all uses of its result, so that a group has one result, no cycle arises and diamonds
-    (`x * sigmoid(x)`) close by themselves."""
+    """A producer joins the group that contains all uses of its result, so that a group has one result, no cycle arises and diamonds (`x *
+    sigmoid(x)`) close by themselves."""
     operation = consumer.operation
     return all(user.operation == operation or user.operation.parent == operation for user in producer.users)
 
 
 @_constraint("concatenation-in-place", required=False)
 def concatenation_in_place(producer: Group, consumer: Group) -> bool:
-    """A concatenation that joins, one after the other in memory, what operators give stays alone: their kernels write straight into its
-    result."""
+    """A concatenation of contiguous results of operators stays a group of its own: their kernels write directly into its result."""
     return not (_is_in_place(consumer) or _is_in_place(producer))
 
 
@@ -252,9 +252,9 @@ def _is_in_place(group: Group) -> bool:
 
 @_constraint("no-repeated-computation", required=False)
 def no_repeated_computation(producer: Group, consumer: Group) -> bool:
-    """A producer smaller than what reads it (a gate broadcast over an image) stays a kernel of its own, lest its elements be computed more
-    than once, unless it only moves data. Symbolic sizes are compared at their typical values; with unknown dimensions the two have to have
-    one shape."""
+    """A producer smaller than its consumer (a gate broadcast over an image) stays a separate kernel, so that its elements are not computed
+    repeatedly, unless it only moves data. Symbolic sizes are compared at their typical values; with unknown dimensions both must have the
+    same shape."""
     readers = [user for user in producer.users if not user.root_only and user.pattern not in ANCHORS]
     if not readers or all(m.pattern == Pattern.INJECTIVE or m.moves_only for m in producer.members):
         return True

@@ -1,7 +1,7 @@
-"""What can be proved of the shapes of values: which are the same in every run, although dimensions are no numbers.
+"""Proofs about the shapes of values: equal in every run, although dimensions may be unknown.
 
-Dimensions are the same where their expressions are. Two of which nothing is known are the same only where both lead back, through
-operators that keep shapes, to one dimension of one value.
+Dimensions with equal expressions are equal. Two unknown dimensions are equal only if both can be traced, through operators that preserve
+shapes, to one dimension of one value.
 """
 
 from typing import TypeAlias
@@ -15,14 +15,14 @@ from relayc.symbolic import Size, guess
 from relayc.trampoline import Call, trampoline
 
 _MAX_STEPS = 200
-"""Operators that a proof goes through before it gives up: what is not proved is not assumed."""
+"""Limit of the operators in a proof: an unproved fact is not assumed."""
 
 Dim: TypeAlias = Size | tuple[ir.Value, int]
-"""A size, or a dimension of a value that says no more of itself."""
+"""A size, or an unknown dimension of a value."""
 
 
 def same_shape(a: ir.Value, b: ir.Value) -> bool:
-    """Whether two tensors have one shape in every run."""
+    """Whether two tensors have the same shape in every run."""
     if has_equal_type(a, b):
         return True
     first, second = TensorType.of(a), TensorType.of(b)
@@ -35,32 +35,32 @@ def same_shape(a: ir.Value, b: ir.Value) -> bool:
 
 
 def has_equal_type(a: ir.Value, b: ir.Value) -> bool:
-    """Whether two values have one type that knows all its dimensions: the cheap test before any other."""
+    """Whether two values have the same type with all dimensions known: the cheapest test."""
     type_ = a.type
     return type_ == b.type and (type_.has_static_shape or TensorType.of(a).is_known)
 
 
 def num_elements(value: ir.Value) -> Size | None:
-    """Number of elements of a tensor; None where it is not known."""
+    """Number of elements of a tensor; None if unknown."""
     type_ = TensorType.of(value)
     return type_.num_elements if type_.is_known else None
 
 
 def typical_elements(value: ir.Value) -> int | None:
-    """Number of elements of a tensor where symbols have their typical values, to choose by; None where it is not known."""
+    """Number of elements of a tensor for typical values of symbols, as a heuristic; None if unknown."""
     size = num_elements(value)
     return None if size is None else guess(size)
 
 
 class _Proof:
-    """Where dimensions come from, each found once."""
+    """Sources of dimensions, cached."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[ir.Value, int], Dim] = {}
         self.steps = 0
 
     def dim(self, value: ir.Value, axis: int) -> Dim:
-        """The size of a dimension or, where that is not known, the dimension it is the same as."""
+        """The size of a dimension or, if unknown, the dimension that it equals."""
         return trampoline(self._dim(value, axis))
 
     def _dim(self, value: ir.Value, axis: int) -> Call[Dim]:
@@ -74,7 +74,7 @@ class _Proof:
         return self.found[value, axis]
 
     def _source(self, value: ir.Value, axis: int) -> Call[Dim | None]:
-        """What an unknown dimension of a value is the same as by the operator that gives it; None where that does not say."""
+        """The dimension that an unknown dimension of a value equals by its operator; None if unknown."""
         owner = value.owner
         if isinstance(owner, Fused):
             block = owner.operation.regions[0].blocks[0]

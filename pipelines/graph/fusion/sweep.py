@@ -1,4 +1,4 @@
-"""A sweep over a block: every group, last first, is offered to the group that uses its result."""
+"""A sweep over a block: every group, last first, is tried with the group that uses its result."""
 
 import itertools
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from relayc.pipelines.graph.fusion.rules import CONSTRAINTS, RULES, Constraint, 
 
 @dataclass(frozen=True)
 class Enabled:
-    """What a PassContext lets FuseOps do.
+    """The rules that a PassContext enables for FuseOps.
 
     Attributes:
-      composites: the rules that gather what matches a pattern, in order.
+      composites: the rules that gather matches of a pattern, in order.
       sweeps: the other rules, by sweep, in order.
-      constraints: what every merge has to meet.
+      constraints: on every merge.
       max_depth, max_operands: limits of a group's operators and operands.
     """
 
@@ -32,9 +32,9 @@ class Enabled:
 
 
 def enabled_rules(ctx: PassContext) -> Enabled:
-    """The rules and constraints that a PassContext does not turn off, by `disabled_pass` or by `relay.FuseOps.disabled_rules`.
+    """The rules and constraints that a PassContext does not disable, by `disabled_pass` or by `relay.FuseOps.disabled_rules`.
 
-    Raises ValueError for a name that no rule has, and for a constraint that cannot be turned off.
+    Raises ValueError for an unknown name, and for a constraint that cannot be disabled.
     """
     off = set(ctx.get("relay.FuseOps.disabled_rules"))
     named = {flag.partition(".")[2] for flag in ctx.disabled_pass | ctx.required_pass if flag.startswith("fuse-ops.")}
@@ -59,7 +59,7 @@ def enabled_rules(ctx: PassContext) -> Enabled:
 
 
 class Sweep:
-    """One sweep over one block: what it has read of the groups lives as long as it runs.
+    """One sweep over one block; caches views of the groups while it runs.
 
     Args:
       block: the block.
@@ -70,11 +70,11 @@ class Sweep:
     def __init__(self, block: ir.Block, rules: tuple[Rule, ...], enabled: Enabled) -> None:
         self.block, self.rules, self.enabled = block, rules, enabled
         self._groups: dict[ir.Value, Group] = {}
-        # By result: an operation is no key, as its hash changes with what it uses.
+        # By result: an operation cannot be a key, because its hash changes with its operands.
         self._asked: dict[tuple[Pattern, Pattern], list[Rule]] = {}
 
     def run(self) -> None:
-        """Offers every group to the group that uses its result, and merges the two where a rule says so."""
+        """Tries every group with the group that uses its result, and merges the two if a rule applies."""
         producers = frozenset().union(*(rule.producers for rule in self.rules))
         for op in reversed(list(self.block.operations)):
             if not belongs_in_group(op):
@@ -91,7 +91,7 @@ class Sweep:
                 self._groups[merged.result] = merged
 
     def _consumer(self, user: ir.OpView) -> Group | None:
-        """The group of this block that an operation is or is in; None where it is in none."""
+        """The group of this block that is, or contains, an operation; None if there is none."""
         operation = user.operation
         if operation.block != self.block:
             operation = operation.parent
@@ -101,7 +101,7 @@ class Sweep:
         return self._groups.get(results[0]) if len(results) else None
 
     def _joins(self, producer: Group, consumer: Group) -> bool:
-        """Whether a rule merges the two and nothing keeps them apart."""
+        """Whether a rule merges the two and no constraint forbids it."""
         asked = self._rules_for(producer.pattern, consumer.pattern)
         gathered = [group for group in (producer, consumer) if group.is_fused and group.composite is not None] if asked else []
         if gathered:
@@ -111,14 +111,14 @@ class Sweep:
         return self._fits(producer, consumer) and any(rule.allows(producer, consumer) for rule in asked)
 
     def _rules_for(self, producer: Pattern, consumer: Pattern) -> list[Rule]:
-        """The rules that are for groups of these patterns."""
+        """The rules for groups of these patterns."""
         if (producer, consumer) not in self._asked:
             found = [rule for rule in self.rules if producer in rule.producers and consumer in rule.consumers]
             self._asked[producer, consumer] = found
         return self._asked[producer, consumer]
 
     def _fits(self, producer: Group, consumer: Group) -> bool:
-        """Whether the merged group keeps the limits of operators and operands."""
+        """Whether the merged group is within the limits of operators and operands."""
         if len(producer.members) + len(consumer.members) > self.enabled.max_depth:
             return False
         if producer.max_operands + consumer.max_operands - 1 <= self.enabled.max_operands:

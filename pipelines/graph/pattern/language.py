@@ -1,4 +1,4 @@
-"""The patterns themselves: what each says of a value, and the functions that make them; see the package's docstring."""
+"""The patterns: their conditions on a value, and the functions that create them; see the package's docstring."""
 
 import functools
 from collections import deque
@@ -18,20 +18,20 @@ from relayc.pipelines.graph.pattern.match import Match, Users, users_of
 from relayc.pipelines.graph.pattern.search import Search, Subgoals
 
 OP_PATTERN = "TOpPattern"
-"""The name under which `has_attr` knows the fusion pattern of an operator (`relayc.dialects.relay.Pattern`), as in Relay."""
+"""The name of the fusion pattern of an operator (`relayc.dialects.relay.Pattern`) in `has_attr`, as in Relay."""
 
 _MATCHES: tuple[Subgoals, ...] = ((),)
 _FAILS: tuple[Subgoals, ...] = ()
 
 
 class DFPattern:
-    """Base class of the patterns. Patterns are never changed once made, and compare by identity: they are the keys of a Match."""
+    """Base class of the patterns. Patterns are immutable, and compare by identity: they are the keys of a Match."""
 
-    settling: frozenset["DFPattern"] | None = None  # where it is the root: see search.py
+    settling: frozenset["DFPattern"] | None = None  # if it is the root: see search.py
 
     @property
     def parts(self) -> tuple["DFPattern", ...]:
-        """The patterns that this one is made of, one for each place."""
+        """The subpatterns, one for each place."""
         return ()
 
     @property
@@ -41,44 +41,44 @@ class DFPattern:
 
     @functools.cached_property
     def root_operators(self) -> frozenset[str] | None:
-        """Names of the operations (`OPERATION_NAME`) that may give a matching value; None where it may be any value."""
+        """Names of the operations (`OPERATION_NAME`) that may define a matching value; None for any value."""
         return None
 
     def alternatives(self, value: ir.Value, search: Search) -> Iterable[Subgoals]:
-        """What matching a value comes down to, one entry for each way to do it: a tuple, or an iterator where `has_choice`."""
+        """The subgoals of a match, one entry for each way to match: a tuple, or an iterator if `has_choice`."""
         raise NotImplementedError
 
     def match(self, value: ir.Value, users: Users = users_of) -> Match | None:
-        """The match of this pattern that ends in `value`; None where there is none.
+        """The match of this pattern that ends in `value`; None if there is none.
 
         Args:
           value: the last value of the subgraph.
-          users: gives the operations that use a value; a Rewriter's `users` leaves out those that it has found dead.
+          users: returns the operations that use a value; a Rewriter's `users` omits operations that it has found dead.
         """
         search = Search(self, users)
         return Match(value, search.bound, users) if search.solve(self, value) else None
 
     def operations(self, value: ir.Value) -> list[ir.OpView]:
-        """What this pattern itself, without its parts, adds to the subgraph that was matched, where `value` is what it matched."""
+        """The operations that this pattern itself, without subpatterns, adds to a matched subgraph; `value` is the matched value."""
         return []
 
     # -- constraints
 
     def has_attr(self, attributes: Mapping[str, Any]) -> "DFPattern":
-        """This pattern, where the operation that gives the value has these attribute values, defaults filled in.
+        """This pattern, restricted to values whose operation has these attribute values, including defaults.
 
-        Values are compared as Python values, sequences as tuples. The name "TOpPattern" stands for the operator's fusion pattern. An
-        operation without an attribute of the name does not match.
+        Values are compared as Python values, sequences as tuples. The name "TOpPattern" is the operator's fusion pattern. An operation
+        without an attribute of the name does not match.
         """
         expected = {name: tuple(v) if isinstance(v, (list, np.ndarray)) else v for name, v in attributes.items()}
         return ConjunctionPattern((CheckPattern(functools.partial(_has_attributes, expected)), self))
 
     def has_type(self, type_: TensorType) -> "DFPattern":
-        """This pattern, where the value has this very type."""
+        """This pattern, restricted to values of exactly this type."""
         return ConjunctionPattern((CheckPattern(lambda value: TensorType.of(value) == type_), self))
 
     def has_shape(self, shape: Sequence[int | None]) -> "DFPattern":
-        """This pattern, where the value has this shape; None stands for any length."""
+        """This pattern, restricted to values of this shape; None is any length."""
         lengths = tuple(shape)
 
         def test(value: ir.Value) -> bool:
@@ -88,21 +88,21 @@ class DFPattern:
         return ConjunctionPattern((CheckPattern(test), self))
 
     def has_dtype(self, dtype: str) -> "DFPattern":
-        """This pattern, where the value has elements of this type ("float32")."""
+        """This pattern, restricted to values with this element type ("float32")."""
         return ConjunctionPattern((CheckPattern(lambda value: TensorType.of(value).dtype == dtype), self))
 
     def satisfies(self, predicate: Callable[[ir.Value], object]) -> "DFPattern":
-        """This pattern, where `predicate` holds of a value that the pattern matches otherwise (Relay has no such constraint)."""
+        """This pattern, restricted to matching values that satisfy `predicate` (Relay has no such constraint)."""
         return ConjunctionPattern((self, CheckPattern(predicate)))
 
     # -- composition
 
     def optional(self, option: Callable[["DFPattern"], "DFPattern"]) -> "DFPattern":
-        """`option` of this pattern where that matches, else this pattern: `conv.optional(lambda x: is_op("nn.relu")(x))`."""
+        """`option` of this pattern if that matches, otherwise this pattern: `conv.optional(lambda x: is_op("nn.relu")(x))`."""
         return AltPattern(option(self), self)
 
     def dominates(self, parent: "DFPattern", path: "DFPattern | None" = None) -> "DFPattern":
-        """This pattern as the child of `dominates(parent, path, child)`, as Relay's method of that name; any path by default."""
+        """This pattern as the child of `dominates(parent, path, child)`, like Relay's method of that name; any path by default."""
         return dominates(parent, wildcard() if path is None else path, self)
 
     def __or__(self, other: "DFPattern") -> "DFPattern":
@@ -149,13 +149,13 @@ def is_constant() -> DFPattern:
 
 
 def is_op(name: str) -> "CallPattern":
-    """The first result of an operator, by Relay's name (`nn.conv2d`), with any operands; called with patterns, with such operands.
+    """The first result of an operator, by Relay's name (`nn.conv2d`), with any operands; called with patterns, with matching operands.
 
     Commutative operators match their two operand patterns in both orders.
 
     Raises:
       RelayError: no such operator; or, when called, it never has that many operands.
-      TypeError: called with what is no pattern.
+      TypeError: called with arguments that are not patterns.
     """
     cls = OPS.get(ir_name(name))
     if cls is None:
@@ -164,16 +164,16 @@ def is_op(name: str) -> "CallPattern":
 
 
 def is_tuple_get_item(pattern: DFPattern, index: int | None = None) -> DFPattern:
-    """Result `index`, or any, of an operation whose first result matches `pattern`."""
+    """Result `index`, or any result, of an operation whose first result matches `pattern`."""
     return TupleGetItemPattern(pattern, index)
 
 
 def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DFPattern:
-    """A value that `child` matches and that all uses of a value that `parent` matches end in (Relay's DominatorPattern).
+    """A value matched by `child` in which all uses of a value matched by `parent` end (Relay's DominatorPattern).
 
-    Going back from the child, every operand is that parent, or matches `path` and so do its own operands, and so on until the parent: a
-    path that ends elsewhere, at an argument or a constant, needs a `path` that matches these too. Nothing outside uses what lies between.
-    `path` is matched on its own at every step: it says nothing of other patterns, and has no entry in the Match.
+    Going back from the child, every operand is that parent, or matches `path` and so do its own operands, up to the parent: a path that
+    ends elsewhere, at an argument or a constant, needs a `path` that matches these too. Nothing outside uses the values between. `path` is
+    matched separately at every step: it does not constrain other patterns, and has no entry in the Match.
     """
     return ConjunctionPattern((child, PathPattern(parent, path)))
 
@@ -182,7 +182,7 @@ def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DFPattern
 
 
 def _patterns(given: tuple[DFPattern, ...]) -> tuple[DFPattern, ...]:
-    """The patterns given. Raises TypeError where these are others, numbers for example."""
+    """Checks the given patterns. Raises TypeError for other values, numbers for example."""
     for pattern in given:
         if not isinstance(pattern, DFPattern):
             raise TypeError(f"expected a pattern, found {pattern!r}")
@@ -221,7 +221,7 @@ class ConstantPattern(DFPattern):
 
 
 class CheckPattern(DFPattern):
-    """Any value of which a predicate holds."""
+    """Any value that satisfies a predicate."""
 
     def __init__(self, predicate: Callable[[ir.Value], object]) -> None:
         self._predicate = predicate
@@ -315,7 +315,7 @@ class TupleGetItemPattern(DFPattern):
 
 
 class AltPattern(DFPattern):
-    """One of two patterns, the left one if both match. Called with operand patterns: either one, called with these."""
+    """One of two patterns, the left one if both match. Called with operand patterns: both alternatives are called with them."""
 
     def __init__(self, left: DFPattern, right: DFPattern) -> None:
         self._choices = _patterns((left, right))
@@ -343,14 +343,15 @@ class AltPattern(DFPattern):
 
 
 class ConjunctionPattern(DFPattern):
-    """All of several patterns of one value, matched from left to right. Called with operand patterns: its operator, called with these."""
+    """The conjunction of several patterns of one value, matched from left to right. Called with operand patterns: its operator is called
+    with them."""
 
     def __init__(self, parts: tuple[DFPattern, ...]) -> None:
         self._parts = parts
 
     def __call__(self, *operands: DFPattern) -> "ConjunctionPattern":
         return ConjunctionPattern(
-            # TypeError, as of any object, where one takes no operands.
+            # TypeError, as for any object, if a part takes no operands.
             tuple(part if isinstance(part, CheckPattern) else part(*operands) for part in self._parts)  # type: ignore[operator]
         )
 
@@ -368,7 +369,7 @@ class ConjunctionPattern(DFPattern):
 
 
 class PathPattern(DFPattern):
-    """A value that dominates one that `parent` matches, with `path` between the two; see `dominates`."""
+    """A value that dominates a value matched by `parent`, with `path` between the two; see `dominates`."""
 
     def __init__(self, parent: DFPattern, path: DFPattern) -> None:
         self._parent = parent
@@ -396,7 +397,7 @@ class PathPattern(DFPattern):
 
 
 class DominatedPattern(DFPattern):
-    """A value that dominates the value `parent`, with `path` between the two: made for each parent that a PathPattern tries."""
+    """A value that dominates the value `parent`, with `path` between the two: created for each parent that a PathPattern tries."""
 
     def __init__(self, parent: ir.Value, path: DFPattern) -> None:
         self._parent = parent
@@ -428,7 +429,8 @@ def _operands(value: ir.Value) -> list[ir.Value]:
 
 
 def _ends_in(value: ir.Value, parent: ir.Value, between: list[ir.OpView], users: Users) -> bool:
-    """Whether what uses `parent`, directly or through others, is an operation of `between` or, in the end, the one that gives `value`."""
+    """Whether every use of `parent`, direct or indirect, is an operation of `between` or, in the end, the operation that defines
+    `value`."""
     last = value.owner.operation
     inside = {last, *(op.operation for op in between)}
     seen = {last}

@@ -1,4 +1,4 @@
-"""What a pattern has matched, and what is done with matches: subgraphs found in a block, values rewritten."""
+"""Matches of patterns, and their uses: finding subgraphs in a block, rewriting values."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.graph.pattern.language import DFPattern
 
 Users = Callable[[ir.Value], Iterable[ir.OpView]]
-"""Gives the operations that use a value."""
+"""Returns the operations that use a value."""
 
 
 def users_of(value: ir.Value) -> Iterator[ir.OpView]:
@@ -21,10 +21,10 @@ def users_of(value: ir.Value) -> Iterator[ir.OpView]:
 
 
 class Match:
-    """What a pattern matched: `match[pattern]` is the value of a part of the pattern, `pattern in match` whether that part has one.
+    """A match: `match[pattern]` is the value of a subpattern, `pattern in match` whether the subpattern has one.
 
-    The matched subgraph is what operator patterns, constant patterns and the paths of `dominates` matched. What wildcards and variables
-    matched are its inputs.
+    The matched subgraph consists of the matches of operator patterns, constant patterns and the paths of `dominates`. The matches of
+    wildcards and variables are its inputs.
 
     Attributes:
       root: the value that the pattern was matched against.
@@ -45,7 +45,7 @@ class Match:
         return pattern in self._bound
 
     def get(self, pattern: "DFPattern") -> ir.Value | None:
-        """The value of a part of the pattern; None where it has none."""
+        """The value of a subpattern; None if it has none."""
         return self._bound.get(pattern)
 
     @functools.cached_property
@@ -62,20 +62,21 @@ class Match:
 
     @property
     def inputs(self) -> list[ir.Value]:
-        """The operands of `operations` that none of these gives, each once, in the order of their first use."""
+        """The operands of `operations` that are not results of these, each once, in the order of their first use."""
         inside = set(self.values)
         operands = dict.fromkeys(operand for op in self.operations for operand in op.operation.operands)
         return [operand for operand in operands if operand not in inside]
 
     def is_closed(self) -> bool:
-        """Whether no value of the matched subgraph but `root` is used outside of it. Constants may be: each user may have its own."""
+        """Whether no value of the matched subgraph except `root` is used outside of it. Constants are exempt: each user may have its
+        own."""
         operations = {op.operation for op in self.operations}
         inner = [v for op in self.operations if not isinstance(op, Constant) for v in op.operation.results if v != self.root]
         return all(user.operation in operations for value in inner for user in self._users(value))
 
 
 def _in_program_order(operations: list[ir.Operation], root: ir.Value) -> list[ir.Operation]:
-    """Operations that `root` is computed from, sorted: those of blocks around its own come first."""
+    """Operations on which `root` depends, sorted: operations of enclosing blocks come first."""
     ordered: list[ir.Operation] = []
     at = root.owner if isinstance(root, ir.OpResult) else None
     while len(ordered) < len(operations):
@@ -95,8 +96,8 @@ def _compare(a: ir.Operation, b: ir.Operation) -> int:
 def find_matches(pattern: "DFPattern", block: ir.Block) -> list[Match]:
     """Closed matches within a block, no two of which share an operation, constants excepted.
 
-    They are looked for from the block's end on: a match that ends later takes its operations before one that ends earlier, and comes first
-    in the list, so that each may be rewritten while those behind it in the list stay valid. An operation gives at most one match.
+    The search starts at the block's end: a match that ends later claims its operations before one that ends earlier, and comes first in the
+    list, so that each may be rewritten while the following ones stay valid. An operation is the root of at most one match.
     """
     names = pattern.root_operators
     taken: set[ir.Operation] = set()
@@ -118,12 +119,12 @@ def find_matches(pattern: "DFPattern", block: ir.Block) -> list[Match]:
 
 
 def rewrite(pattern: "DFPattern", callback: Callable[..., Any], mod: IRModule) -> IRModule:
-    """Rewrites a module in place until the pattern matches nowhere, or `callback` gives None wherever it does (Relay's rewrite).
+    """Rewrites a module in place until the pattern does not match, or `callback` returns None for every match (Relay's rewrite).
 
     Args:
       pattern: a pattern that ends in an operator.
-      callback: (match, rewriter) -> what stands for the results of the operation that the match ends in, as a rule of `Rules.match`.
-      mod: the module; it is given back.
+      callback: (match, rewriter) -> replacements of the results of the match's last operation, like a rule of `Rules.match`.
+      mod: the module; it is returned.
 
     Raises:
       ValueError: the pattern may end in any value.

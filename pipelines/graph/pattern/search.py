@@ -1,4 +1,4 @@
-"""The search for a match: backtracking over a list of goals, with the outcome kept of what is asked for again."""
+"""The search for a match: backtracking over a list of goals, with memoized outcomes."""
 
 import itertools
 from collections import Counter
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relayc.pipelines.graph.pattern.language import DFPattern
 
 _Goals = tuple[Any, ...]
-"""What is still to be met, as a linked list, whose ends choices share: (pattern, value, the rest), or (_Settled, None, the rest)."""
+"""The remaining goals, as a linked list with tails shared by choices: (pattern, value, the rest), or (_Settled, None, the rest)."""
 
 _Key = tuple["DFPattern", ir.Value]
 
@@ -21,7 +21,7 @@ Subgoals = tuple[_Key, ...]
 
 
 class _Settled(NamedTuple):
-    """The goal behind those of a pattern that is settled when it matches: `bound` and `choices` are how many there were before it."""
+    """The goal after the goals of a settling pattern: `bound` and `choices` are the numbers of bindings and choices before it."""
 
     key: _Key
     bound: int
@@ -29,7 +29,7 @@ class _Settled(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """Alternatives not tried yet, and what to go back to for them: the goals behind them, and how many patterns were bound."""
+    """Untried alternatives, and the state to restore for them: the following goals, and the number of bound patterns."""
 
     alternatives: Iterator[Subgoals]
     rest: _Goals
@@ -38,15 +38,15 @@ class _Choice(NamedTuple):
 
 
 class Search:
-    """A search for one match: goals are met one after the other; where one cannot be met, the last choice is made anew.
+    """A search for one match: goals are met in order; if one fails, the search backtracks to the last choice.
 
-    A pattern whose parts stand in no other place means the same whatever is chosen around it. So it is settled for a value once and for
-    all: when it matches, the choices within it are dropped, and what came out is kept in case it is asked for again. Where all patterns
-    with a choice are such patterns, the work is bounded by the number of patterns times that of values.
+    A pattern whose subpatterns occur nowhere else matches independently of the choices around it. So it is settled once per value: when it
+    matches, the choices within it are dropped, and the outcome is memoized. If all patterns with a choice are of this kind, the work is
+    bounded by the number of patterns times the number of values.
 
     Attributes:
-      bound: the value of each pattern met so far, in the order in which they were met.
-      users: gives the operations that use a value.
+      bound: the value of each matched pattern, in the order of matching.
+      users: returns the operations that use a value.
     """
 
     def __init__(self, root: "DFPattern", users: Users) -> None:
@@ -59,7 +59,7 @@ class Search:
         self._alone: dict[_Key, bool] = {}
 
     def solve(self, root: "DFPattern", value: ir.Value) -> bool:
-        """Whether the pattern matches the value; `bound` says how."""
+        """Whether the pattern matches the value; `bound` is the match."""
         goals: _Goals | None = (root, value, ())
         try:
             while goals:
@@ -67,11 +67,11 @@ class Search:
                 while goals is None and self._choices:
                     goals = self._retry()
         finally:
-            self._choices.clear()  # iterators among them refer to this search: a cycle that would keep the whole program
+            self._choices.clear()  # its iterators refer to this search: a cycle that would keep the whole program alive
         return goals is not None
 
     def matches_alone(self, pattern: "DFPattern", value: ir.Value) -> bool:
-        """Whether a pattern that has no part in this search matches a value."""
+        """Whether a pattern outside of this search matches a value."""
         key = (pattern, value)
         found = self._alone.get(key)
         if found is None:
@@ -79,7 +79,7 @@ class Search:
         return found
 
     def _meet(self, pattern: Any, value: ir.Value, rest: _Goals) -> _Goals | None:
-        """Meets the first goal: the goals that it comes down to, and the rest; None where it cannot be met."""
+        """Meets the first goal: returns its subgoals, and the rest; None if it fails."""
         bound = self.bound
         if isinstance(pattern, _Settled):
             self._outcomes[pattern.key] = tuple(itertools.islice(bound.items(), pattern.bound, None))
@@ -107,7 +107,7 @@ class Search:
         return self._retry()
 
     def _is_plausible(self, subgoals: Subgoals) -> bool:
-        """Whether the values are at least results of such operators as the patterns end in: most of what does not match stops here."""
+        """Whether the values are results of the operators in which the patterns end: most mismatches are found here."""
         for pattern, value in subgoals:
             names = pattern.root_operators
             if names is not None:
@@ -120,7 +120,7 @@ class Search:
         return True
 
     def _retry(self) -> _Goals | None:
-        """The goals of the next alternative of the last choice; where there is none, None, and the choice is dropped."""
+        """The goals of the next alternative of the last choice; if there is none, None, and the choice is dropped."""
         choice = self._choices[-1]
         while len(self.bound) > choice.bound:
             self.bound.popitem()
@@ -140,7 +140,7 @@ def _before(subgoals: Subgoals, rest: _Goals) -> _Goals:
 
 
 def _settling(root: "DFPattern") -> "frozenset[DFPattern]":
-    """The patterns below `root` that have a choice and whose parts, and the parts of these, stand in no place outside of them."""
+    """The patterns below `root` that have a choice and whose direct and indirect subpatterns occur nowhere else."""
     if root.settling is None:
         below = _below(root)
         places = Counter(part for pattern in (root, *below) for part in pattern.parts)
@@ -156,7 +156,7 @@ def _settling(root: "DFPattern") -> "frozenset[DFPattern]":
 
 
 def _below(pattern: "DFPattern") -> "list[DFPattern]":
-    """The parts of a pattern, their parts and so on, each once."""
+    """The direct and indirect subpatterns of a pattern, each once."""
     found: dict[DFPattern, None] = {}
     pending = list(pattern.parts)
     while pending:

@@ -166,7 +166,7 @@ class _Reader:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             made = ast.parse(node.value, mode="eval").body
             for part in ast.walk(made):
-                part.lineno = node.lineno  # positions within the text would be wrong
+                part.lineno = node.lineno  # type: ignore[attr-defined] # positions within the text would be wrong
             return made
         return node
 

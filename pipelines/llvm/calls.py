@@ -30,14 +30,14 @@ from relayc.pipelines.llvm.size_text import SizeText
 from relayc.pipelines.llvm.tables import Strings, dtype_bits, i64_global
 from relayc.symbolic import Dim, Size
 
-# What the text below knows of C structures (64-bit, little-endian), by byte:
+# C structures that the text below accesses (64-bit, little-endian), by byte:
 #   TVMFFIAny                { i32 type_index; i32 padding; i64 value }; type 70 is a tensor; from type 64 on value is a counted object.
 #   TVMFFIByteArray          { ptr data; i64 size }
 #   DLTensor                 { ptr data; i32 device_type, device_id; i32 ndim; i32 dtype; ptr shape; ptr strides; u64 byte_offset }
 #   DLManagedTensorVersioned { u32 major, minor; ptr manager_ctx; ptr deleter; u64 flags; DLTensor dl_tensor }; here dimensions and strides
 #                            follow it, and free() is its deleter.
 # and of the table, in i64:
-#   function        { number of tensors, name, bytes of the name, what to say where there is none of the name } and then, for each tensor,
+#   function        { number of tensors, name, bytes of the name, message if the name is unknown } and then, for each tensor,
 #                   { ndim and dtype as in DLTensor, rank, dimensions..., strides... }; texts are offsets of strings.
 _MLIR = mlir_texts(__file__)
 _CALL = _MLIR["call"]

@@ -17,7 +17,7 @@ MOST_VALUES = 16
 class Do(IntEnum):
     """The instructions, with the value that they push: `n` is the operand, a and b are the numbers that they pop."""
 
-    END = 0  # the call is right
+    END = 0  # the call is valid
     NUMBER = 1  # n
     SYMBOL = 2  # the value of symbol n
     DIMENSION = 3  # of the DLTensor at n >> 16, its dimension n & 0xffff
@@ -28,9 +28,9 @@ class Do(IntEnum):
     FLOOR = 8  # floor(a / max(b, 1))
     MIN = 9
     MAX = 10
-    SET = 11  # nothing: the number on top is the value of symbol n from now on
-    EQUAL = 12  # nothing: where a = b, the next n words are left out
-    AT_LEAST = 13  # nothing: where a >= b, the next n words are left out
+    SET = 11  # nothing: pops the value of symbol n
+    EQUAL = 12  # nothing: where a = b, the next n words are skipped
+    AT_LEAST = 13  # nothing: where a >= b, the next n words are skipped
     RAISE = 14  # ends with a ValueError, of the text at n with the numbers of the stack
     RAISE_TENSOR = 15  # ends with a ValueError about a tensor, with the note at n: its number, its row in the entry, where its DLTensor is
 

@@ -1,8 +1,8 @@
-"""Functions that make tensors and arguments of them, in the LLVM dialect. They call `__relayc_no_memory`, which raises an error."""
+"""Functions that create tensors and arguments for them, in the LLVM dialect. They call `__relayc_no_memory`, which raises an error."""
 
 from relayc.pipelines.emission.mlir_text import mlir_texts
 
-# What the text below knows of C structures (64-bit, little-endian), by byte:
+# C structures that the text below accesses (64-bit, little-endian), by byte:
 #   TVMFFIAny                { i32 type_index; i32 padding; i64 value }; type 7: value is a DLTensor*, type 70: a Tensor object, DLTensor at
 #                            byte 24; from type 64 on value is a counted object.
 #   DLTensor                 { ptr data; i32 device_type, device_id; i32 ndim; { u8 code, u8 bits, u16 lanes }; ptr shape; ptr strides;

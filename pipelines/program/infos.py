@@ -187,9 +187,10 @@ class _ProgramReader:
     def __init__(
         self, module: ir.Module, function: ir.OpView, specs: Mapping[str, tuple[Specs, Specs]], called: Mapping[str, tuple[Specs, Specs]]
     ) -> None:
-        """
+        """Reads the symbols, slots and steps of a program.
+
         Args:
-          specs: tensors of the programs; `called` are those of kernels as well.
+          specs: tensors of the programs; `called` also has the tensors of kernels.
         """
         self.functions, self.function, self.specs, self.called = functions_of(module), function, specs, called
         self.name = symbol_name(function)

@@ -114,10 +114,10 @@ def _cases(tensors: Sequence[Tensor]) -> list[dict[str, int]]:
 
 
 class _Known:
-    """What was found out about sizes: layers that are alike ask the same questions.
+    """Cached facts about sizes: similar layers ask the same questions.
 
     Attributes:
-      at: the numbers that a size is in each case.
+      at: the values of a size in each case.
       aligned, sum: of sizes.
       at_most: whether a <= b is proved.
     """
@@ -133,11 +133,11 @@ class _Known:
         return tuple(evaluate(size, case, atoms) for case, atoms in self._cases)
 
     def _at_most(self, a: Size, b: Size) -> bool:
-        # What is not so in one of the cases needs no proof.
+        # A relation that is false in one of the cases needs no proof.
         return all(x <= y for x, y in zip(self.at(a), self.at(b), strict=True)) and proves(lambda: a <= b)
 
     def largest(self, sizes: Iterable[Size]) -> Size:
-        """The maximum of some sizes. A size that is proved to be at most another one is left out first: `at_most` remembers the proof."""
+        """The maximum of sizes. A size proved to be at most another one is omitted first: `at_most` caches the proof."""
         kept: list[Size] = []
         for size in dict.fromkeys(sizes):
             if not any(self.at_most(size, other) for other in kept):
@@ -146,8 +146,8 @@ class _Known:
 
 
 def _place_for(tensors: Sequence[Tensor], known: _Known, case: int) -> Size | None:
-    """Greedy by the sizes of a case: each tensor at the lowest end of one that is alive with it where it is proved to be free; where it is
-    proved nowhere, behind all of these. None where an offset becomes a long expression."""
+    """Greedy by the sizes of a case: each tensor at the lowest end of a simultaneously live tensor where it is proved to fit; if there is
+    no such place, after all of these. None if an offset becomes a long expression."""
     placed: list[tuple[Tensor, Size]] = []  # with their ends
     for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
         first, last = tensor.first, tensor.last
@@ -170,8 +170,8 @@ def _free_place(size: Size, others: Sequence[tuple[Size, Size]], known: _Known, 
 
 
 def _place_in_slots(tensors: Sequence[Tensor], known: _Known, case: int) -> Size:
-    """Slots one after the other, each as large as the largest of its tensors, of which no two are alive together: by the sizes of a case,
-    largest first, each tensor in the slot that grows least."""
+    """Adjacent slots, each as large as the largest of its tensors, whose live ranges are disjoint: by the sizes of a case, largest first,
+    each tensor in the slot that grows least."""
     slots: list[tuple[Size, list[Tensor]]] = []
     for tensor in sorted(tensors, key=lambda t: (-known.at(t.size)[case], t.first)):
         free = [i for i, (_, users) in enumerate(slots) if all(u.last < tensor.first or tensor.last < u.first for u in users)]

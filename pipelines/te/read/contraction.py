@@ -346,7 +346,7 @@ def _merged_dims(node: Node, root: Node) -> list[int | None] | None:
 
 
 def _reaches(size: Size, extent: Size) -> bool:
-    """Whether the last dimensions of a dimension of `extent` are reached, given the elements of the dimensions so far."""
+    """Whether dimensions with `size` elements in all cover a dimension of `extent`."""
     return size == extent or (isinstance(size, int) and isinstance(extent, int) and size >= extent)
 
 

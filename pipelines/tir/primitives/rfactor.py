@@ -33,7 +33,8 @@ def rfactor(nest: Nest, loop: str, factor_axis: int) -> list[str]:
 
 @dataclass(frozen=True)
 class _Partial:
-    """The partial results of an element: the original buffer, and the indices of the element over the iterators."""
+    """The partial results of an element: the reduced element, its buffer `whole` and indices over the iterators, and name and shape of the
+    buffer of the partial results."""
 
     part: ReducedElement
     whole: ir.Value

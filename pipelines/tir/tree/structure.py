@@ -134,7 +134,7 @@ class Nest:
             self._sweep(constants)
 
     def _fill(self) -> None:
-        """Writes what is in blocks."""
+        """Writes the contents of blocks."""
         for block in self._contents.blocks.values():
             block.fill()
 
@@ -192,7 +192,7 @@ class Nest:
             self.facts.keep(found.blocks)
         return found
 
-    # ---- what is to be written
+    # ---- writing pending changes
 
     def write(self) -> None:
         """Writes the loops and the points of blocks to the function, as the views describe them. Later requests create new views."""

@@ -2,8 +2,9 @@
 
 Largest errors, measured over dense samples of all magnitudes (test/python/llvm/test_expand_double.py), in units of the last place:
 
-| sin, cos (below 2**45) | 2 | tan (below 2**45) | 3 | asin, acos, atan | 2 | |---|---|---|---|---|---| | sinh, cosh, asinh, acosh, atanh |
-3 | erf | 2 | powf | 2 |
+| sin, cos (below 2**45) | 2 | tan (below 2**45) | 3 | asin, acos, atan | 2 |
+|---|---|---|---|---|---|
+| sinh, cosh, asinh, acosh, atanh | 3 | erf | 2 | powf | 2 |
 
 Infinities and NaN are handled as in IEEE 754 and C; results below twice the smallest normal number may be 0.
 """

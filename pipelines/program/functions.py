@@ -6,7 +6,7 @@
   outputs, which it writes.
 - `func.func private @k(tensors) -> tensors attributes {relay.tir = @k_impl}` is `@k_impl`, a private function of the tir stage in the same
   module: inputs, then outputs, as memrefs of identity layout (flat ones of unknown size if the shape has symbols), without results. After
-    them it may take a workspace: a memref of bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
+  them it may take a workspace: a memref of bytes. Inputs with the attribute `relay.packing` are parameters in another layout.
 
 The last arguments of each are the symbols that it needs (see pipelines.emission.sizes).
 """

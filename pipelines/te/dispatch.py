@@ -1,7 +1,11 @@
 """A function specialized for some sizes: it compares its symbols with these sizes, and calls the matching specialization.
 
-%is = arith.cmpi eq, %batch, %c1 %r = scf.if %is -> (tensor<?x10xf32, ["batch"]>) { %one = tensor.cast %x : tensor<?x3xf32, ["batch"]> to
-tensor<1x3xf32> %y = call @main_batch_1(%one) ... } else { call @main_general(%x, %batch) }
+%is = arith.cmpi eq, %batch, %c1
+%r = scf.if %is -> (tensor<?x10xf32, ["batch"]>) {
+  %one = tensor.cast %x : tensor<?x3xf32, ["batch"]> to tensor<1x3xf32>
+  %y = call @main_batch_1(%one)
+  ...
+} else { call @main_general(%x, %batch) }
 """
 
 from collections.abc import Mapping, Sequence

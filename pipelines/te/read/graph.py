@@ -17,7 +17,6 @@ from relayc.symbolic import Dim, Size, symbol
 
 Expression: TypeAlias = int | ir.AffineExpr
 """A result of an indexing map: the loop whose index it is, or any other expression."""
-"""Attribute of a loop that is a sort (see te.read.sorting)."""
 
 
 @dataclass(eq=False)

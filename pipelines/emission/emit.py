@@ -119,7 +119,7 @@ def broadcast(value: ir.Value, width: int) -> ir.Value:
 
 
 class Constants:
-    """The constants of a function, each once, at its begin.
+    """The constants of a function, each once, at its start.
 
     Args:
       reuse: whether constants already in the block are reused; then only `sweep` may erase them.
@@ -199,7 +199,7 @@ _CONSTANTS: ContextVar[Constants | None] = ContextVar("relayc_constants", defaul
 
 @contextmanager
 def constants_at(block: ir.Block | Constants) -> Iterator[None]:
-    """Context in which constants are emitted at the begin of a block, each once."""
+    """Context in which constants are emitted at the start of a block, each once."""
     token = _CONSTANTS.set(block if isinstance(block, Constants) else Constants(block))
     try:
         yield

@@ -106,7 +106,7 @@ class SizeProgram:
         self.depth = max(self.depth, otherwise.depth)
 
 
-# Stack: %top is the position of the next number, and two unused places are at its begin. The number of places precedes the program.
+# Stack: %top is the position of the next number, and two unused places are at its start. The number of places precedes the program.
 _MLIR = mlir_texts(__file__)
 _FUNCTION = _MLIR["function"]
 

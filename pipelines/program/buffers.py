@@ -133,7 +133,7 @@ class _Callees:
         return not type_.symbols <= symbol_positions(function).keys()
 
     def declare(self, module: ir.Module) -> None:
-        """Declares the called packed functions, over memory, at the begin of the module."""
+        """Declares the called packed functions, over memory, at the start of the module."""
         for name, (type_, attributes, location) in self._packed.items():
             with ir.InsertionPoint.at_block_begin(module.body), location:
                 declared = func.FuncOp(name, type_, visibility="private")

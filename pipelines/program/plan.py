@@ -9,7 +9,7 @@ the whole loop, because each iteration needs its contents.
 
 If sizes are expressions over the symbols of a program, so are the offsets and the size of its arena: they are computed when a call begins,
 and `relay.arena` is the size of the arena. Heap memory (`relay.heap`, see buffers) is not changed. The arena of a program that is called
-with sizes not known at the begin, or that is recursive and has symbols, is heap memory too, allocated for each call.
+with sizes not known at the start, or that is recursive and has symbols, is heap memory too, allocated for each call.
 
 In recursive programs each call uses the arena after the caller's own part: `relay.max_depth` is the limit of nested calls.
 """

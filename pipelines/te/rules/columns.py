@@ -60,7 +60,7 @@ def col2im(op: Op, data: Value) -> Value:
         batch, channel, *at = (linalg.IndexOp(i).result for i in range(2 + 2 * n))
         places, flags, chosen = at[n:], [], []
         for i in range(n):
-            # Its position relative to the begin of each block.
+            # Its position relative to the start of each block.
             distance = arith.SubIOp(_plus(at[i], before[i]), _times(places[i], dilation[i])).result
             which = distance
             if strides[i] != 1:

@@ -33,7 +33,7 @@ from relayc.symbolic import Size
 
 @dataclass(frozen=True)
 class _Part:
-    """One axis of a part of a region: its begin and length, as scalars of `dtype`."""
+    """One axis of a part of a region: its start and length, as scalars of `dtype`."""
 
     begin: Value
     length: Value

@@ -31,7 +31,7 @@ class Memory:
       shape: of the stored region; lows: the index of its first element, over the loops around it.
       strides: of the dimensions, in elements; by default contiguous.
       offset: the position of the first element in `buffer`, over emitted values.
-      version: incremented by each store, and at the begin and end of loops that store: values loaded before are stale.
+      version: incremented by each store, and at the start and end of loops that store: values loaded before are stale.
       lines: the permuted lines of the buffer, if any; strides are then the strides in a block of lines.
     """
 

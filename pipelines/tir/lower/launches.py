@@ -109,7 +109,7 @@ class LaunchEmission(LoopEmitter):
         return emit.compare("slt", self.bodies.evaluator.index_value(index), emit.index_constant(limit))
 
     def _common_guards(self, node: Node, state: State, init: Init | None) -> dict[Hashable, Guard]:
-        """The guards common to all blocks in a loop that are known at its begin; none for a loop with barriers, or for a single block."""
+        """The guards common to all blocks in a loop that are known at its start; none for a loop with barriers, or for a single block."""
         if state.lanes is not None or not isinstance(node, LoopNode) or self.barriers.stands_in(node):
             return {}
         known = {var for var, value in state.point.items() if isinstance(value, Index)}

@@ -59,7 +59,7 @@ def local_buffer(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
 
 
 def buffer_of_thread(shape: int | Sequence[int], element: ir.Type) -> ir.Value:
-    """A buffer on the stack, allocated once at the begin of the innermost enclosing parallel loop body, or of the function; see
+    """A buffer on the stack, allocated once at the start of the innermost enclosing parallel loop body, or of the function; see
     local_buffer."""
     block = ir.InsertionPoint.current.block
     while block.owner.operation.name not in ("scf.parallel", "func.func"):

@@ -6,7 +6,7 @@ llvm.func @TVMFFITensorFromDLPackVersioned(!llvm.ptr, i32, i32, !llvm.ptr) -> i3
 llvm.func @malloc(i64) -> !llvm.ptr
 llvm.func @free(!llvm.ptr)
 
-// Makes a tensor object of data and of its description at `row`, and writes its handle to `out`. Returns 0, or another number with an
+// Creates a tensor object for data with the description at `row`, and writes its handle to `out`. Returns 0, or another number with an
 // error raised.
 llvm.func internal @__relayc_make_tensor(%row: !llvm.ptr, %data: !llvm.ptr, %out: !llvm.ptr) -> i32
     attributes {no_inline, passthrough = ["optsize"]} {
@@ -131,7 +131,7 @@ llvm.func internal @__relayc_call_packed(%row: !llvm.ptr, %data: !llvm.ptr) -> i
   %count = llvm.trunc %n : i64 to i32
   %23 = llvm.call @TVMFFIFunctionCall(%function, %args, %count, %result) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
   %24 = llvm.icmp "eq" %23, %good : i32
-  // What the function returns is nothing to the program.
+  // The function's result is ignored.
   %type = llvm.load %result : !llvm.ptr -> i32
   %25 = llvm.icmp "sge" %type, %first_object : i32
   %status = llvm.select %24, %good, %bad : i1, i32

@@ -6,7 +6,7 @@ llvm.func @TVMFFIErrorSetRaisedFromCStr(!llvm.ptr, !llvm.ptr)
 llvm.func @TVMFFIFunctionCall(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr) -> i32
 
 // ==== inline
-// A word, once more.
+// Retains a word.
 llvm.func internal @heap_retain(%w: i64) attributes {passthrough = ["alwaysinline"]} {
   %one = llvm.mlir.constant(1 : i64) : i64
   %bit = llvm.trunc %w : i64 to i1
@@ -19,7 +19,7 @@ llvm.func internal @heap_retain(%w: i64) attributes {passthrough = ["alwaysinlin
   llvm.return
 }
 
-// A word, once less; nothing of none.
+// Releases a word; no effect on 0.
 llvm.func internal @heap_release(%w: i64) attributes {passthrough = ["alwaysinline"]} {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %bit = llvm.trunc %w : i64 to i1
@@ -36,7 +36,7 @@ llvm.func internal @heap_release(%w: i64) attributes {passthrough = ["alwaysinli
   llvm.return
 }
 
-// A new cell; its fields are to be written.
+// Allocates a cell with uninitialized fields.
 llvm.func internal @heap_new(%tag: i32, %count: i32, %info: i64) -> !llvm.ptr attributes {passthrough = ["alwaysinline"]} {
   %bytes = llvm.mlir.constant(${cell_bytes} : i64) : i64
   %eight = llvm.mlir.constant(8 : i64) : i64
@@ -63,7 +63,7 @@ llvm.func internal @heap_new(%tag: i32, %count: i32, %info: i64) -> !llvm.ptr at
   llvm.return %p : !llvm.ptr
 }
 
-// What a value of a constructor is of.
+// The constructor of a value.
 llvm.func internal @heap_tag(%w: i64) -> i32 attributes {passthrough = ["alwaysinline"]} {
   %bit = llvm.trunc %w : i64 to i1
   llvm.cond_br %bit, ^immediate, ^cell
@@ -91,7 +91,7 @@ llvm.func internal @heap_field(%w: i64, %i: i64) -> i64 attributes {passthrough 
   llvm.return %field : i64
 }
 
-// A word that a value of tvm-ffi is; the reference goes with it.
+// Converts a value of tvm-ffi to a word; moves its reference.
 llvm.func internal @heap_from_any(%any: !llvm.ptr) -> i64 {
   %kind = llvm.load %any : !llvm.ptr -> i32
   %at = llvm.getelementptr %any[8] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -120,7 +120,7 @@ llvm.func internal @heap_from_any(%any: !llvm.ptr) -> i64 {
   llvm.return %bits : i64
 }
 
-// A word as a value of tvm-ffi; a constructor without fields becomes a cell, which nobody else refers to.
+// Converts a word to a value of tvm-ffi; a constructor without fields becomes a new cell.
 llvm.func internal @heap_to_any(%w: i64, %any: !llvm.ptr) {
   %at = llvm.getelementptr %any[8] : (!llvm.ptr) -> !llvm.ptr, i8
   %bit = llvm.trunc %w : i64 to i1
@@ -173,7 +173,7 @@ llvm.func internal @heap_to_any(%w: i64, %any: !llvm.ptr) {
 }
 
 // ==== code
-// The end of a cell to which nothing refers any more, and of the ones that only it refers to.
+// Frees an unreferenced cell, and the cells that only it refers to.
 llvm.func internal @heap_end(%cell: !llvm.ptr) {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %one = llvm.mlir.constant(1 : i64) : i64
@@ -214,7 +214,7 @@ llvm.func internal @heap_end(%cell: !llvm.ptr) {
   %last = llvm.icmp "eq" %strong, %one32 : i32
   llvm.cond_br %last, ^put, ^field(%next, %list : i64, !llvm.ptr)
 ^put:
-  // The list goes through the place of the deleter.
+  // The list is linked through the field of the deleter.
   %link = llvm.getelementptr %q[16] : (!llvm.ptr) -> !llvm.ptr, i8
   llvm.store %list, %link : !llvm.ptr, !llvm.ptr
   llvm.br ^field(%next, %q : i64, !llvm.ptr)
@@ -260,7 +260,7 @@ llvm.func internal @__relayc_heap_deleter(%p: !llvm.ptr, %flags: i32) {
   llvm.return
 }
 
-// Packed functions. make(info, tag, fields...), and of a cell: tag, count, info, field(cell, i), set(cell, value) of the first field.
+// Packed functions: make(info, tag, fields...); for a cell: tag, count, info, field(cell, i), set(cell, value) for the first field.
 llvm.func internal @__relayc_heap_make(%self: !llvm.ptr, %args: !llvm.ptr, %n: i32, %result: !llvm.ptr) -> i32 {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32

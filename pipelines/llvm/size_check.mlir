@@ -75,7 +75,7 @@ llvm.func internal @__relayc_sizes(%entry: !llvm.ptr, %program: !llvm.ptr, %args
   %21 = llvm.select %beyond, %20, %18 : i1, i64
   llvm.br ^join(%21 : i64)
 ^add:
-  // What is beyond all numbers stays so, whatever is taken from it.
+  // A saturated number stays saturated, whatever is subtracted.
   %22 = llvm.intr.sadd.sat(%a, %b) : (i64, i64) -> i64
   %23 = llvm.intr.smax(%a, %b) : (i64, i64) -> i64
   %24 = llvm.icmp "eq" %23, %largest : i64

@@ -88,7 +88,7 @@ llvm.func internal @__relayc_raise_tensor(%kind: !llvm.ptr, %entry: !llvm.ptr, %
   llvm.return %21 : i32
 }
 
-// Checks the tensors of an entry and writes their data pointers to `data`, and behind these pointers to their DLTensors. Returns 0, or -1
+// Checks the tensors of an entry and writes their data pointers to `data`, followed by pointers to their DLTensors. Returns 0, or -1
 // with an error raised.
 llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32, %data: !llvm.ptr, %strings: !llvm.ptr) -> i32
     attributes {no_inline, passthrough = ["optsize"]} {
@@ -198,7 +198,7 @@ llvm.func internal @__relayc_check(%entry: !llvm.ptr, %args: !llvm.ptr, %n: i32,
   %33 = llvm.getelementptr %tensor[32] : (!llvm.ptr) -> !llvm.ptr, i8
   %strides = llvm.load %33 : !llvm.ptr -> !llvm.ptr
   %none = llvm.icmp "eq" %strides, %null : !llvm.ptr
-  // The strides of an empty tensor say nothing.
+  // The strides of an empty tensor are irrelevant.
   %empty = llvm.icmp "eq" %smallest, %zero64 : i64
   %34 = llvm.or %none, %empty : i1
   %35 = llvm.getelementptr %row[4] : (!llvm.ptr) -> !llvm.ptr, i64

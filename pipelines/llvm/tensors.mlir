@@ -1,5 +1,5 @@
 // ==== tensors
-// Makes the DLTensor of memory of one dimension on the CPU, or of none, and an argument of it. `kind` is the dtype.
+// Creates the DLTensor of CPU memory with one dimension or none, and an argument for it. `kind` is the dtype.
 llvm.func internal @__relayc_blob(%any: !llvm.ptr, %tensor: !llvm.ptr, %data: !llvm.ptr, %length: !llvm.ptr, %kind: i32, %rank: i32) {
   %cpu = llvm.mlir.constant(1 : i64) : i64
   %zero = llvm.mlir.constant(0 : i64) : i64
@@ -23,7 +23,7 @@ llvm.func internal @__relayc_blob(%any: !llvm.ptr, %tensor: !llvm.ptr, %data: !l
   llvm.return
 }
 
-// Makes a tensor object of given dimensions and dtype and an argument of it; gives its data, or null with an error raised.
+// Creates a tensor object of given dimensions and dtype, and an argument for it; returns its data, or null with an error raised.
 llvm.func internal @__relayc_tensor(%any: !llvm.ptr, %dims: !llvm.ptr, %rank: i64, %kind: i32, %width: i64) -> !llvm.ptr
     attributes {no_inline, passthrough = ["optsize"]} {
   %no = llvm.mlir.constant(0 : i32) : i32

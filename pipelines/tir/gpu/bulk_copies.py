@@ -38,7 +38,8 @@ def fence_barriers() -> None:
 
 
 def fence_memory() -> None:
-    """Orders the thread's accesses to shared memory before copies that it, or a barrier, starts afterwards."""
+    """Orders the thread's writes to shared memory before later asynchronous copies that access it, started by the thread or after a
+    barrier."""
     emit.create("nvvm.fence.proxy", [], [], _async_shared())
 
 

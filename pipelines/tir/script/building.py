@@ -213,7 +213,7 @@ class Building:
 
     @contextmanager
     def implicit_block(self, name: str) -> Iterator[None]:
-        """A block around a store outside of blocks: its iterators follow the loops around it."""
+        """A block for a store outside of blocks: its iterators are opaque, in the order of the loops around it."""
         number, free = 1, name
         while free in self.block_names:
             number, free = number + 1, f"{name}_{number + 1}"

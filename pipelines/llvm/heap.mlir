@@ -63,7 +63,7 @@ llvm.func internal @heap_new(%tag: i32, %count: i32, %info: i64) -> !llvm.ptr at
   llvm.return %p : !llvm.ptr
 }
 
-// The constructor of a value.
+// The tag of a value.
 llvm.func internal @heap_tag(%w: i64) -> i32 attributes {passthrough = ["alwaysinline"]} {
   %bit = llvm.trunc %w : i64 to i1
   llvm.cond_br %bit, ^immediate, ^cell

@@ -1,5 +1,7 @@
-"""Memory accesses of a kernel as functions of its loops, found without emitting code: the basis for choosing loop order, vector dimension
-and collapsed loops."""
+"""Memory accesses of a kernel as functions of its loops, found without emitting code.
+
+They determine the loop order, the vector dimension and the loops to collapse.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

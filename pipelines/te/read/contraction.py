@@ -1,5 +1,4 @@
-"""Recognizes contractions (matrix products and convolutions): assigns loops to rows, columns, batch and reduction, and describes the
-operands.
+"""Recognizes contractions (matrix products and convolutions): assigns loops to rows, columns, batch and reduction.
 
 A contraction is acc + a * b over reduction loops. Columns are the parallel loops on which only operand B depends, rows the loops on which
 only A depends, batch the loops on which both depend. Lanes run along the columns: B is loaded as vectors, A as broadcast scalars. For a

@@ -1,5 +1,6 @@
-"""Kernels that update some elements of an argument (scatter). If the result shares the argument's memory, the kernel writes only the
-updated elements.
+"""Kernels that update some elements of an argument (scatter).
+
+If the result shares the argument's memory, the kernel writes only the updated elements.
 
 The attribute `relay.updates = array<i64: RESULT, ARGUMENT, ...>` of a te kernel, and of its tir function, permits calls to share the
 memory. If the result has its own memory, the kernel copies the argument first.

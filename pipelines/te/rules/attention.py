@@ -1,5 +1,7 @@
-"""Compute rule of nn.attention: the products, the scores between them, and the softmax, in loops over batch, heads of the key, heads of the
-query for each of these, queries and keys."""
+"""Compute rule of nn.attention: the products, the scores between them, and the softmax.
+
+Loops run over batch, heads of the key, heads of the query for each of these, queries and keys.
+"""
 
 from relayc.dialects.mlir import arith, ir, linalg, math
 from relayc.dialects.relay.base import Op

@@ -1,5 +1,4 @@
-"""Matches a block in loops against the description of a tensor intrinsic, and maps each tensor of the description to a region of a
-buffer."""
+"""Matches a block in loops against the description of a tensor intrinsic, and maps its tensors to regions of buffers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

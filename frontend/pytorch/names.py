@@ -1,6 +1,5 @@
 """Names of dynamic dimensions, which an ExportedProgram forgets: it only has symbols of its own such as s77."""
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,11 +35,7 @@ def names_of(dynamic_shapes: Any, order: Sequence[str], arguments: Any, shapes: 
     args, kwargs = arguments
     found: dict[str, str] = {}
     named = {**dict(zip(order, args, strict=False)), **kwargs}
-    if isinstance(dynamic_shapes, Mapping):
-        pairs = [(spec, named[key]) for key, spec in dynamic_shapes.items() if key in named]
-    else:
-        pairs = list(zip(dynamic_shapes or (), named.values(), strict=False))
-    for spec, tree in pairs:
+    for spec, tree in _pairs(dynamic_shapes or (), order, named):
         for leaf, dims in _leaves(spec, tree):
             axes = dims.items() if isinstance(dims, Mapping) else enumerate(dims)
             for axis, dim in axes:
@@ -50,6 +45,24 @@ def names_of(dynamic_shapes: Any, order: Sequence[str], arguments: Any, shapes: 
                 if name and expression is not None and expression.is_Symbol and str(expression) not in found:
                     found[str(expression)] = free_name(name, found.values())
     return found
+
+
+def _pairs(dynamic_shapes: Any, order: Sequence[str], named: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Specifications with their arguments. A parameter `*x` has one of all its arguments, which programs call x_0, x_1, ..."""
+    if isinstance(dynamic_shapes, Mapping):
+        for key, spec in dynamic_shapes.items():
+            if key in named:
+                yield spec, named[key]
+            elif isinstance(spec, (tuple, list)):
+                yield from ((part, named[f"{key}_{i}"]) for i, part in enumerate(spec) if f"{key}_{i}" in named)
+        return
+    stem = order[-1].rpartition("_")[0] if order else ""
+    first = next((i for i in range(len(order)) if list(order[i:]) == [f"{stem}_{k}" for k in range(len(order) - i)]), len(order))
+    rest = dynamic_shapes[first] if first < len(dynamic_shapes) else None
+    if isinstance(rest, (tuple, list)) and all(part is None or isinstance(part, (Mapping, tuple, list)) for part in rest):
+        if len(rest) == len(order) - first:
+            dynamic_shapes = (*dynamic_shapes[:first], *rest, *dynamic_shapes[first + 1 :])
+    yield from zip(dynamic_shapes, named.values(), strict=False)
 
 
 def _leaves(spec: Any, tree: Any) -> Iterator[tuple[int, Any]]:
@@ -72,9 +85,3 @@ def positional_names(program: Any, count: int) -> tuple[str, ...]:
     """Names of the positional arguments of an ExportedProgram, as far as it knows them."""
     names: Sequence[str] = program.module_call_graph[0].signature.forward_arg_names or () if program.module_call_graph else ()
     return tuple(names[:count])
-
-
-def parameter_names(module: Any) -> tuple[str, ...]:
-    """Names of the positional parameters of a module."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))

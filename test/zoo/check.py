@@ -15,10 +15,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 os.environ.setdefault("KMP_BLOCKTIME", "0")
 
@@ -37,7 +37,7 @@ some 1e-6 to 1e-5 (f32 has 6e-8, sums have up to thousands of terms, and tens of
 softmax of large scores, a division by a small number, a choice of the largest of nearly equal scores), ONNX Runtime differs from itself as
 much: NOISE."""
 NOISE = 4.0
-"""How many times the noise of ONNX Runtime a difference may be, beyond TOLERANCE: its difference from itself without its own rewrites, and
+"""How many times the noise of the reference a difference may be, beyond TOLERANCE: its difference from itself without its own rewrites, and
 in DRAWS draws of weights that are off by OFF of themselves at most, two units in the last place."""
 OFF, DRAWS = 2.0**-22, 8
 TIME_LIMIT = 120
@@ -71,6 +71,44 @@ class Report:
     limits: int = 0
     error: str = ""
     points: list[Point] = field(default_factory=list)
+
+
+class Reference(Protocol):
+    """What a model is compared with."""
+
+    def run(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs for inputs by name."""
+
+    def noise(self, arrays: Mapping[str, np.ndarray], wanted: list[np.ndarray], seed: int) -> float:
+        """How far the outputs differ where the order of sums or the weights are slightly different."""
+
+
+Call = Callable[[Mapping[str, np.ndarray]], Callable[[], Any]]
+"""Of inputs by name: the call of the compiled module with them."""
+
+
+class OnnxRuntime:
+    """The model of a file in ONNX Runtime."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.session = path, session_of(path)
+
+    def run(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        return flat(self.session.run(None, arrays))
+
+    def noise(self, arrays: Mapping[str, np.ndarray], wanted: list[np.ndarray], seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        model = onnx.load(self.path)
+        # Matrices and filters: vectors may be what sizes are computed from.
+        floats = [w for w in model.graph.initializer if w.data_type == onnx.TensorProto.FLOAT and len(w.dims) > 1]
+        weights = [(w, numpy_helper.to_array(w)) for w in floats]
+        sessions = [session_of(self.path, optimised=False)]
+        for _ in range(DRAWS):
+            for weight, array in weights:
+                off = array * (1 + rng.uniform(-OFF, OFF, array.shape))
+                weight.CopyFrom(numpy_helper.from_array(off.astype(np.float32), weight.name))
+            sessions.append(session_of(model.SerializeToString()))
+        return max((largest_difference(flat(session.run(None, arrays)), wanted) for session in sessions), default=0.0)
 
 
 def session_of(model: Path | bytes, optimised: bool = True) -> onnxruntime.InferenceSession:
@@ -129,46 +167,32 @@ def explain(found: list[np.ndarray], wanted: list[np.ndarray]) -> str:
     return f"output {worst}: {int(unequal.sum())} of {unequal.size} elements, first at {list(at)}: expected {b[at]}, found {a[at]}"
 
 
-def check_size(module: Any, path: Path, session: Any, inputs: Mapping[str, Input], point: Point, seed: int, times: bool) -> None:
+def largest_difference(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:
+    return max((difference_of(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
+
+
+def check_size(call: Call, reference: Reference, inputs: Mapping[str, Input], point: Point, seed: int, times: bool) -> None:
     """Compares, and measures if asked to, at the point's sizes."""
     arrays = make_inputs(inputs, point.sizes, seed)
     try:
-        wanted = flat(session.run(None, arrays))
+        wanted = reference.run(arrays)
     except Exception as error:
         point.status, point.message = "no reference", one_line(error)
         return
-    ours = [arrays[spec.name] for spec in module.inputs]
+    ours = call(arrays)
     try:
-        result = module["main"](*ours)
+        result = ours()
     except Exception as error:
         point.status, point.message = "raises", one_line(error)
         return
     found = flat(result if isinstance(result, tuple) else (result,))
-    point.difference = max((difference_of(a, b) for a, b in zip(found, wanted, strict=True)), default=0.0)
+    point.difference = largest_difference(found, wanted)
     if point.difference > TOLERANCE:
-        point.noise = noise_of(path, arrays, wanted, seed)
+        point.noise = reference.noise(arrays, wanted, seed)
         if not point.difference <= NOISE * point.noise:
             point.status, point.message = "differs", explain(found, wanted)
     if times:
-        engines: list[Callable[[], Any]] = [lambda: module["main"](*ours), lambda: session.run(None, arrays)]
-        point.relayc_seconds, point.reference_seconds = alternately(engines)
-
-
-def noise_of(path: Path, arrays: Mapping[str, np.ndarray], wanted: list[np.ndarray], seed: int) -> float:
-    """How far ONNX Runtime differs from its own result where the order of its sums or its weights are slightly different."""
-    rng = np.random.default_rng(seed)
-    model = onnx.load(path)
-    # Matrices and filters: vectors may be what sizes are computed from.
-    floats = [w for w in model.graph.initializer if w.data_type == onnx.TensorProto.FLOAT and len(w.dims) > 1]
-    weights = [(w, numpy_helper.to_array(w)) for w in floats]
-    sessions = [session_of(path, optimised=False)]
-    for _ in range(DRAWS):
-        for weight, array in weights:
-            off = array * (1 + rng.uniform(-OFF, OFF, array.shape))
-            weight.CopyFrom(numpy_helper.from_array(off.astype(np.float32), weight.name))
-        sessions.append(session_of(model.SerializeToString()))
-    results = (flat(session.run(None, arrays)) for session in sessions)
-    return max((difference_of(a, b) for result in results for a, b in zip(result, wanted, strict=True)), default=0.0)
+        point.relayc_seconds, point.reference_seconds = alternately([ours, lambda: reference.run(arrays)])
 
 
 def alternately(engines: list[Callable[[], Any]]) -> list[float]:
@@ -228,36 +252,55 @@ def check(path: Path, count: int, seed: int, times: bool, write: Callable[[Repor
     write(report)
     data = json.loads(path.with_suffix(".json").read_text())
     inputs, symbols = from_data(data["inputs"]), {name: Symbol(**symbol) for name, symbol in data["symbols"].items()}
-    begin, cpu = time.perf_counter(), time.process_time()
     try:
-        module, report.error = relayc.compile(path, cache=False), ""
+        module = compiled(lambda: relayc.compile(path, cache=False), report)
     except Exception as error:
-        traceback.print_exc()
         refused = reference_error(path, inputs, {name: symbol.example for name, symbol in symbols.items()}, seed)
         report.error = f"no reference: {refused}" if refused else one_line(error)
         return report
+    try:
+        reference = OnnxRuntime(path)
+    except Exception as error:
+        report.error = f"no reference: {one_line(error)}"
+        return report
+
+    def call(arrays: Mapping[str, np.ndarray]) -> Callable[[], Any]:
+        ours = [arrays[spec.name] for spec in module.inputs]
+        return lambda: module["main"](*ours)
+
+    sizes = Chooser(module, symbols, np.random.default_rng(seed))
+    report.limits = len(sizes.limits)
+    compare(report, sizes.choose(count), lambda point: check_size(call, reference, inputs, point, seed, times), write)
+    return report
+
+
+def compiled(compile: Callable[[], Any], report: Report) -> Any:
+    """A module on one thread, with what the report has about its compilation. Raises what compiling raises, and prints it."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    try:
+        module, report.error = compile(), ""
+    except Exception:
+        traceback.print_exc()
+        raise
     finally:
         report.compile_seconds, report.compile_cpu_seconds = time.perf_counter() - begin, time.process_time() - cpu
     report.stages, report.kernels = dict(module.stats), len(module.kernels)
     module.num_threads = 1
-    try:
-        session = session_of(path)
-    except Exception as error:
-        report.error = f"no reference: {one_line(error)}"
-        return report
-    chooser = Chooser(module, symbols, np.random.default_rng(seed))
-    report.limits = len(chooser.limits)
+    return module
+
+
+def compare(
+    report: Report, sizes: Iterable[dict[str, int]], work: Callable[[Point], None], write: Callable[[Report], None]
+) -> None:
+    """Checks sizes, each in a process of its own."""
     write(report)
-    for sizes in chooser.choose(count):
-        point = in_process(Point(sizes, "agrees"), lambda p: check_size(module, path, session, inputs, p, seed, times))
-        report.points.append(point)
+    for chosen in sizes:
+        report.points.append(in_process(Point(chosen, "agrees"), work))
         write(report)
-    return report
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path)
+def command(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace, Callable[[Report], None]], Report]) -> int:
+    """The command line of a check: `run` gets the options and what writes a report."""
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--sizes", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
@@ -267,8 +310,14 @@ def main() -> int:
     def write(report: Report) -> None:
         options.json.write_text(json.dumps(asdict(report), indent=1))
 
-    write(check(options.model, options.sizes, options.seed, options.times, write))
+    write(run(options, write))
     return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", type=Path)
+    return command(parser, lambda options, write: check(options.model, options.sizes, options.seed, options.times, write))
 
 
 if __name__ == "__main__":

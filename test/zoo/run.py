@@ -2,6 +2,9 @@
 
     python test/zoo/run.py --out DIR [NAME ...]
 
+With --pytorch, architectures are compared with PyTorch in eager mode after an import by relayc.from_pytorch instead (pytorch.py); the
+interpreter has relayc and the exporters' packages.
+
 The table is DIR/zoo.json too; what fails has its least reproduction in DIR/reproductions. Exit code: 0 where all models agree, else 1.
 """
 
@@ -48,15 +51,15 @@ def make_environment(folder: Path, console: Console) -> Path:
 
 
 def check_apart(path: Path, options: argparse.Namespace) -> Row:
-    """The report of one model; of a process that dies or hangs what it wrote before."""
+    """The report of one model, or of one architecture (a path without a suffix); of a process that dies or hangs what it wrote before."""
     out = options.out / "reports" / f"{path.stem}.json"
-    if out.exists() and not options.again and out.stat().st_mtime > path.stat().st_mtime:
+    if out.exists() and not options.again and (options.pytorch or out.stat().st_mtime > path.stat().st_mtime):
         return json.loads(out.read_text())
     part = out.with_suffix(".part")
     part.unlink(missing_ok=True)
     command = [
         sys.executable,
-        str(HERE / "check.py"),
+        str(HERE / ("pytorch.py" if options.pytorch else "check.py")),
         str(path),
         "--json",
         str(part),
@@ -69,11 +72,11 @@ def check_apart(path: Path, options: argparse.Namespace) -> Row:
     with out.with_suffix(".log").open("w") as log:
         try:
             code = subprocess.run(
-                [*command, *(["--times"] if options.times else [])], stdout=log, stderr=log, timeout=TIME_LIMIT
+                [*command, *(["--times"] if options.times else [])], stdout=log, stderr=log, timeout=options.limit
             ).returncode
             note = f"the process ended with {code}" if code else ""
         except subprocess.TimeoutExpired:
-            note = f"no end after {TIME_LIMIT} s"
+            note = f"no end after {options.limit} s"
     report = json.loads(part.read_text()) if part.exists() else {"model": path.stem, "points": [], "kernels": 0}
     if note:
         report["error"] = note if "process died" in report.get("error", "") else report.get("error") or note
@@ -143,7 +146,7 @@ def notes_of(report: Row) -> str:
     if bad:
         return f"{bad[0]['status']} at {sizes_text(bad[0]['sizes'])}: {bad[0]['message']}"
     without = [p for p in report["points"] if p["status"] == "no reference"]
-    return f"{len(without)} sizes that ONNX Runtime does not take" if without else ""
+    return f"{len(without)} sizes that the reference does not take" if without else ""
 
 
 def print_table(reports: list[Row], refused: int, console: Console) -> None:
@@ -171,7 +174,7 @@ def print_table(reports: list[Row], refused: int, console: Console) -> None:
     points = [point for report in reports for point in report["points"]]
     console.print(
         f"{len(names)} architectures in {len(reports)} models, {refused} exports that torch's exporters refuse; "
-        f"{len(good)} architectures agree wherever ONNX Runtime runs; "
+        f"{len(good)} architectures agree wherever the reference runs; "
         f"{sum(p['status'] == 'agrees' for p in points)} of {len(points)} sizes agree, {sum(p['status'] in BAD for p in points)} do not"
     )
     times = [t for report in reports for t in ratios(report)]
@@ -179,16 +182,29 @@ def print_table(reports: list[Row], refused: int, console: Console) -> None:
         console.print(f"time in that of ONNX Runtime: {mean(times):.2f} (geometric mean), worst {max(times):.2f}")
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "reports").mkdir(exist_ok=True)
+def exported_models(options: argparse.Namespace, console: Console) -> list[Path]:
+    """The files of the models, which are exported where they are not there."""
     models = options.out / "models"
     if not options.no_export:
         python = options.python or make_environment(options.environment, console)
         command = [str(python), str(HERE / "export.py"), "--out", str(models), "--jobs", str(options.jobs), *options.names]
         subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": ""})
-    paths = sorted(path for path in models.glob("*.onnx") if not options.names or name_of(path.stem) in options.names)
-    refused = {path.stem: path.read_text() for path in sorted(models.glob("*.refused"))}
+    return sorted(path for path in models.glob("*.onnx") if not options.names or name_of(path.stem) in options.names)
+
+
+def architectures(options: argparse.Namespace) -> list[Path]:
+    """The names of the networks of PyTorch among the architectures."""
+    import torchvision_operators  # noqa: F401  # before what imports torchvision
+    from families import ARCHITECTURES
+
+    return [Path(name) for name, row in ARCHITECTURES.items() if row.exporters != ("converter",) and name in (options.names or (name,))]
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "reports").mkdir(exist_ok=True)
+    paths = architectures(options) if options.pytorch else exported_models(options, console)
+    refused = {path.stem: path.read_text() for path in sorted((options.out / "models").glob("*.refused"))}
     reports = []
     with ThreadPoolExecutor(options.jobs) as pool:
         running = [pool.submit(check_apart, path, options) for path in paths]
@@ -201,7 +217,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     reports.sort(key=lambda report: order.index(report["model"]))
     (options.out / "zoo.json").write_text(json.dumps({"reports": reports, "not exported": refused}, indent=1))
     with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(lambda report: reproduce(report, options), first_of_each_kind(reports)))
+        list(pool.map(lambda report: reproduce(report, options), [] if options.pytorch else first_of_each_kind(reports)))
     print_table(reports, len(refused), console)
     return 0 if all(map(is_good, reports)) else 1
 
@@ -215,6 +231,8 @@ def main() -> int:
         "--python", type=Path, help="an interpreter that has the exporters' packages, instead of an environment of their own"
     )
     parser.add_argument("--no-export", action="store_true", help="only what has been exported before")
+    parser.add_argument("--pytorch", action="store_true", help="by from_pytorch, beside eager")
+    parser.add_argument("--limit", type=int, default=TIME_LIMIT, metavar="S", help="seconds after which a check is ended (default 900)")
     parser.add_argument("--again", action="store_true", help="also what has been checked before")
     parser.add_argument("--times", action="store_true", help="measure relayc and ONNX Runtime, on one thread each")
     parser.add_argument("--sizes", type=int, default=8, metavar="N", help="sizes of each model (default 8)")

@@ -59,9 +59,9 @@ def _pairs(dynamic_shapes: Any, order: Sequence[str], named: Mapping[str, Any]) 
     stem = order[-1].rpartition("_")[0] if order else ""
     first = next((i for i in range(len(order)) if list(order[i:]) == [f"{stem}_{k}" for k in range(len(order) - i)]), len(order))
     rest = dynamic_shapes[first] if first < len(dynamic_shapes) else None
-    if isinstance(rest, (tuple, list)) and all(part is None or isinstance(part, (Mapping, tuple, list)) for part in rest):
-        if len(rest) == len(order) - first:
-            dynamic_shapes = (*dynamic_shapes[:first], *rest, *dynamic_shapes[first + 1 :])
+    is_variadic = isinstance(rest, (tuple, list)) and len(rest) == len(order) - first
+    if is_variadic and all(part is None or isinstance(part, (Mapping, tuple, list)) for part in rest):
+        dynamic_shapes = (*dynamic_shapes[:first], *rest, *dynamic_shapes[first + 1 :])
     yield from zip(dynamic_shapes, named.values(), strict=False)
 
 

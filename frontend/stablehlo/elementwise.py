@@ -114,11 +114,34 @@ def convert(node: Node, x: Tensor) -> Tensor:
     return cast(x, dtype)
 
 
+_BITS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
+"""Bits of the exponent and of the mantissa."""
+
+
 @op("reduce_precision", elementwise=True)
 def reduce_precision(node: Node, x: Tensor) -> Tensor:
-    bits = node.attribute("exponent_bits"), node.attribute("mantissa_bits")
-    narrow = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32"}.get(bits)
-    return x if narrow in (None, x.dtype) or x.dtype == "float16" else cast(emit("cast", x, dtype=narrow), x.dtype)
+    """Numbers rounded to those of fewer bits, halves to even; of a smaller exponent, what is too large is infinite and what is too small to
+    be normal is zero."""
+    wanted = node.attribute("exponent_bits"), node.attribute("mantissa_bits")
+    exponent, mantissa = map(min, wanted, _BITS[x.dtype])
+    if (exponent, mantissa) == _BITS[x.dtype]:
+        return x
+    width, own = _BITS[x.dtype]
+    kind = f"uint{8 * DTYPES[x.dtype].itemsize}"
+    bits, dropped = emit("reinterpret", x, dtype=kind), own - mantissa
+    sign, infinite = 1 << (width + own), ((1 << width) - 1) << own
+    if dropped:
+        odd = binary("bitwise_and", binary("right_shift", bits, dropped), 1)
+        up = binary("add", odd, (1 << (dropped - 1)) - 1)
+        bits = binary("bitwise_and", emit("add", bits, up), 2 * sign - (1 << dropped))
+    size, signs = binary("bitwise_and", bits, sign - 1), binary("bitwise_and", bits, sign)
+    middle, reach = (1 << (width - 1)) - 1, (1 << (exponent - 1)) - 1
+    if exponent < width:
+        scale = binary("bitwise_and", bits, infinite)
+        size = emit("where", binary("greater", scale, (middle + reach) << own), constant(infinite, kind), size)
+        size = emit("where", binary("less_equal", scale, (middle - reach) << own), constant(0, kind), size)
+    found = emit("reinterpret", emit("bitwise_or", signs, size), dtype=x.dtype)
+    return emit("where", emit("isnan", x), x, found)
 
 
 @op("bitcast_convert")

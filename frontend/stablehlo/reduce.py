@@ -80,9 +80,10 @@ def reduce(node: Node, *operands: Tensor) -> Any:
     axes = node.ints("dimensions")
     block = node.region(0)
     if count == 2 and len(axes) == 1 and (name := _extremum(block)) is not None and _is_iota(node, 1, axes[0]):
-        place = node.program.without(cast(emit(name, data[0], axis=axes, keepdims=True), data[1].dtype), axes)
+        x = cast(data[0], "uint8") if data[0].dtype == "bool" else data[0]
+        place = node.program.without(cast(emit(name, x, axis=axes, keepdims=True), data[1].dtype), axes)
         if list(node.op.results[0].uses):
-            return emit("max" if name == "argmax" else "min", data[0], axis=axes), place
+            return cast(emit("max" if name == "argmax" else "min", x, axis=axes), data[0].dtype), place
         return filled(place.shape, 0, data[0].dtype), place
     name = operator_of(block) if count == 1 else None
     if name is None or (name in ("and", "or") and data[0].dtype != "bool"):

@@ -289,9 +289,7 @@ def compiled(compile: Callable[[], Any], report: Report) -> Any:
     return module
 
 
-def compare(
-    report: Report, sizes: Iterable[dict[str, int]], work: Callable[[Point], None], write: Callable[[Report], None]
-) -> None:
+def compare(report: Report, sizes: Iterable[dict[str, int]], work: Callable[[Point], None], write: Callable[[Report], None]) -> None:
     """Checks sizes, each in a process of its own."""
     write(report)
     for chosen in sizes:
@@ -299,8 +297,9 @@ def compare(
         write(report)
 
 
-def command(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace, Callable[[Report], None]], Report]) -> int:
-    """The command line of a check: `run` gets the options and what writes a report."""
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", type=Path)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--sizes", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
@@ -310,14 +309,8 @@ def command(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace, 
     def write(report: Report) -> None:
         options.json.write_text(json.dumps(asdict(report), indent=1))
 
-    write(run(options, write))
+    write(check(options.model, options.sizes, options.seed, options.times, write))
     return 0
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path)
-    return command(parser, lambda options, write: check(options.model, options.sizes, options.seed, options.times, write))
 
 
 if __name__ == "__main__":

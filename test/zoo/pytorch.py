@@ -1,27 +1,25 @@
-"""Compiles one architecture by relayc.from_pytorch and compares it with PyTorch in eager mode; run.py --pytorch starts this.
+"""Compiles one architecture by relayc.from_pytorch and compares it with PyTorch in eager mode: what run.py --pytorch does with each.
 
-    python pytorch.py NAME --json OUT.json [--sizes N] [--seed N] [--times]
-
-The process has relayc and the packages of requirements.txt. The program of torch.export has the architecture's sizes open.
+The interpreter has relayc and the packages of requirements.txt. The program of torch.export has the architecture's sizes open.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
-
-os.environ["HF_HUB_OFFLINE"] = "1"
 
 import check
 import numpy as np
 import torch
-import torchvision_operators  # noqa: F401  # before what imports torchvision
-from families import ARCHITECTURES
+from export import ARCHITECTURES, quiet
 from inputs import make_inputs
 from network import SEED, Network, randomise
 from sizes import Chooser
@@ -64,19 +62,19 @@ def exported(network: Network, tensors: tuple[torch.Tensor, ...]) -> Any:
         return torch.export.export(network.module, tensors, dynamic_shapes=axes_of(network, lambda extent: torch.export.Dim.DYNAMIC))
 
 
-def check_architecture(options: argparse.Namespace, write: Callable[[check.Report], None]) -> check.Report:
+def check_architecture(name: str, options: argparse.Namespace, write: Callable[[check.Report], None]) -> check.Report:
     """Everything about one architecture; a program that torch.export refuses has no reference."""
-    report = check.Report(options.name, error="no reference: the process died while torch.export ran")
+    report = check.Report(name, error="no reference: the process died while torch.export ran")
     write(report)
     torch.manual_seed(SEED)
     np.random.seed(SEED)
     torch.set_num_threads(1)
-    architecture = ARCHITECTURES[options.name]
+    architecture = ARCHITECTURES[name]
     network = architecture.build()
     assert isinstance(network, Network)
     network.module.eval().requires_grad_(False)
     randomise(network.module)
-    example = {name: symbol.example for name, symbol in architecture.symbols.items()}
+    example = {s: symbol.example for s, symbol in architecture.symbols.items()}
     tensors = tuple(map(torch.from_numpy, make_inputs(network.inputs, example, SEED).values()))
     begin = time.perf_counter()
     try:
@@ -85,7 +83,7 @@ def check_architecture(options: argparse.Namespace, write: Callable[[check.Repor
         traceback.print_exc()
         report.error = f"no reference: {check.one_line(error)}"
         return report
-    report.stages = {"torch.export": time.perf_counter() - begin}
+    export_seconds = time.perf_counter() - begin
     report.error = "the process died while compiling"
     write(report)
     names = axes_of(network, lambda extent: extent if extent in architecture.symbols else None)
@@ -95,6 +93,8 @@ def check_architecture(options: argparse.Namespace, write: Callable[[check.Repor
         report.error = check.one_line(error)
         return report
 
+    report.stages["torch.export"] = export_seconds
+
     def call(arrays: Mapping[str, np.ndarray]) -> Callable[[], Any]:
         ours = tuple(map(torch.from_numpy, arrays.values()))
         return lambda: module(*ours)
@@ -102,16 +102,26 @@ def check_architecture(options: argparse.Namespace, write: Callable[[check.Repor
     reference = Eager(network.module)
     sizes = Chooser(module, architecture.symbols, np.random.default_rng(options.seed))
     report.limits = len(sizes.limits)
-    work = lambda point: check.check_size(call, reference, network.inputs, point, options.seed, options.times)  # noqa: E731
+
+    def work(point: check.Point) -> None:
+        check.check_size(call, reference, network.inputs, point, options.seed, options.times)
+        if point.status == "raises":  # a size that torch.export took to be larger counts neither way
+            try:
+                program.module()(*map(torch.from_numpy, make_inputs(network.inputs, point.sizes, options.seed).values()))
+            except Exception as error:
+                point.status, point.message = "no reference", check.one_line(error)
+
     check.compare(report, sizes.choose(options.sizes), work, write)
     return report
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", choices=sorted(ARCHITECTURES), metavar="NAME")
-    return check.command(parser, check_architecture)
+def check_logged(name: str, out: Path, log: Path, options: argparse.Namespace) -> None:
+    """Everything about one architecture, in a process of its own: the report goes to one file, what is printed to another."""
 
+    def write(report: check.Report) -> None:
+        out.write_text(json.dumps(asdict(report), indent=1))
 
-if __name__ == "__main__":
-    sys.exit(main())
+    with quiet(log):
+        write(check_architecture(name, options, write))
+        sys.stderr.flush()
+    os._exit(0)  # without the clean-up of what was forked

@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import math
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -57,32 +58,39 @@ def check_apart(path: Path, options: argparse.Namespace) -> Row:
         return json.loads(out.read_text())
     part = out.with_suffix(".part")
     part.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        str(HERE / ("pytorch.py" if options.pytorch else "check.py")),
-        str(path),
-        "--json",
-        str(part),
-        "--sizes",
-        str(options.sizes),
-        "--seed",
-        str(options.seed),
-    ]
-    note = ""
-    with out.with_suffix(".log").open("w") as log:
-        try:
-            code = subprocess.run(
-                [*command, *(["--times"] if options.times else [])], stdout=log, stderr=log, timeout=options.limit
-            ).returncode
-            note = f"the process ended with {code}" if code else ""
-        except subprocess.TimeoutExpired:
-            note = f"no end after {options.limit} s"
+    note = (forked if options.pytorch else started)(path, part, out.with_suffix(".log"), options)
     report = json.loads(part.read_text()) if part.exists() else {"model": path.stem, "points": [], "kernels": 0}
     if note:
         report["error"] = note if "process died" in report.get("error", "") else report.get("error") or note
     out.write_text(json.dumps(report, indent=1))
     part.unlink(missing_ok=True)
     return report
+
+
+def started(path: Path, part: Path, log: Path, options: argparse.Namespace) -> str:
+    """Checks a model in a process; how that ended, where it did not end well."""
+    numbers = ["--sizes", str(options.sizes), "--seed", str(options.seed), *(["--times"] if options.times else [])]
+    command = [sys.executable, str(HERE / "check.py"), str(path), "--json", str(part), *numbers]
+    with log.open("w") as sink:
+        try:
+            code = subprocess.run(command, stdout=sink, stderr=sink, timeout=options.limit).returncode
+        except subprocess.TimeoutExpired:
+            return f"no end after {options.limit} s"
+    return f"the process ended with {code}" if code else ""
+
+
+def forked(path: Path, part: Path, log: Path, options: argparse.Namespace) -> str:
+    """The same for an architecture, in a process that is forked from this one: importing the exporters' packages takes seconds."""
+    from pytorch import check_logged
+
+    process = multiprocessing.get_context("fork").Process(target=check_logged, args=(path.stem, part, log, options))
+    process.start()
+    process.join(options.limit)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return f"no end after {options.limit} s"
+    return f"the process ended with {process.exitcode}" if process.exitcode else ""
 
 
 def reproduce(report: Row, options: argparse.Namespace) -> None:
@@ -194,8 +202,7 @@ def exported_models(options: argparse.Namespace, console: Console) -> list[Path]
 
 def architectures(options: argparse.Namespace) -> list[Path]:
     """The names of the networks of PyTorch among the architectures."""
-    import torchvision_operators  # noqa: F401  # before what imports torchvision
-    from families import ARCHITECTURES
+    from pytorch import ARCHITECTURES
 
     return [Path(name) for name, row in ARCHITECTURES.items() if row.exporters != ("converter",) and name in (options.names or (name,))]
 

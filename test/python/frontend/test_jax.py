@@ -53,6 +53,7 @@ FUNCTIONS = {
     "angles": (lambda x, y: (jnp.arctan2(x, y), jnp.hypot(x, y), jnp.sinc(x)), X, Y),
     "integers": (lambda i: (i // 2, i % 3, i << 2, i >> 1, lax.population_count(i), lax.clz(i), jnp.sign(i), i**3), I),
     "bits": (lambda x: (lax.bitcast_convert_type(x, jnp.int32), lax.bitcast_convert_type(x, jnp.uint8), jnp.nextafter(x, 1.0)), X),
+    "places of truth": (lambda x: (jnp.argmax(x > 0, 1), jnp.argmin(x > 0, 0), jnp.select([x > 1, x > 0], [x, 2 * x], 7.0)), X),
     "half precision": (lambda x: ((x.astype(jnp.bfloat16) * 2).astype(jnp.float32), x.astype(jnp.float16).sum(1).astype(jnp.float32)), X),
     "random numbers": (
         lambda k: (jax.random.uniform(jax.random.wrap_key_data(k), (3, 5)), jax.random.normal(jax.random.wrap_key_data(k), (4,))),
@@ -103,6 +104,19 @@ def test_products_of_any_dimensions():
     agrees(lambda a, b: lax.dot_general(a, b, (((3,), (0,)), ((), ()))), a, b)
     i = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
     agrees(lambda i: lax.dot_general(i, i, (((1,), (1,)), ((), ())), preferred_element_type=jnp.int32), i)
+
+
+def test_numbers_of_fewer_bits_have_the_bits_of_jax():
+    edges = np.array([0, -0.0, np.inf, -np.inf, 65519, 65520, 6e-5, 2**-14, 2**-15, 1.5, 2.5, -3.4e38, 1e-45], np.float32)
+    x = np.concatenate([edges, np.random.default_rng(8).integers(0, 0xFF800000, 2000, np.uint32).view(np.float32)])
+
+    def rounded(x):
+        return [lax.reduce_precision(x, e, m) for e, m in ((5, 10), (8, 7), (4, 3), (3, 0), (8, 23), (2, 20))]
+
+    for found, wanted in zip(relayc.compile(relayc.from_jax(rounded, x))(x), rounded(x), strict=True):
+        is_number = ~np.isnan(x)
+        np.testing.assert_array_equal(found.view(np.uint32)[is_number], np.asarray(wanted).view(np.uint32)[is_number])
+        assert np.isnan(found[~is_number]).all()
 
 
 def test_gathers_and_scatters_clamp_and_drop():

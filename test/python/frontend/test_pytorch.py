@@ -226,6 +226,22 @@ def test_nested_arguments_by_name_and_in_order():
         module(x, pair, scale=scale, options={"a": pair[0], "b": 6})
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_dimensions_of_a_variadic_parameter_keep_their_names(by_name):
+    class Sum(nn.Module):
+        def forward(self, x, *more):
+            return x + more[0] * more[1]
+
+    def named(rows, columns):
+        more = ({0: rows}, {0: rows, 1: columns})
+        return {"x": {0: rows}, "more": more} if by_name else ({0: rows}, more)
+
+    given, dynamic = (torch.randn(3, 1), torch.randn(3, 1), torch.randn(3, 2)), torch.export.Dim.DYNAMIC
+    program = torch.export.export(Sum(), given, dynamic_shapes=named(dynamic, dynamic))
+    module = relayc.compile(relayc.from_pytorch(program, dynamic_shapes=named("rows", "columns")))
+    assert [str(spec) for spec in module.inputs] == ["float32[rows, 1]", "float32[rows, 1]", "float32[rows, columns]"]
+
+
 def test_torch_tensors_are_not_copied():
     module = relayc.compile(relayc.from_pytorch(model_of(lambda x: (x, x.flip(0))), (torch.randn(3),)))
     x = torch.randn(3)

@@ -11,7 +11,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.stablehlo.registry import Node, op, plain
 from relayc.frontend.stablehlo.shape import shape_operand
-from relayc.frontend.steps import cast, dilated, reshape, transpose
+from relayc.frontend.steps import binary, cast, dilated, reshape, transpose
 from relayc.symbolic import Size
 
 
@@ -27,10 +27,16 @@ def _same_dtype(node: Node, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, str]:
 
 @op("dot_general")
 def dot_general(node: Node, a: Tensor, b: Tensor) -> Tensor:
+    if node.dtype == "bool":  # whether both are true anywhere: no sum of zeros and ones is zero then
+        return binary("greater", _products(node, cast(a, "float32"), cast(b, "float32"), ""), 0.0)
+    return _products(node, *_same_dtype(node, a, b))
+
+
+def _products(node: Node, a: Tensor, b: Tensor, out: str) -> Tensor:
+    """Products of numbers; `out` is the dtype of the sums where it is another one."""
     numbers = node.numbers("dot_dimension_numbers", "DotDimensionNumbers")
     batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
     inner = list(zip(numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions, strict=True))
-    a, b, out = _same_dtype(node, a, b)
     for i, j in (*batch, *inner):
         a, b = contracted(a, i, b, j)
     rows = [i for i in range(a.rank) if i not in {i for i, _ in (*batch, *inner)}]

@@ -53,6 +53,7 @@ FUNCTIONS = {
     "angles": (lambda x, y: (jnp.arctan2(x, y), jnp.hypot(x, y), jnp.sinc(x)), X, Y),
     "integers": (lambda i: (i // 2, i % 3, i << 2, i >> 1, lax.population_count(i), lax.clz(i), jnp.sign(i), i**3), I),
     "bits": (lambda x: (lax.bitcast_convert_type(x, jnp.int32), lax.bitcast_convert_type(x, jnp.uint8), jnp.nextafter(x, 1.0)), X),
+    "products of truth": (lambda x, y: ((x > 1) @ (y > 1).T, jnp.vecdot(x > 1, y > 0), jnp.outer(x > 0, y > 0)), X, Y),
     "places of truth": (lambda x: (jnp.argmax(x > 0, 1), jnp.argmin(x > 0, 0), jnp.select([x > 1, x > 0], [x, 2 * x], 7.0)), X),
     "half precision": (lambda x: ((x.astype(jnp.bfloat16) * 2).astype(jnp.float32), x.astype(jnp.float16).sum(1).astype(jnp.float32)), X),
     "random numbers": (

@@ -228,15 +228,21 @@ def _checks(columns: _Columns, most: dict[int, Size], windows: int) -> list[Tens
     return found
 
 
-@op("scatter")
-def scatter(node: Node, *operands: Tensor) -> Any:
+@op("scatter", complex_too=True)
+def scatter(node: Node, *operands: Any) -> Any:
     if len(operands) != 3:
         raise ModelError(f"expected one tensor to write to, found {len(operands) // 2}")
     x, indices, updates = operands
     text = expression(node.region(0))
     mode = _MODES.get(text[0]) if len(text) == 1 else None
-    if mode is None or (("or" in text[0] or "and" in text[0]) and x.dtype != "bool"):
+    if isinstance(x, Pair) and mode in ("update", "add"):
+        return Pair(*(_scattered(node, part, indices, new, mode) for part, new in zip(x, updates, strict=True)))
+    if mode is None or isinstance(x, Pair) or (("or" in text[0] or "and" in text[0]) and x.dtype != "bool"):
         raise ModelError(f"expected updates that replace, or are combined by one operator, found {' '.join(text) or 'another region'}")
+    return _scattered(node, x, indices, updates, mode)
+
+
+def _scattered(node: Node, x: Tensor, indices: Tensor, updates: Tensor, mode: str) -> Tensor:
     numbers = node.numbers("scatter_dimension_numbers", "ScatterDimensionNumbers")
     batching = list(zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
     columns = _Columns.of(indices, numbers.index_vector_dim, list(numbers.scattered_dims_to_operand_dims), batching)
@@ -249,8 +255,14 @@ def scatter(node: Node, *operands: Tensor) -> Any:
     return _written(x, columns, updates, labels, mode, False)
 
 
-@op("dynamic_update_slice")
-def dynamic_update_slice(node: Node, x: Tensor, update: Tensor, *starts: Tensor) -> Tensor:
+@op("dynamic_update_slice", complex_too=True)
+def dynamic_update_slice(node: Node, x: Any, update: Any, *starts: Tensor) -> Any:
+    if isinstance(x, Pair):
+        return Pair(*(_updated(part, new, starts) for part, new in zip(x, update, strict=True)))
+    return _updated(x, update, starts)
+
+
+def _updated(x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
     if x.rank == 0 or x.shape == update.shape:
         return update
     chosen = {a: t for a, t in enumerate(starts) if x.shape[a] != update.shape[a]}

@@ -9,7 +9,7 @@ from relayc.frontend.common.products import contracted
 from relayc.frontend.common.windows import padded
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.stablehlo.registry import Node, op, plain
+from relayc.frontend.stablehlo.registry import Node, Pair, op, plain
 from relayc.frontend.stablehlo.shape import shape_operand
 from relayc.frontend.steps import binary, cast, dilated, reshape, transpose
 from relayc.symbolic import Size
@@ -25,8 +25,13 @@ def _same_dtype(node: Node, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, str]:
     return cast(a, wanted), cast(b, wanted), ""
 
 
-@op("dot_general")
-def dot_general(node: Node, a: Tensor, b: Tensor) -> Tensor:
+@op("dot_general", complex_too=True)
+def dot_general(node: Node, a: Any, b: Any) -> Any:
+    if isinstance(a, Pair):
+        real, other, imag, turned = (
+            _products(node, x, y, "") for x, y in ((a.real, b.real), (a.imag, b.imag), (a.real, b.imag), (a.imag, b.real))
+        )
+        return Pair(emit("subtract", real, other), emit("add", imag, turned))
     if node.dtype == "bool":  # whether both are true anywhere: no sum of zeros and ones is zero then
         return binary("greater", _products(node, cast(a, "float32"), cast(b, "float32"), ""), 0.0)
     return _products(node, *_same_dtype(node, a, b))

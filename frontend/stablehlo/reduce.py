@@ -8,7 +8,7 @@ from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.stablehlo.elementwise import combined
 from relayc.frontend.stablehlo.regions import expression
-from relayc.frontend.stablehlo.registry import Node, op, whole
+from relayc.frontend.stablehlo.registry import Node, Pair, op, whole
 from relayc.frontend.steps import broadcast_to, cast, filled, reshape, strided_slice
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "and": "all", "or": "any"}
@@ -73,12 +73,16 @@ def apply_region(node: Node, block: Any, values: Sequence[Tensor]) -> list[Tenso
     return [broadcast_to(f, v.shape) for f, v in zip(found, values, strict=False)]
 
 
-@op("reduce")
-def reduce(node: Node, *operands: Tensor) -> Any:
+@op("reduce", complex_too=True)
+def reduce(node: Node, *operands: Any) -> Any:
     count = len(operands) // 2
     data, first = operands[:count], operands[count:]
     axes = node.ints("dimensions")
     block = node.region(0)
+    if any(isinstance(x, Pair) for x in data):
+        if count != 1 or operator_of(block) != "add":
+            raise ModelError(f"expected a sum of complex numbers, found {' '.join(expression(block)) or 'another region'}")
+        return Pair(*(emit("add", emit("sum", x, axis=axes) if axes else x, start) for x, start in zip(data[0], first[0], strict=True)))
     if count == 2 and len(axes) == 1 and (name := _extremum(block)) is not None and _is_iota(node, 1, axes[0]):
         x = cast(data[0], "uint8") if data[0].dtype == "bool" else data[0]
         place = node.program.without(cast(emit(name, x, axis=axes, keepdims=True), data[1].dtype), axes)

@@ -21,6 +21,14 @@ I = np.array([[3, 0, 2, 1, 5, 4], [1, 1, 0, 7, -2, 3], [0, 2, 4, 5, 1, 3], [2, 2
 KEY = np.array([17, 42], np.uint32)
 
 
+def spectral(x, w):
+    """Products of the lowest frequencies with weights, as Fourier neural operators have them."""
+    modes = jnp.fft.rfft(jnp.concatenate([x, x[:, ::-1]], 1), axis=1)
+    low = jnp.einsum("im,iom->om", modes[:, :3], (w[0] + 1j * w[1])[:, None] * jnp.ones((4, 5, 1)))
+    whole = lax.dynamic_update_slice(jnp.zeros((5, 7), jnp.complex64), low, (0, x[0, 0].astype(int) * 0))
+    return jnp.fft.irfft(whole, 12, axis=1)
+
+
 # ---- functions of jax.numpy and lax -----------------------------------------------------------------------------------------------------
 
 FUNCTIONS = {
@@ -65,6 +73,11 @@ FUNCTIONS = {
         *(KEY, X),
     ),
     "Fourier transforms": (lambda x: (jnp.abs(jnp.fft.fft(x)), jnp.fft.irfft(jnp.fft.rfft(x, 8)), jnp.fft.ifft2(jnp.fft.fft2(x)).real), X),
+    "a layer of Fourier modes": (spectral, X, np.stack([X[:4, :3], Y[:4, :3]])),
+    "writing complex numbers": (
+        lambda x, i: (jnp.abs((x + 1j * x[::-1]).at[i[0] % 4].add(1j).at[1, i[1]].set(2 - 1j)), jnp.real((x * 1j).sum(1) * 1j)),
+        *(X, I),
+    ),
     "complex numbers": (lambda x: jnp.abs(jnp.exp(1j * x) * (x + 2j) / (3 - x[0] * 1j)), X),
     "interpolation": (lambda x: (jax.image.resize(x, (8, 9), "bilinear"), jnp.interp(x, jnp.arange(5.0), jnp.arange(5.0) ** 2)), X),
     "searching": (lambda x: (jnp.searchsorted(jnp.arange(-2.0, 3), x), jnp.histogram(x, 5)[0], jnp.unique(jnp.round(x), size=4)), X),

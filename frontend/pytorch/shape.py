@@ -71,7 +71,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 def slice_(self: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis = axis_of(dim, self.rank)
     last = self.shape[axis] if end is None or (isinstance(end, int) and end >= 1 << 62) else end
-    return strided_slice(self, (start or 0,), (last,), (step,), (axis,))
+    return strided_slice(self, (0 if start is None else start,), (last,), (step,), (axis,))
 
 
 @aten("select", "select_copy")
@@ -257,7 +257,7 @@ def tril(self: Tensor, diagonal: Size = 0) -> Tensor:
 def slice_scatter(self: Tensor, src: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     axis = axis_of(dim, self.rank)
     size, count = self.shape[axis], src.shape[axis]
-    begin = start or 0
+    begin = 0 if start is None else start
     if isinstance(begin, int) and begin < 0:
         begin = size + begin
     if step == 1:

@@ -289,6 +289,19 @@ def test_exported_programs_and_their_files(tmp_path):
         relayc.compile(tmp_path / "no.pt2")
 
 
+def test_slices_begin_at_sizes():
+    class Ends(nn.Module):
+        def forward(self, x, y, table):
+            n = x.shape[1]
+            return table[:, max(0, table.shape[1] - n) :] + x, x.slice_scatter(y, 1, n - y.shape[1])
+
+    def given(n, k):
+        return torch.randn(2, n), torch.randn(2, k), torch.randn(2, 40)
+
+    dims = {1: torch.export.Dim.DYNAMIC}
+    agrees(Ends(), given(9, 4), dynamic_shapes=(dims, dims, None), more=[given(1, 1), given(40, 7), given(5, 5)])
+
+
 def test_sizes_take_part_in_numbers():
     def function(x):
         return x * (x.shape[0] ** -0.5) + x.shape[0] / 3, F.interpolate(x[None, None], scale_factor=(2.0, 1.5), mode="nearest")

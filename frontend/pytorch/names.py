@@ -58,7 +58,7 @@ def _pairs(dynamic_shapes: Any, order: Sequence[str], named: Mapping[str, Any]) 
         return
     stem = order[-1].rpartition("_")[0] if order else ""
     first = next((i for i in range(len(order)) if list(order[i:]) == [f"{stem}_{k}" for k in range(len(order) - i)]), len(order))
-    rest = dynamic_shapes[first] if first < len(dynamic_shapes) else None
+    rest: Any = dynamic_shapes[first] if first < len(dynamic_shapes) else ()
     is_variadic = isinstance(rest, (tuple, list)) and len(rest) == len(order) - first
     if is_variadic and all(part is None or isinstance(part, (Mapping, tuple, list)) for part in rest):
         dynamic_shapes = (*dynamic_shapes[:first], *rest, *dynamic_shapes[first + 1 :])

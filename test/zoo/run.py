@@ -126,6 +126,11 @@ def is_good(report: Row) -> bool:
     return not next(failures(report), None) and (not report.get("error") or report["error"].startswith("no reference"))
 
 
+def has_agreed(report: Row) -> bool:
+    """Whether there was a size with a reference."""
+    return any(point["status"] == "agrees" for point in report["points"])
+
+
 def ratios(report: Row) -> list[float]:
     """Time of relayc in that of ONNX Runtime, at each size that was measured."""
     return [p["relayc_seconds"] / p["reference_seconds"] for p in report["points"] if p.get("relayc_seconds")]
@@ -178,7 +183,7 @@ def print_table(reports: list[Row], refused: int, console: Console) -> None:
         )
     console.print(table)
     names = {name_of(report["model"]) for report in reports}
-    good = {name for name in names if all(is_good(r) for r in reports if name_of(r["model"]) == name)}
+    good = {name for name in names if all(is_good(r) and has_agreed(r) for r in reports if name_of(r["model"]) == name)}
     points = [point for report in reports for point in report["points"]]
     console.print(
         f"{len(names)} architectures in {len(reports)} models, {refused} exports that torch's exporters refuse; "

@@ -16,6 +16,7 @@ from relayc.dialects.relay import indexing as indexing
 from relayc.dialects.relay import later as later
 from relayc.dialects.relay import norm as norm
 from relayc.dialects.relay import pool as pool
+from relayc.dialects.relay import qnn as qnn
 from relayc.dialects.relay import random as random
 from relayc.dialects.relay import reduce as reduce
 from relayc.dialects.relay import sampling as sampling

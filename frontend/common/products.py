@@ -1,6 +1,6 @@
 """Matrix products of any ranks, and sums of products by index letters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from relayc.frontend.converter import Tensor, assume, emit, may_equal, simpler
@@ -10,22 +10,23 @@ from relayc.frontend.steps import broadcast_shape, broadcast_to, reshape, transp
 from relayc.symbolic import Size
 
 
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """numpy's matmul: vectors as a row (left) or a column (right), leading axes broadcast."""
+def matmul(a: Tensor, b: Tensor, product: Callable[..., Tensor] = emit) -> Tensor:
+    """numpy's matmul: vectors as a row (left) or a column (right), leading axes broadcast. `product` builds the operators nn.matmul and
+    nn.batch_matmul."""
     if a.rank == 0 or b.rank == 0:
         raise ModelError(f"expected inputs of rank 1 or more, found {list(a.shape)} and {list(b.shape)}")
     if b.rank == 1:
-        found = matmul(a, reshape(b, (*b.shape, 1)))
+        found = matmul(a, reshape(b, (*b.shape, 1)), product)
         return reshape(found, found.shape[:-1])
     if a.rank == 1:
-        found = matmul(reshape(a, (1, *a.shape)), b)
+        found = matmul(reshape(a, (1, *a.shape)), b, product)
         return reshape(found, (*found.shape[:-2], found.shape[-1]))
     if not may_equal(a.shape[-1], b.shape[-2]):
         raise ModelError(f"expected B with {a.shape[-1]} rows for A {list(a.shape)}, found {list(b.shape)}")
     a, b = contracted(a, a.rank - 1, b, b.rank - 2)
     if prod(b.shape[:-2]) == 1 and a.rank >= b.rank:
-        return emit("nn.matmul", a, reshape(b, b.shape[-2:]))
-    return _batched(a, b)
+        return product("nn.matmul", a, reshape(b, b.shape[-2:]))
+    return _batched(a, b, product)
 
 
 def contracted(a: Tensor, a_axis: int, b: Tensor, b_axis: int) -> tuple[Tensor, Tensor]:
@@ -36,9 +37,9 @@ def contracted(a: Tensor, a_axis: int, b: Tensor, b_axis: int) -> tuple[Tensor, 
     return tuple(assume(x, [size if i == axis else d for i, d in enumerate(x.shape)]) for x, axis in ((a, a_axis), (b, b_axis)))  # type: ignore[return-value] # two
 
 
-def _batched(a: Tensor, b: Tensor) -> Tensor:
+def _batched(a: Tensor, b: Tensor, product: Callable[..., Tensor]) -> Tensor:
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
-    found = emit("nn.batch_matmul", _one_batch(a, batch), _one_batch(b, batch), transpose_a=False, transpose_b=False)
+    found = product("nn.batch_matmul", _one_batch(a, batch), _one_batch(b, batch), transpose_a=False, transpose_b=False)
     return reshape(found, (*batch, a.shape[-2], b.shape[-1]))
 
 

@@ -52,14 +52,14 @@ def split_padding(auto_pad: str, total: Sequence[Size]) -> tuple[Size, ...]:
     return (*less, *more) if auto_pad == "SAME_UPPER" else (*more, *less)
 
 
-def padded(x: Tensor, padding: tuple[Size, ...], value: float = 0) -> tuple[Tensor, tuple[int, ...]]:
+def padded(x: Tensor, padding: tuple[Size, ...], value: float | Tensor = 0) -> tuple[Tensor, tuple[int, ...]]:
     """x and the padding of its windows: what depends on symbolic sizes is added to x, as windows have padding in numbers alone."""
     numbers = tuple(p for p in padding if not isinstance(p, Dim))
     if len(numbers) == len(padding):
         return x, numbers
     n = len(padding) // 2
     width = (0, 0, 0, 0, *(p for pair in zip(padding[:n], padding[n:], strict=True) for p in pair))
-    return emit("nn.pad", x, filled((), value, x.dtype), pad_width=width), (0,) * len(padding)
+    return emit("nn.pad", x, value if isinstance(value, Tensor) else filled((), value, x.dtype), pad_width=width), (0,) * len(padding)
 
 
 def per_axis(values: Sequence[int] | None, n: int, what: str, default: int = 1) -> tuple[int, ...]:

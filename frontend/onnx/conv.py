@@ -1,6 +1,6 @@
 """Convolutions and transposed convolutions over one to three spatial axes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 from typing_extensions import Unpack
@@ -46,6 +46,8 @@ def Conv(x: Tensor, w: Tensor, b: Tensor | None = None, **window: Unpack[ConvAtt
 def convolution(
     x: Tensor,
     w: Tensor,
+    product: Callable[..., Tensor] = emit,
+    zero: float | Tensor = 0,
     *,
     auto_pad: str = "NOTSET",
     dilations: Sequence[int] | None = None,
@@ -54,10 +56,10 @@ def convolution(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    """The convolution of x and w, by the attributes of Conv."""
+    """The convolution of x and w, by the attributes of Conv. `product` builds the operator, and `zero` is what stands for 0 in x."""
     kernel, stride, dilation = _window(x, w, kernel_shape, strides, dilations)
-    x, padding = padded(x, window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation))
-    return _emitted("", "OI", x, w, strides=stride, padding=padding, dilation=dilation, groups=group, kernel_size=kernel)
+    x, padding = padded(x, window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation), zero)
+    return _emitted(product, "", "OI", x, w, strides=stride, padding=padding, dilation=dilation, groups=group, kernel_size=kernel)
 
 
 def _window(
@@ -70,10 +72,10 @@ def _window(
     return window_of(w, kernel_shape), per_axis(strides, n, "strides"), per_axis(dilations, n, "dilations")
 
 
-def _emitted(suffix: str, kernel: str, x: Tensor, w: Tensor, **attributes: Any) -> Tensor:
+def _emitted(product: Callable[..., Tensor], suffix: str, kernel: str, x: Tensor, w: Tensor, **attributes: Any) -> Tensor:
     """The operator of Relay, nn.conv1d to nn.conv3d with a suffix; `kernel` are the first letters of the weight's layout."""
     layout = SPATIAL_LAYOUTS[n := spatial_rank(x)]
-    return emit(f"nn.conv{n}d{suffix}", x, w, **attributes, data_layout=layout, kernel_layout=kernel + layout[2:])
+    return product(f"nn.conv{n}d{suffix}", x, w, **attributes, data_layout=layout, kernel_layout=kernel + layout[2:])
 
 
 @converter()
@@ -113,5 +115,5 @@ def ConvTranspose(
     else:
         padding = window_padding(auto_pad, pads, x.shape[2:], kernel, stride, dilation)
     shared = {"dilation": dilation, "groups": group, "kernel_size": kernel}
-    found = _emitted("_transpose", "IO", x, w, strides=stride, padding=padding, output_padding=extra, **shared)
+    found = _emitted(emit, "_transpose", "IO", x, w, strides=stride, padding=padding, output_padding=extra, **shared)
     return with_bias(found, b)

@@ -1,61 +1,34 @@
-"""Quantised arithmetic, in integers and floats of the relay dialect: exact where ONNX is."""
+"""Quantised tensors: operators of the relay dialect on them, with ONNX's way of rounding."""
 
-from ml_dtypes import iinfo
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 from typing_extensions import Unpack
 
-from relayc.dialects.relay.narrow import widened
 from relayc.dialects.relay.types import DTYPES, is_narrow
 from relayc.frontend.common.products import matmul
-from relayc.frontend.converter import Tensor, assume, axis_of, emit
-from relayc.frontend.onnx.conv import ConvAttributes, convolution
+from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit
+from relayc.frontend.onnx.conv import ConvAttributes, convolution, with_bias
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
 from relayc.frontend.onnx.model import dtype_name
-from relayc.frontend.steps import cast, cast_as, multiply, reshape
-from relayc.symbolic import Size
+from relayc.frontend.steps import cast, multiply, reshape
 
 
-def _along(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tensor:
-    """A scale or zero point (a scalar, one per position along `axis`, or one per block) in a shape that broadcasts with x."""
+def _parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Tensor:
+    """A scale or zero point (a scalar, one per position along `axis`, or one per block) as the operators on quantised tensors take it."""
     if parameter.type.num_elements == 1 and parameter.rank <= 1:
         return reshape(parameter, ())
     axis = axis_of(axis, x.rank)
-    if block_size:
-        return _per_block(parameter, x, axis, block_size)
-    return reshape(assume(parameter, (x.shape[axis],)), _vector(x, axis))
-
-
-def _vector(x: Tensor, axis: int) -> list[Size]:
-    return [d if i == axis else 1 for i, d in enumerate(x.shape)]
-
-
-def _per_block(parameter: Tensor, x: Tensor, axis: int, block_size: int) -> Tensor:
+    if not block_size:
+        return assume(parameter, (x.shape[axis],))
     repeated = emit("repeat", parameter, repeats=block_size, axis=axis)
     return emit("strided_slice", repeated, begin=(0,), end=(x.shape[axis],), strides=(1,), axes=(axis,))
 
 
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int4", "uint4", "int2", "uint2")
 _FLOATS = tuple(name for name in DTYPES if is_narrow(name) and name.startswith("float") and name != "float8_e8m0fnu")
-
-
-def _quantized(x: Tensor, dtype: str, zero: Tensor | None, saturate: bool = True) -> Tensor:
-    """x in steps of 1 plus the zero point, as the nearest number of `dtype`; x is in float32 or wider.
-
-    Numbers beyond the range of `dtype` become its limits, or where `saturate` is not set what cast makes of them.
-    """
-    rounded = x if dtype in _FLOATS else emit("round", x)
-    shifted = rounded if zero is None else emit("add", rounded, cast(zero, x.dtype))
-    if dtype in _FLOATS:
-        return cast_as(shifted, dtype, saturate)
-    info = iinfo(dtype)
-    return cast(emit("clip", shifted, a_min=float(info.min), a_max=float(info.max)), dtype)
-
-
-def _needed(zero: Tensor | None) -> Tensor | None:
-    """A zero point; None for one that is known to be 0 everywhere, as those of floats are, or not given."""
-    if zero is None or (zero.dtype in _FLOATS and zero.is_known and zero.foldable and not widened(zero.array).any()):
-        return None
-    return zero
 
 
 def _check_target(dtype: str) -> str:
@@ -81,57 +54,81 @@ def QuantizeLinear(
     if given not in (None, dtype):
         raise OnnxError(f"attribute output_dtype: expected {dtype}, the type of the zero point, found {given}")
     wide = dtype_name(precision, "attribute precision") if precision else y_scale.dtype if y_scale.is_float else "float32"
-    scale = cast(_along(y_scale, x, axis, block_size), wide)
-    zero = _needed(y_zero_point)
-    if zero is not None:
-        zero = _along(zero, x, axis, block_size)
-    return _quantized(cast(emit("divide", cast(x, wide), scale), "float32"), dtype, zero, saturate)
+    scale = cast(_parameter(y_scale, x, axis, block_size), wide)
+    zero = constant(0, dtype) if y_zero_point is None else _parameter(y_zero_point, x, axis, block_size)
+    return emit("qnn.quantize", cast(x, wide), scale, zero, axis=axis, out_dtype=dtype, saturate=saturate, rounding="TONEVEN")
 
 
 @converter(since=10, foldable=False)  # weights in floats would no longer make integer products
 def DequantizeLinear(
     x: Tensor, x_scale: Tensor, x_zero_point: Tensor | None = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
 ) -> Tensor:
-    scale = _along(x_scale, x, axis, block_size)
-    wide, zero = cast(x, _wide(x)), _needed(x_zero_point)
-    if zero is not None:
-        wide = emit("subtract", wide, cast(_along(zero, x, axis, block_size), wide.dtype))
-    found = emit("multiply", cast(wide, "float32"), cast(scale, "float32"))
-    return cast(found, dtype_name(output_dtype, "attribute output_dtype") if output_dtype else x_scale.dtype)
+    zero = constant(0, x.dtype) if x_zero_point is None else _parameter(x_zero_point, x, axis, block_size)
+    dtype = dtype_name(output_dtype, "attribute output_dtype") if output_dtype else x_scale.dtype
+    return emit("qnn.dequantize", x, _parameter(x_scale, x, axis, block_size), zero, axis=axis, out_dtype=dtype)
 
 
-def _wide(x: Tensor) -> str:
-    """The type in which a zero point is taken from quantised numbers."""
-    return "float32" if x.dtype in _FLOATS else "int32"
+def requantized(x: Tensor, scale: Tensor, y_scale: Tensor, y_zero: Tensor | None, dtype: str, axis: int) -> Tensor:
+    """Sums of int32 in steps of `scale` as quantised numbers, rounded once."""
+    zero = constant(0, dtype) if y_zero is None else number(y_zero)
+    ways = {"rounding": "TONEVEN", "compute_dtype": "float32", "out_dtype": _check_target(dtype)}
+    return emit("qnn.requantize", x, scale, constant(0, "int32"), number(y_scale), zero, axis=axis, **ways)
+
+
+def number(x: Tensor) -> Tensor:
+    """A scale or zero point of one element as a scalar; any other as it is."""
+    return reshape(x, ()) if x.type.num_elements == 1 else x
 
 
 def centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
-    """x minus its zero point, in int32, or float32 where x is a float; a vector of zero points goes along `axis`."""
-    wide, zero = cast(x, _wide(x)), _needed(zero)
+    """x minus its zero point, in int32; a vector of zero points goes along `axis`."""
     if zero is None:
-        return wide
-    zero = cast(zero, wide.dtype)
+        return cast(x, "int32")
     if zero.rank == 1 and zero.type.num_elements > 1:
-        return emit("subtract", wide, reshape(zero, _vector(x, axis_of(axis, x.rank))))
-    return emit("subtract", wide, reshape(zero, ()) if zero.type.num_elements == 1 else zero)
+        zero = reshape(zero, [d if i == axis_of(axis, x.rank) else 1 for i, d in enumerate(x.shape)])
+    return emit("subtract", cast(x, "int32"), cast(number(zero), "int32"))
+
+
+def _product(a_zero: Tensor | None, b_zero: Tensor | None) -> Callable[..., Tensor]:
+    """What builds products of quantised tensors with these zero points by the names of products of real numbers."""
+    one = constant(np.float32(1))
+
+    def build(name: str, a: Tensor, b: Tensor, **attributes: Any) -> Tensor:
+        zeros = [constant(0, x.dtype) if zero is None else number(zero) for x, zero in ((a, a_zero), (b, b_zero))]
+        return emit(f"q{name}", a, b, *zeros, one, one, **attributes)
+
+    return build
+
+
+def _is_one(zero: Tensor | None) -> bool:
+    return zero is None or zero.type.num_elements == 1
+
+
+def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Tensor:
+    """The product of quantised tensors in int32; zero points of rows of a, of columns of b, or of each matrix of a batch."""
+    if _is_one(a_zero) and (b_zero is None or b_zero.rank <= 1 or b_zero.type.num_elements == 1):
+        return matmul(a, b, _product(a_zero, b_zero))
+    return matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
+
+
+def integer_convolution(x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Tensor | None, window: ConvAttributes) -> Tensor:
+    """The convolution of quantised tensors in int32; the padding stands for the real value 0."""
+    if not _is_one(x_zero):
+        return convolution(centred(x, x_zero, 1), centred(w, w_zero, 0), **window)
+    return convolution(x, w, _product(x_zero, w_zero), 0 if x_zero is None else number(x_zero), **window)
 
 
 @converter(since=10)
 def MatMulInteger(a: Tensor, b: Tensor, a_zero_point: Tensor | None = None, b_zero_point: Tensor | None = None) -> Tensor:
-    return matmul(centred(a, a_zero_point, -2), centred(b, b_zero_point, -1))
+    return integer_matmul(a, b, a_zero_point, b_zero_point)
 
 
 @converter(since=10)
 def QLinearMatMul(
     a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor, y_scale: Tensor, y_zero: Tensor
 ) -> Tensor:
-    product = cast(matmul(centred(a, a_zero, -2), centred(b, b_zero, -1)), "float32")
-    zero = _needed(y_zero)
-    scales = [cast(reshape(s, ()) if s.type.num_elements == 1 else s, "float32") for s in (a_scale, b_scale, y_scale)]
-    scaled = emit("divide", multiply(product, multiply(scales[0], scales[1])), scales[2])
-    if zero is not None and zero.type.num_elements == 1:
-        zero = reshape(zero, ())
-    return _quantized(scaled, _check_target(y_zero.dtype), zero)
+    scale = multiply(*(cast(number(s), "float32") for s in (a_scale, b_scale)))
+    return requantized(integer_matmul(a, b, a_zero, b_zero), scale, cast(y_scale, "float32"), y_zero, y_zero.dtype, -1)
 
 
 @converter(since=10)
@@ -142,9 +139,7 @@ def ConvInteger(
     w_zero_point: Tensor | None = None,
     **window: Unpack[ConvAttributes],
 ) -> Tensor:
-    # The padding is that of the centred data, so that it stands for the real value 0.
-    data, weight = centred(x, x_zero_point, 1), centred(w, w_zero_point, 0)
-    return convolution(data, weight, **window)
+    return integer_convolution(x, w, x_zero_point, w_zero_point, window)
 
 
 @converter(since=10)
@@ -160,10 +155,6 @@ def QLinearConv(
     b: Tensor | None = None,
     **window: Unpack[ConvAttributes],
 ) -> Tensor:
-    data, weight = centred(x, x_zero, 1), centred(w, w_zero, 0)
-    product = convolution(data, weight, **window)
-    if b is not None:
-        product = emit("nn.bias_add", product, b, axis=1)
-    wide = cast(product, "float32")
-    scale = emit("multiply", reshape(x_scale, ()), _along(w_scale, wide, 1))
-    return _quantized(emit("divide", emit("multiply", wide, scale), reshape(y_scale, ())), _check_target(y_zero.dtype), reshape(y_zero, ()))
+    product = with_bias(integer_convolution(x, w, x_zero, w_zero, window), b)
+    scale = multiply(reshape(x_scale, ()), _parameter(w_scale, product, 1))
+    return requantized(product, scale, y_scale, y_zero, y_zero.dtype, 1)

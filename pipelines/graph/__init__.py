@@ -19,6 +19,7 @@ from relayc.pipelines.graph.fuse_ops import fuse_ops
 from relayc.pipelines.graph.infer_type import infer_type
 from relayc.pipelines.graph.inline import inline
 from relayc.pipelines.graph.loop_invariant_code_motion import loop_invariant_code_motion
+from relayc.pipelines.graph.qnn_canonicalize import qnn_canonicalize
 from relayc.pipelines.graph.recognize_attention import recognize_attention
 from relayc.pipelines.graph.recognize_patterns import recognize_patterns
 from relayc.pipelines.graph.share_parameters import share_parameters
@@ -49,6 +50,7 @@ __all__ = [
     "infer_type",
     "inline",
     "loop_invariant_code_motion",
+    "qnn_canonicalize",
     "recognize_attention",
     "recognize_patterns",
     "share_parameters",
@@ -71,6 +73,7 @@ def graph_pipeline() -> Sequential:
         simplify_inference,
         canonicalize_ops,
         fake_quantization_to_integer,
+        qnn_canonicalize,
         byte_tables,
         fold_constant,
         simplify_expr,

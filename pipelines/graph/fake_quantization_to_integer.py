@@ -1,20 +1,18 @@
-"""FakeQuantizationToInteger: floats that stand for quantised numbers are computed with in integers (Relay's FakeQuantizationToInteger).
+"""FakeQuantizationToInteger: operators between qnn.dequantize and qnn.quantize become operators on integers (Relay's pass of that name).
 
-Frontends write quantised operators as arithmetic: a dequantised tensor is cast<f32>(cast<s32>(x) - zero) * scale, a quantised one
-cast<u8>(clip(round(y / scale) + zero)). The rules here move the scales behind the products, whose operands then are 8 bits wide:
+- A convolution or product of two dequantised tensors, the weight constant, becomes qnn.conv2d (qnn.dense, ...), whose sums of 32 bits are
+  dequantised: the scales move behind the product. Weights have to fit in s8 without their zero point, as symmetric ones do.
+- A bias joins the sums where it is a whole number of steps, as quantised biases are.
+- What is dequantised and quantised again becomes qnn.requantize, and the sum of two dequantised tensors, quantised, qnn.add. The limits of
+  relu and clip become those of the integers.
+- Functions of one dequantised tensor, quantised, become qnn.sigmoid and the like.
+- An operator that only moves elements, or takes the largest, works on the integers where scale and zero point stay the same.
 
-- a convolution or product of two dequantised tensors, the weight constant, becomes cast<f32>(product<s32>(x, w) - zero * sums(w)) * scale;
-  the sums of the weights are constants, and a padding is of the zero point;
-- a bias joins the integers where it is a whole number of steps, as quantised biases are;
-- a division by the scale of the result joins the factor, or those of two tensors that are added: what is left of a product is
-  round(cast<f32>(sum) * factor) + zero, saturated;
-- an operator that only moves elements, or takes the largest, works on the quantised numbers where scale and zero point stay the same.
-
-Weights have to fit in s8 without their zero point, as symmetric ones do. Sums are exact, so a result is that of QLinearConv: it is rounded
-once, where the unfused operators round more often.
+Sums are exact, so a result is that of QLinearConv: it is rounded once, where the unfused operators round more often. QnnCanonicalize says
+what the operators compute.
 """
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +24,14 @@ from relayc.dialects.relay.linear import Linear
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import MaxPool
-from relayc.dialects.relay.scopes import size_attributes
+from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, StridedSlice, Transpose
 from relayc.dialects.relay.types import TensorType
 from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.fold_scale_axis import is_constant
-from relayc.pipelines.graph.numpy_operators import evaluate
-from relayc.pipelines.graph.pattern import DFPattern, Match, is_op, wildcard
-from relayc.pipelines.graph.reshapes import along_axis, per_channel, reshape_to
+from relayc.pipelines.graph.qnn_canonicalize import known
+from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
 RULES = Rules("FakeQuantizationToInteger")
@@ -45,67 +42,35 @@ WHOLE = 1e-6
 MOST_STEPS = 1 << 30
 """Of a bias, so that there is room for the sum."""
 
-_DATA, _ZERO, _SCALE, _SUM = wildcard(), wildcard(), wildcard(), wildcard()
-_WIDE = is_op("cast")(_DATA).has_attr({"dtype": "int32"})
-_CENTRED = (_WIDE - _ZERO) | _WIDE
-_DEQUANTISED = is_op("cast")(_CENTRED).has_attr({"dtype": "float32"}) * _SCALE
-_FACTOR, _DIVISOR, _OTHER = wildcard(), wildcard(), wildcard()
-_REAL_SUM = is_op("cast")(_SUM).has_attr({"dtype": "float32"})
-_SCALED = _REAL_SUM * _FACTOR
-
-
 _type = TensorType.of
 
 
-@dataclass(frozen=True)
-class Quantised:
-    """What a tensor stands for: (data - zero) * scale, with data of 8 bits; a zero of None is 0, a scale of None is 1."""
-
-    data: ir.Value
-    zero: ir.Value | None
-    scale: ir.Value | None = None
-
-    def has_steps_of(self, other: "Quantised", rw: Rewriter) -> bool:
-        """Whether equal numbers stand for equal values in both, as is known."""
-        if _type(self.data).dtype != _type(other.data).dtype:
-            return False
-        pairs = (self.scale, other.scale), (self.zero, other.zero)
-        return all(_equal(a, b, rw) for a, b in pairs)
-
-
-def _equal(a: ir.Value | None, b: ir.Value | None, rw: Rewriter) -> bool:
-    if a == b:
-        return True
-    x, y = (np.zeros(()) if v is None else known(v, rw) for v in (a, b))
-    return x is not None and y is not None and x.size == y.size == 1 and x.item() == y.item()
-
-
-def known(value: ir.Value, rw: Rewriter) -> np.ndarray | None:
-    """The elements of a value that constants make; None for any other."""
-    found = rw.array(value)
-    if found is not None or not is_constant(value):
-        return found
-    op = value.owner
-    operands = [known(v, rw) for v in op.operation.operands]
-    results = None if any(v is None for v in operands) or size_attributes(op) else evaluate(op, operands)  # type: ignore[arg-type]
-    return results[0] if results is not None else None
+def _dequantised(value: ir.Value) -> Dequantize | None:
+    """What gives a value, where that is a dequantisation to float32."""
+    owner = value.owner
+    return owner if isinstance(owner, Dequantize) and owner.out_dtype == "float32" else None
 
 
 def _is_bytes(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.RankedTensorType) and _type(value).dtype in BYTES and _type(value).is_known
+    return _type(value).dtype in BYTES and _type(value).is_known
 
 
-def _read(pattern: DFPattern, value: ir.Value, rw: Rewriter) -> Quantised | None:
-    match = pattern.match(value, rw.users)
-    if match is None or not _is_bytes(match[_DATA]):
-        return None
-    zero, scale = (match.get(part) for part in (_ZERO, _SCALE))
-    return Quantised(match[_DATA], None if zero is None or _is_zero(zero, rw) else zero, scale)
+def _is_one(*values: ir.Value) -> bool:
+    return all(_type(value).num_elements == 1 for value in values)
 
 
-def _is_zero(value: ir.Value, rw: Rewriter) -> bool:
-    found = known(value, rw)
-    return found is not None and not found.any()
+def _equal(a: ir.Value, b: ir.Value, rw: Rewriter) -> bool:
+    """Whether two scales or zero points are the same, as is known."""
+    if a == b:
+        return True
+    x, y = known(a, rw), known(b, rw)
+    return x is not None and y is not None and x.size == y.size == 1 and x.item() == y.item()
+
+
+def _has_steps_of(op: Dequantize, end: Quantize, rw: Rewriter) -> bool:
+    """Whether equal numbers stand for equal values before and after, as is known."""
+    same = _equal(op.input_scale, end.output_scale, rw) and _equal(op.input_zero_point, end.output_zero_point, rw)
+    return same and _type(op.data).dtype == end.out_dtype
 
 
 # ---- products -------------------------------------------------------------------------------------------------------------------------
@@ -113,148 +78,149 @@ def _is_zero(value: ir.Value, rw: Rewriter) -> bool:
 
 @RULES.on(Conv, Dense, Matmul)
 def product(op: Linear, rw: Rewriter) -> Found:
-    """A product of dequantised tensors, or of integers that are wider than they have to be -> a product of 8-bit integers."""
-    result = _type(op.operation.results[0])
-    if result.dtype not in ("float32", "int32") or not result.is_known:
+    """A product of dequantised bytes and constant weights -> the product of the integers, dequantised."""
+    data, weight = map(_dequantised, op.operation.operands)
+    axis, channel = op.channel_axis(of_result=True), op.weight_channels(of_result=True).axis
+    if data is None or weight is None or axis is None or _type(op.operation.results[0]).dtype != "float32":
         return None
-    is_real = result.dtype == "float32"
-    left, right = op.operation.operands
-    scaled = _SCALED.match(right, rw.users) if is_real else None
-    data = _read(_DEQUANTISED if is_real else _CENTRED, left, rw)
-    if data is None or (is_real and scaled is None):
+    if not _is_bytes(data.data) or not _is_one(data.input_scale, data.input_zero_point) or not _type(op.operation.results[0]).is_known:
         return None
-    weight = known(right if scaled is None else scaled[_SUM], rw)
-    total = None if weight is None else _integer_product(op, data, weight, rw)
-    if total is None or scaled is None or data.scale is None:
-        return total
-    axis = op.channel_axis(of_result=True)
-    steps = per_channel(scaled[_FACTOR], _type(right).sizes, op.weight_channels(of_result=True).axis)
-    if _type(data.scale).num_elements != 1 or steps is None or axis is None:
+    has_padding = isinstance(op, Conv) and any(op.padding)
+    if (has_padding and known(data.input_zero_point, rw) is None) or not _fits(weight, channel, rw):
         return None
-    factor = build("multiply", steps, reshape_to(data.scale, ()))
-    shaped = reshape_to(factor, ()) if _type(factor).num_elements == 1 else along_axis(factor, axis, result.rank)
-    return build("multiply", build("cast", total, dtype="float32"), shaped)
+    attrs = {name: value for name, value in op.attrs().items() if name != "pad_value"}
+    parameters = data.input_zero_point, weight.input_zero_point, data.input_scale, weight.input_scale
+    flat = [reshape_to(v, (_type(v).num_elements,)) if _type(v).rank > 1 else v for v in parameters]
+    total = build(f"q{op.relay_name}", data.data, weight.data, *flat, **{**attrs, "out_dtype": "int32"})
+    steps = build("multiply", flat[3], reshape_to(data.input_scale, ()))
+    return build("qnn.dequantize", total, steps, _none(rw), axis=axis)
 
 
-def _integer_product(op: Linear, data: Quantised, weight: np.ndarray, rw: Rewriter) -> ir.Value | None:
-    """The product of (data - zero) and a constant weight in s32; None where the operands do not allow it."""
-    axis, attrs, byte = op.channel_axis(of_result=True), op.attrs(), np.iinfo(np.int8)
-    if weight.dtype != np.int32 or weight.size == 0 or weight.min() < byte.min or weight.max() > byte.max:
-        return None
-    if axis is None or (data.zero is not None and _type(data.zero).num_elements != 1):
-        return None
-    if isinstance(op, Conv) and data.zero is not None and any(op.padding):
-        zero = known(data.zero, rw)
-        if zero is None:
-            return None
-        attrs["pad_value"] = int(zero.item())
-    total = build(op.relay_name, data.data, rw.mod.constant(weight.astype(np.int8)), **{**attrs, "out_dtype": "int32"})
-    if data.zero is None:
-        return total
-    channel = op.weight_channels(of_result=True).axis
-    sums = weight.sum(tuple(a for a in range(weight.ndim) if a != channel), dtype=np.int32)
-    excess = build("multiply", rw.mod.constant(sums), reshape_to(data.zero, ()))
-    return build("subtract", total, along_axis(excess, axis, _type(total).rank))
+def _fits(weight: Dequantize, channel: int, rw: Rewriter) -> bool:
+    """Whether weights are constant, of one scale for each channel, and without their zero point s8."""
+    rank, array, zero = _type(weight.data).rank, known(weight.data, rw), known(weight.input_zero_point, rw)
+    parameters = [v for v in (weight.input_scale, weight.input_zero_point) if not _is_one(v)]
+    if array is None or array.size == 0 or zero is None or known(weight.input_scale, rw) is None or array.dtype.kind not in "iu":
+        return False
+    if any(_type(v).rank != 1 or weight.axis % rank != channel for v in parameters):
+        return False
+    shaped = zero.astype(np.int64).reshape([-1 if zero.size > 1 and i == channel else 1 for i in range(rank)])
+    centred, byte = array - shaped, np.iinfo(np.int8)
+    return bool(centred.min() >= byte.min and centred.max() <= byte.max)
+
+
+def _none(rw: Rewriter) -> ir.Value:
+    return rw.mod.constant(np.zeros((), np.int32))
 
 
 # ---- what follows them ----------------------------------------------------------------------------------------------------------------
 
 
-def _scaled_sum(match: Match, value: ir.Value) -> bool:
-    """Whether a scaled value is that of a sum of 32 bits by constants."""
-    total = match[_SUM]
-    return _type(total).dtype == "int32" and _type(total).sizes == _type(value).sizes and is_constant(match[_FACTOR])
+def _sum_of(value: ir.Value, rw: Rewriter) -> Dequantize | None:
+    """The dequantisation of integers by constants that gives a value which is used once."""
+    op = _dequantised(value)
+    return op if op is not None and is_constant(op.input_scale) and rw.used_once(value) else None
 
 
-@RULES.match(_SCALED + _OTHER)
-def bias(match: Match, rw: Rewriter) -> Found:
-    """cast(sum) * factor + bias -> cast(sum + n) * factor, where the bias is n * factor for whole numbers n."""
-    scaled = match[_SCALED]
-    found = known(match[_OTHER], rw)
-    factor = known(match[_FACTOR], rw)
-    if found is None or factor is None or not rw.used_once(scaled) or not _scaled_sum(match, match.root):
+@RULES.on("add")
+def bias(op: Op, rw: Rewriter) -> Found:
+    """dequantize(sum) + bias -> dequantize(sum + n), where the bias is n steps, for whole numbers n."""
+    scaled, found = _sum_of(op.lhs, rw), known(op.rhs, rw)
+    if scaled is None or found is None or _type(scaled.data).dtype != "int32" or _type(scaled.data).sizes != _type(op.result).sizes:
         return None
-    wide, step = np.asarray(found, np.float64), np.asarray(factor, np.float64)
+    factor, zero = known(scaled.input_scale, rw), known(scaled.input_zero_point, rw)
+    if factor is None or factor.ndim > 1 or zero is None or zero.any():
+        return None
+    rank = _type(op.result).rank
+    step = factor.astype(np.float64).reshape([-1 if i == scaled.axis % rank and factor.size > 1 else 1 for i in range(rank)])
+    wide = np.asarray(found, np.float64)
     with np.errstate(all="ignore"):
         steps = np.rint(wide / step)
     if not (np.isfinite(steps) & (np.abs(steps) < MOST_STEPS) & (np.abs(steps * step - wide) <= WHOLE * np.abs(wide))).all():
         return None
-    total = match[_SUM]
-    inner = rw.producer(total, "subtract")
-    added = rw.mod.constant(steps.astype(np.int32))
-    if inner is not None and rw.used_once(total) and is_constant(inner.rhs):
-        total, added = inner.lhs, build("subtract", added, inner.rhs)
-    return build("multiply", build("cast", build("add", total, added), dtype="float32"), match[_FACTOR])
+    # Without the leading dimensions of 1, which are those of the step.
+    steps = steps.reshape(steps.shape[next((i for i, d in enumerate(steps.shape) if d != 1), steps.ndim) :])
+    total = build("add", scaled.data, rw.mod.constant(steps.astype(np.int32)))
+    return build("qnn.dequantize", total, scaled.input_scale, scaled.input_zero_point, **scaled.attrs())
 
 
-@RULES.match(_SCALED / _DIVISOR)
-def requantise(match: Match, rw: Rewriter) -> Found:
-    """cast(sum) * factor / scale -> cast(sum) * (factor / scale)."""
-    if not rw.used_once(match[_SCALED]) or not _scaled_sum(match, match.root) or not is_constant(match[_DIVISOR]):
+@RULES.on(Quantize)
+def requantise(op: Quantize, rw: Rewriter) -> Found:
+    """quantize(f(dequantize(x))) -> an operator on the integers."""
+    if op.rounding != "TONEVEN" or _type(op.data).dtype != "float32" or isinstance(op.data.owner, ir.Block) or op.out_dtype not in BYTES:
         return None
-    return build("multiply", match[_REAL_SUM], build("divide", match[_FACTOR], match[_DIVISOR]))
-
-
-_LIMITED = is_op("nn.relu")(_SCALED) | is_op("clip")(_SCALED)
-
-
-@RULES.match(_LIMITED / _DIVISOR)
-def limit(match: Match, rw: Rewriter) -> Found:
-    """relu(cast(sum) * factor) / scale -> relu(cast(sum) * factor / scale), and the same for clip; of one positive scale."""
-    limited, divisor = match[_LIMITED].owner, known(match[_DIVISOR], rw)
-    if divisor is None or divisor.size != 1 or not divisor.item() > 0 or not rw.used_once(match[_LIMITED]):
+    last: Any = op.data.owner
+    if isinstance(last, Dequantize) and _is_bytes(last.data) and _has_steps_of(last, op, rw):
+        return last.data
+    if not isinstance(last, Op) or isinstance(last, Constant):
         return None
-    if not _scaled_sum(match, match.root):
+    if _moves(last):
+        return _moved(last, op, rw)
+    if last.relay_name in (*FUNCTIONS, "nn.softmax"):
+        return _function(last, op)
+    limits = {"nn.relu": (0.0, None)}.get(last.relay_name, (last.a_min, last.a_max) if last.relay_name == "clip" else None)
+    if limits is not None and not (rw.used_once(op.data) and _is_one(op.output_scale, op.output_zero_point)):
         return None
-    attrs = {name: value / divisor.item() for name, value in limited.attrs().items()}
-    return build(limited.relay_name, build("divide", match[_SCALED], match[_DIVISOR]), **attrs)
+    found = _of_sums(op.data if limits is None else last.data, op, rw)
+    return found if found is None or limits is None else _limited(found, limits, op, rw)
 
 
-_OTHER_REAL_SUM = is_op("cast")(wildcard()).has_attr({"dtype": "float32"})
-_OTHER_FACTOR = wildcard()
-_TOTAL = _SCALED + _OTHER_REAL_SUM * _OTHER_FACTOR
-_RECTIFIED = is_op("nn.relu")(_TOTAL)
-
-
-@RULES.match((_TOTAL | _RECTIFIED) / _DIVISOR)
-def requantise_sum(match: Match, rw: Rewriter) -> Found:
-    """(a * factor + b * other) / scale -> a * (factor / scale) + b * (other / scale) for two integers, as QLinearAdd has it; relu stays."""
-    total, divisor = match[_TOTAL], known(match[_DIVISOR], rw)
-    factors = match[_FACTOR], match[_OTHER_FACTOR]
-    if divisor is None or not (divisor > 0).all() or not all(map(is_constant, factors)) or not rw.used_once(total):
+def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
+    """What quantises a value, which is dequantised or the sum of two that are, by a constant scale."""
+    scale = known(op.output_scale, rw)
+    if scale is None or not (scale > 0).all():
         return None
-    if _type(total) != _type(match.root) or (_RECTIFIED in match and not rw.used_once(match[_RECTIFIED])):
+    ways = {"rounding": "TONEVEN", "compute_dtype": "float32", "out_dtype": op.out_dtype}
+    target = op.output_scale, op.output_zero_point
+    one = _sum_of(value, rw)
+    if one is not None and _is_bytes(one.data) and _has_steps_of(one, op, rw):
+        return one.data
+    if one is not None and (_is_one(*target) or one.axis == op.axis):
+        return build("qnn.requantize", one.data, one.input_scale, one.input_zero_point, *target, axis=one.axis, **ways)  # type: ignore[no-any-return]
+    both = value.owner
+    if not isinstance(both, Op) or both.relay_name != "add" or not rw.used_once(value) or not _is_one(*target):
         return None
-    terms = zip((match[_REAL_SUM], match[_OTHER_REAL_SUM]), factors, strict=True)
-    left, right = (build("multiply", real, build("divide", factor, match[_DIVISOR])) for real, factor in terms)
-    found = build("add", left, right)
-    return build("nn.relu", found) if _RECTIFIED in match else found
+    a, b = map(_dequantised, both.operation.operands)
+    if a is None or b is None or not all(is_constant(v.input_scale) and _type(v.data).sizes == _type(value).sizes for v in (a, b)):
+        return None
+    sides = a.input_scale, a.input_zero_point, b.input_scale, b.input_zero_point
+    return build("qnn.add", a.data, b.data, *sides, *target, lhs_axis=a.axis, rhs_axis=b.axis, **ways)  # type: ignore[no-any-return]
+
+
+def _limited(value: ir.Value, limits: tuple[float | None, float | None], op: Quantize, rw: Rewriter) -> ir.Value | None:
+    """Integers limited as the real numbers are: rounding keeps the order, so that the limits are the rounded ones."""
+    scale, zero = known(op.output_scale, rw), known(op.output_zero_point, rw)
+    if scale is None or zero is None:
+        return None
+    byte = np.iinfo(op.out_dtype)
+    steps = [None if v is None else np.rint(np.float32(v) / scale.astype(np.float32).item()) + zero.item() for v in limits]
+    low, high = (end if v is None else float(np.clip(v, byte.min, byte.max)) for v, end in zip(steps, (byte.min, byte.max), strict=True))
+    return build("clip", value, a_min=float(low), a_max=float(high))  # type: ignore[no-any-return]
+
+
+def _function(last: Op, op: Quantize) -> ir.Value | None:
+    """A function of one dequantised tensor on its integers."""
+    source = _dequantised(last.operation.operands[0])
+    if source is None or _type(source.data).dtype != op.out_dtype or not _is_one(source.input_scale, source.input_zero_point):
+        return None
+    if not _is_one(op.output_scale, op.output_zero_point):
+        return None
+    operands = source.data, source.input_scale, source.input_zero_point, op.output_scale, op.output_zero_point
+    name = last.relay_name.removeprefix("nn.")
+    return build(f"qnn.{name}", *operands, rounding=op.rounding, **last.attrs())  # type: ignore[no-any-return]
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
 
-_REAL, _STEP, _TARGET_ZERO = wildcard(), wildcard(), wildcard()
-_ROUNDED = is_op("round")(_REAL / _STEP)
-_QUANTISED = is_op("cast")(is_op("clip")((_ROUNDED + _TARGET_ZERO) | _ROUNDED))
 
-
-@RULES.match(_QUANTISED)
-def movement(match: Match, rw: Rewriter) -> Found:
-    """quantise(move(dequantise(x))) -> move(x) with one scale and zero point, for what moves elements or takes the largest of some."""
-    if not _is_bytes(match.root):
+def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
+    """quantize(move(dequantize(x))) as move(x) with one scale and zero point."""
+    sources = [_dequantised(v) for v in last.operation.operands]
+    if not sources or len(last.operation.results) != 1:
         return None
-    zero = match.get(_TARGET_ZERO)
-    target = Quantised(match.root, None if zero is None or _is_zero(zero, rw) else zero, match[_STEP])
-    same = _read(_DEQUANTISED, match[_REAL], rw)
-    if same is not None:
-        return same.data if same.has_steps_of(target, rw) and _type(same.data) == _type(match.root) else None
-    op = match[_REAL].owner
-    if not isinstance(op, Op) or isinstance(op, Constant) or not _moves(op) or len(op.operation.results) != 1:
+    if any(s is None or not _is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
         return None
-    operands = [_read(_DEQUANTISED, v, rw) for v in op.operation.operands]
-    if not operands or any(v is None or not v.has_steps_of(target, rw) for v in operands):
-        return None
-    return build(op.relay_name, *[v.data for v in operands if v is not None], **op.attrs())
+    return build(last.relay_name, *[s.data for s in sources if s is not None], **last.attrs())  # type: ignore[no-any-return]
 
 
 def _moves(op: Op) -> bool:
@@ -264,6 +230,6 @@ def _moves(op: Op) -> bool:
 
 @module_pass(opt_level=2, name="FakeQuantizationToInteger")
 def fake_quantization_to_integer(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Products of dequantised tensors become products of 8-bit integers, with the scales behind them."""
+    """Operators on dequantised tensors become operators on integers, with the scales behind them."""
     RULES.apply(mod)
     return mod

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 from typing_extensions import Unpack
 
-from relayc.frontend.common.products import matmul
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.onnx import activation, pool, quantize
 from relayc.frontend.onnx.contrib.conv import channels_last, channels_second
@@ -37,6 +36,11 @@ def DequantizeLinear(x: Tensor, scale: Tensor, zero: Tensor | None = None, *, ax
     return _real(x, scale, zero, axis)
 
 
+def _numbers(x: Tensor, scale: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The scale and zero point of x, each one number."""
+    return reshape(scale, ()), constant(0, x.dtype) if zero is None else reshape(zero, ())
+
+
 # ---- element by element, and pooling ------------------------------------------------------------------------------------------------
 
 
@@ -51,19 +55,20 @@ def _of_two(relay_name: str) -> Callable[..., Tensor]:
         c_scale: Tensor,
         c_zero: Tensor | None = None,
     ) -> Tensor:
-        found = emit(relay_name, _real(a, a_scale, a_zero), _real(b, b_scale, b_zero))
-        return _quantised(found, c_scale, c_zero, a.dtype)
+        pairs = (a, a_scale, a_zero), (b, b_scale, b_zero), (a, c_scale, c_zero)
+        parameters = [v for x, scale, zero in pairs for v in _numbers(x, scale, zero)]
+        return emit(relay_name, a, b, *parameters, rounding="TONEVEN", compute_dtype="float32")
 
     return convert
 
 
-microsoft("QLinearAdd")(_of_two("add"))
-microsoft("QLinearMul")(_of_two("multiply"))
+microsoft("QLinearAdd")(_of_two("qnn.add"))
+microsoft("QLinearMul")(_of_two("qnn.mul"))
 
 
 @microsoft()
 def QLinearSigmoid(x: Tensor, x_scale: Tensor, x_zero: Tensor | None, y_scale: Tensor, y_zero: Tensor | None = None) -> Tensor:
-    return _quantised(emit("sigmoid", _real(x, x_scale, x_zero)), y_scale, y_zero, x.dtype)
+    return emit("qnn.sigmoid", x, *_numbers(x, x_scale, x_zero), *_numbers(x, y_scale, y_zero), rounding="TONEVEN")
 
 
 @microsoft()
@@ -141,15 +146,11 @@ def QLinearAveragePool(
 # ---- products -----------------------------------------------------------------------------------------------------------------------
 
 
-def _row(x: Tensor) -> Tensor:
-    """A scale or zero point of the columns of a matrix: one number, or one for each column."""
-    return reshape(x, ()) if x.type.num_elements == 1 else x
-
-
 def integer_product(a: Tensor, a_scale: Tensor, a_zero: Tensor | None, b: Tensor, b_scale: Tensor, b_zero: Tensor | None) -> Tensor:
     """What the product of two quantised tensors stands for, in the type of the scales; b may have those of each column."""
-    product = quantize.MatMulInteger(a, b, a_zero, b_zero)
-    return multiply(cast(product, a_scale.dtype), multiply(reshape(a_scale, ()), _row(b_scale)))
+    product = quantize.integer_matmul(a, b, a_zero, b_zero)
+    scale = multiply(reshape(a_scale, ()), quantize.number(b_scale))
+    return emit("qnn.dequantize", product, scale, constant(0, "int32"), axis=-1, out_dtype=a_scale.dtype)
 
 
 def _with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
@@ -201,13 +202,11 @@ def QGemm(
     """alpha * a x b + c, where c is in steps of alpha * a_scale * b_scale: quantised where y_scale is given, else floats."""
     check_ranks((2,), A=a, B=b)
     left, right = transpose(a, (1, 0)) if transA else a, transpose(b, (1, 0)) if transB else b
-    product = matmul(quantize.centred(left, a_zero, -2), quantize.centred(right, b_zero, -1))
-    scale = multiply(multiply(reshape(a_scale, ()), _row(b_scale)), alpha)
-    found = multiply(cast(_with_bias(product, c), "float32"), scale)
+    sums = _with_bias(quantize.integer_matmul(left, right, a_zero, b_zero), c)
+    scale = multiply(multiply(reshape(a_scale, ()), quantize.number(b_scale)), alpha)
     if y_scale is None:
-        return found
-    dtype = y_zero.dtype if y_zero is not None else a.dtype
-    return _quantised(found, y_scale, y_zero, dtype)
+        return emit("qnn.dequantize", sums, scale, constant(0, "int32"), axis=-1)
+    return quantize.requantized(sums, scale, y_scale, y_zero, a.dtype if y_zero is None else y_zero.dtype, -1)
 
 
 @microsoft()

@@ -7,12 +7,15 @@ says of a call and what it is lowered to have one source.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.base import OPS
+from relayc.dialects.relay.errors import RelayError, Unequal, check
+from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.types import RelayType, TensorType
 from relayc.frontend.relay.ast.expr import Constant, Expr
 from relayc.frontend.relay.op.composed import COMPOSED, Composed
 from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 from relayc.frontend.relay.op.composed.detection import CHOSEN_OF_IMAGES
+from relayc.frontend.relay.op.composed.qnn import WAYS, configured
 from relayc.frontend.relay.op.registered import REGISTERED
 from relayc.frontend.relay.op.table import RENAMED, Signature, plain, signature
 from relayc.symbolic import Dim, Size, product
@@ -75,9 +78,26 @@ def apply(emitter: Emitter, name: str, args: list[Value], given: Mapping[str, An
     for value in (arg for arg, operand in zip(args, found.operands, strict=False) if operand not in tuples):
         check(isinstance(emitter.type_of(value), TensorType), f"arguments of {name}", "tensors", emitter.type_of(value))
     if found.composed is not None:
+        if takes(name, list(map(emitter.type_of, args)), attrs):
+            attrs.update(zip(WAYS, configured(*(attrs[way] for way in WAYS)), strict=True) if attrs.keys() >= set(WAYS) else ())
+            return emitter.emit(name, *args, **attrs)
         return emitter.compose(found.composed, args, attrs, exprs)
     rule = _RULES.get(RENAMED.get(name, name))
     return _same(emitter, found, args, attrs) if rule is None else rule(emitter, args, attrs, exprs)
+
+
+def takes(name: str, types: Sequence[RelayType], attrs: Mapping[str, Any]) -> bool:
+    """Whether the dialect has a composed operator as one of its own, for these operands: it has none of weights in blocks, say."""
+    cls = OPS.get(ir_name(name))
+    if cls is None:
+        return False
+    try:
+        cls.result_types(types, cls.attribute_values(dict(attrs)))
+    except Unequal:
+        return True  # sizes that the program is to check
+    except RelayError:
+        return False
+    return True
 
 
 def _same(emitter: Emitter, found: Signature, args: list[Value], attrs: dict[str, Any]) -> Any:

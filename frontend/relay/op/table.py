@@ -225,7 +225,7 @@ _STRUCTURE = {"constant", "tuple_get_item"}
 def signature(name: str) -> Signature:
     """The signature of an operator. Raises UnsupportedOperator."""
     found = _signatures.get(name)
-    source = OPS.get(ir_name(RENAMED.get(name, name)))
+    source = None if name in COMPOSED else OPS.get(ir_name(RENAMED.get(name, name)))
     if found is None or name in REGISTERED or found.cls is not source or found.composed is not COMPOSED.get(name):
         check_name(name)
         found = _signatures[name] = _made(name, source)

@@ -1,7 +1,7 @@
-"""Operators on quantized tensors, (data - zero point) * scale, in integer arithmetic.
+"""Operators on quantized tensors, (data - zero point) * scale, in arithmetic on integers and floats.
 
-Products are those of int32, and are rounded once, by `qnn.requantize`. Scales and zero points are scalars, or have a value for each element
-of an axis.
+These functions write out calls in programs of Relay, and by the pass QnnCanonicalize the operators of the dialect. Products are those of
+int32, and are rounded once, by `qnn.requantize`. Scales and zero points are scalars, or have a value for each element of an axis.
 """
 
 import contextvars
@@ -10,23 +10,27 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from ml_dtypes import iinfo
 
 from relayc.dialects.relay.attributes import REQUIRED
 from relayc.dialects.relay.errors import check
+from relayc.dialects.relay.layout import layout
+from relayc.dialects.relay.narrow import widened
+from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, ROUNDINGS
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.relay.op.composed.terms import Term
-from relayc.frontend.steps import cast, reshape
+from relayc.frontend.steps import cast, cast_as, reshape
 
-ROUNDINGS = ("UPWARD", "TONEAREST")
-COMPUTE_DTYPES = ("int64", "float32", "float64")
+WAYS = ("rounding", "compute_dtype")
+"""The attributes that the configuration is for."""
 _CONFIG: contextvars.ContextVar[tuple[str, str]] = contextvars.ContextVar("relayc_requantize", default=("UPWARD", "int64"))
 
 
 @contextmanager
 def requantize_config(rounding: str = "UPWARD", compute_dtype: str = "int64") -> Iterator[None]:
     """How requantize rounds, and what it computes in, where the operator does not say it, of programs lowered inside `with`."""
-    check(rounding in ROUNDINGS, "rounding", f"one of {', '.join(ROUNDINGS)}", rounding)
+    check(rounding in ROUNDINGS[:2], "rounding", f"one of {', '.join(ROUNDINGS[:2])}", rounding)
     check(compute_dtype in COMPUTE_DTYPES, "compute_dtype", f"one of {', '.join(COMPUTE_DTYPES)}", compute_dtype)
     token = _CONFIG.set((rounding, compute_dtype))
     try:
@@ -39,16 +43,18 @@ def requantize_config(rounding: str = "UPWARD", compute_dtype: str = "int64") ->
 
 
 def _along(parameter: Tensor, data: Tensor, axis: int) -> Tensor:
-    """A scalar, or a value for each element of an axis, as it broadcasts to data."""
-    if parameter.rank == 0 or (parameter.shape == (1,) and data.rank):
+    """A scalar, a value for each element of an axis, or for blocks of elements, as it broadcasts to data."""
+    if parameter.rank == 0 or parameter.shape == (1,):
         return reshape(parameter, ())
+    if parameter.rank > 1:
+        return parameter
     at = axis_of(axis, data.rank)
     return reshape(parameter, [d if i == at else 1 for i, d in enumerate(data.shape)])
 
 
 def _limits(dtype: str, of: str) -> tuple[Any, Any]:
     """The least and the largest number of an integer type that a type of a computation has."""
-    limits = np.iinfo(dtype)
+    limits = iinfo(dtype)
     if not of.startswith("float") or limits.bits < 32:
         return limits.min, limits.max
     return limits.min, np.nextafter(np.array(limits.max, of), np.array(0, of)).item()
@@ -59,22 +65,55 @@ def _saturated(x: Term, dtype: str) -> Tensor:
     if dtype == x.tensor.dtype:
         return x.tensor
     low, high = _limits(dtype, x.tensor.dtype)
-    return cast(x.max(low).min(high).tensor, dtype)
+    return cast(emit("clip", x.tensor, a_min=float(low), a_max=float(high)), dtype)
+
+
+def _is_zero(zero: Tensor) -> bool:
+    return zero.is_known and not widened(zero.array).any()
+
+
+def _nearest(x: Tensor, zero: Tensor, axis: int, dtype: str, saturate: bool = True) -> Tensor:
+    """round(x) + zero point, with halves to even, as the nearest number of `dtype`, as ONNX has it; x is in float32 or wider.
+
+    Floats of 8 bits are rounded by the conversion, and without `saturate` may become infinite.
+    """
+    is_real = dtype.startswith("float")
+    found = x if is_real else emit("round", x)
+    if not _is_zero(zero):
+        found = emit("add", found, cast(_along(zero, x, axis), x.dtype))
+    return cast_as(found, dtype, saturate) if is_real else _saturated(Term(found), dtype)
+
+
+def _centred(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
+    """data - zero point in a wider type."""
+    if _is_zero(zero):
+        return Term(cast(data, dtype))
+    return Term(cast(data, dtype)) - Term(cast(_along(zero, data, axis), dtype))
 
 
 @composed("qnn.dequantize", "data input_scale input_zero_point axis out_dtype")
 def dequantize(data: Tensor, input_scale: Tensor, input_zero_point: Tensor, *, out_dtype: str = "float32", axis: int = -1) -> Tensor:
     """(data - zero point) * scale."""
-    scale, zero = (_along(p, data, axis) for p in (input_scale, input_zero_point))
-    wide = emit("subtract", cast(data, "int32"), cast(zero, "int32"))
-    return cast(emit("multiply", cast(wide, "float32"), cast(scale, "float32")), out_dtype)
+    wide = _centred(data, input_zero_point, axis, "float32" if data.dtype.startswith("float") else "int32").tensor
+    return cast(emit("multiply", cast(wide, "float32"), cast(_along(input_scale, data, axis), "float32")), out_dtype)
 
 
 @composed("qnn.quantize", "data output_scale output_zero_point axis out_dtype")
-def quantize(data: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, out_dtype: str = "int8", axis: int = -1) -> Tensor:
-    """round(data / scale) + zero point, with halves away from zero, limited to the numbers of the element type."""
-    scale, zero = (_along(p, data, axis) for p in (output_scale, output_zero_point))
-    found = Term(emit("divide", data, cast(scale, data.dtype)))
+def quantize(
+    data: Tensor,
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    *,
+    out_dtype: str = "int8",
+    axis: int = -1,
+    rounding: str = "TONEAREST",
+    saturate: bool = True,
+) -> Tensor:
+    """round(data / scale) + zero point, with halves away from zero or to even (TONEVEN), limited to the numbers of the element type."""
+    steps = emit("divide", data, cast(_along(output_scale, data, axis), data.dtype))
+    if rounding == "TONEVEN":
+        return _nearest(cast(steps, "float32"), output_zero_point, axis, out_dtype, saturate)
+    found, zero = Term(steps), _along(output_zero_point, data, axis)
     below_half = np.nextafter(np.array(0.5, data.dtype), np.array(0, data.dtype)).item()  # 0.5 makes 1 of the number before 0.5
     whole = emit("add", emit("trunc", (found + Term(emit("sign", found.tensor)) * below_half).tensor), cast(zero, data.dtype))
     return _saturated(Term(whole), out_dtype)
@@ -149,8 +188,11 @@ def requantize(
     """(data - zero point) * input scale / output scale + zero point, rounded and limited to the numbers of the element type.
 
     In int64 the quotient of the scales is a number of 31 bits and a shift; so it is where the program's constants say the scales, and
-    `compute_dtype` says nothing else. Halves are rounded up (UPWARD) or away from zero (TONEAREST).
+    `compute_dtype` says nothing else. Halves are rounded up (UPWARD), away from zero (TONEAREST), or to even (TONEVEN), then in float32.
     """
+    if rounding == "TONEVEN":
+        factor = _ratio(input_scale, output_scale, data, axis)
+        return _nearest((_real(data, input_zero_point, axis) * factor).tensor, output_zero_point, axis, out_dtype)
     scales = [np.float64(s.array) if s.is_known else None for s in (input_scale, output_scale)]
     ratio = None if scales[0] is None or scales[1] is None else _shaped(scales[0] / scales[1], data, axis)
     zero = Term(_along(output_zero_point, data, axis))
@@ -161,22 +203,33 @@ def requantize(
         found = _fixed_point(_centred(data, input_zero_point, axis, "int64"), ratio, is_up)
         return _saturated(found + zero.cast("int64"), out_dtype)
     kind = "float32" if kind == "int64" else kind
-    if ratio is None:
-        factor = Term(cast(_along(input_scale, data, axis), kind)) / Term(cast(_along(output_scale, data, axis), kind))
-    else:
-        factor = Term(constant(ratio, kind))
+    factor = _ratio(input_scale, output_scale, data, axis, kind) if ratio is None else Term(constant(ratio, kind))
     found = _centred(data, input_zero_point, axis, kind) * factor
     above = Term(emit("floor", (found + 0.5).tensor))
     rounded = above if is_up else (found >= 0).where(above, Term(emit("ceil", (found - 0.5).tensor)))
     return _saturated(rounded + zero.cast(kind), out_dtype)
 
 
+def _ratio(scale: Tensor, by: Tensor, data: Tensor, axis: int, dtype: str = "float32") -> Term:
+    """The quotient of two scales of data."""
+    return Term(cast(_along(scale, data, axis), dtype)) / Term(cast(_along(by, data, axis), dtype))
+
+
+def _real(data: Tensor, zero: Tensor, axis: int) -> Term:
+    """data - zero point, subtracted in int32, in float32."""
+    return _centred(data, zero, axis, "int32").cast("float32")
+
+
+def configured(rounding: str, compute_dtype: str) -> tuple[str, str]:
+    """How to round and what to compute in, by the configuration where an operator does not say it."""
+    given = zip((rounding, compute_dtype), _CONFIG.get(), strict=True)
+    return tuple(of if said in ("None", "") else said for said, of in given)  # type: ignore[return-value] # two
+
+
 def _ways(rounding: str, compute_dtype: str) -> tuple[bool, str]:
     """Whether halves are rounded up, and what is computed in. Raises RelayError."""
-    rounding, compute_dtype = (
-        of if given in ("None", "") else given for given, of in zip((rounding, compute_dtype), _CONFIG.get(), strict=True)
-    )
-    check(rounding in ROUNDINGS, "rounding", f"one of {', '.join(ROUNDINGS)}", rounding)
+    rounding, compute_dtype = configured(rounding, compute_dtype)
+    check(rounding in ROUNDINGS[:2], "rounding", f"one of {', '.join(ROUNDINGS[:2])}", rounding)
     check(compute_dtype in COMPUTE_DTYPES, "compute_dtype", f"one of {', '.join(COMPUTE_DTYPES)}", compute_dtype)
     return rounding == "UPWARD", compute_dtype
 
@@ -187,17 +240,6 @@ def _shaped(values: np.ndarray, data: Tensor, axis: int) -> np.ndarray:
         return np.reshape(values, ())
     at = axis_of(axis, data.rank)
     return np.reshape(values, [-1 if i == at else 1 for i in range(data.rank)])
-
-
-def _is_zero(zero: Tensor) -> bool:
-    return zero.is_known and not zero.array.any()
-
-
-def _centred(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
-    """data - zero point in a wider type."""
-    if _is_zero(zero):
-        return Term(cast(data, dtype))
-    return Term(cast(data, dtype)) - Term(cast(_along(zero, data, axis), dtype))
 
 
 def _fixed_point(x: Term, ratio: np.ndarray, is_up: bool) -> Term:
@@ -221,6 +263,56 @@ _QUANTIZED = "input_zero_point kernel_zero_point input_scale kernel_scale"
 _CONV_ATTRS = "strides padding dilation groups data_layout kernel_layout out_layout"
 _INT_CONV = {**CONV, "out_dtype": "int32"}
 _DENSE = {"units": REQUIRED, "out_dtype": "int32"}
+_TRANSPOSED = {"transpose_a": False, "transpose_b": False, "out_dtype": "int32"}
+_BYTES = ("int8", "uint8")
+
+
+class _Emitting:
+    """Builds on tensors, where the ambient builder builds: what `apply` needs of an Emitter."""
+
+    emit = staticmethod(emit)
+
+    @staticmethod
+    def type_of(tensor: Tensor) -> Any:
+        return tensor.type
+
+
+def _plain(name: str, data: Tensor, weight: Tensor, attrs: Mapping[str, Any]) -> Tensor:
+    """The operator nn.`name` of Relay on integers."""
+    from relayc.frontend.relay.op.rules import apply
+
+    found: Tensor = apply(_Emitting, f"nn.{name}", [data, weight], attrs, ())  # type: ignore[arg-type] # see _Emitting
+    return found
+
+
+def _of_bytes(
+    name: str, data: Tensor, weight: Tensor, zero: Tensor, centred: np.ndarray, axis: int, attrs: dict[str, Any]
+) -> Tensor | None:
+    """The product of bytes and a constant weight, of which the zero point has been subtracted; None where the operands do not allow it.
+
+    The zero point of the data is the padding, and what it adds is subtracted: zero times the sums of the weights.
+    """
+    byte, output, kernel = np.iinfo(np.int8), attrs.get("out_layout") or attrs.get("data_layout", ""), attrs.get("kernel_layout", "")
+    if kernel and (
+        not kernel.isalpha() or centred.shape[kernel.index("I")] * attrs["groups"] != data.shape[attrs["data_layout"].index("C")]
+    ):
+        return None  # a form that only Relay has
+    if centred.size == 0 or centred.min() < byte.min or centred.max() > byte.max or zero.type.num_elements != 1:
+        return None
+    if not _is_zero(zero):
+        if (any(attrs.get("padding", ())) and not zero.is_known) or (output and layout(output).blocks):
+            return None
+        if "padding" in attrs:
+            attrs = {**attrs, "pad_value": int(zero.array.item()) if zero.is_known else 0}
+    total: Tensor = emit(f"nn.{name}", data, constant(centred.astype(np.int8)), **attrs)
+    if _is_zero(zero):
+        return total
+    sums = constant(centred.sum(tuple(a for a in range(centred.ndim) if a != axis % centred.ndim), dtype=np.int32))
+    channel = layout(output).index("C") if output else total.rank - 1
+    if sums.shape != (total.shape[channel],):
+        return None
+    excess = emit("multiply", sums, cast(reshape(zero, ()), "int32"))
+    return emit("subtract", total, reshape(excess, [d if i == channel else 1 for i, d in enumerate(total.shape)]))
 
 
 def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any], weight_layout: str = "") -> None:
@@ -229,41 +321,40 @@ def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any]
     Args:
       weight_layout: of the operator on real numbers, where there are several of a quantized weight.
     """
+    plain = name.removeprefix("contrib_").removesuffix("_pack")
 
     @composed(f"qnn.{name}", order, operands=operands, attributes=attributes)
     def product(data: Tensor, weight: Tensor, data_zero: Tensor, weight_zero: Tensor, *scales: Tensor, **attrs: Any) -> Tensor:
-        from relayc.frontend.relay.op.rules import apply
-
-        class Emitting:
-            """Builds on tensors, where the ambient builder builds."""
-
-            emit = staticmethod(emit)
-
-            @staticmethod
-            def type_of(tensor: Tensor) -> Any:
-                return tensor.type
-
         layout = attrs.pop("weight_layout", weight_layout)
         if layout != weight_layout:
             weight = emit("layout_transform", weight, src_layout=layout, dst_layout=weight_layout)
-        axis = attrs["kernel_layout"].index("O") if "kernel_layout" in attrs else -1 if name == "batch_matmul" else 0
-        factors = [data, weight]
-        if not (data.dtype in ("int8", "uint8") and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
-            factors = [_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis))]
-        extra = {"transpose_b": True} if name == "batch_matmul" else {}
-        plain = name.removeprefix("contrib_").removesuffix("_pack")
-        # `apply` only reads of an Emitter what this one has.
-        found: Tensor = apply(Emitting, f"nn.{plain}", factors, {**attrs, **extra}, ())  # type: ignore[arg-type]
-        return found
+        axis = 0 if plain == "dense" else -1
+        if plain == "matmul":
+            axis = 0 if attrs["transpose_b"] else 1
+        elif "kernel_layout" in attrs:
+            axis = attrs["kernel_layout"].index("O")
+        has_constant_weight = weight.is_known and weight_zero.is_known and data.dtype in _BYTES and attrs["out_dtype"] == "int32"
+        if has_constant_weight and not plain.endswith("transpose") and plain != "batch_matmul":
+            zeros = weight_zero.array.astype(np.int64).reshape([-1 if a == axis % weight.rank else 1 for a in range(weight.rank)])
+            found = _of_bytes(plain, data, weight, data_zero, weight.array - zeros, axis, attrs)
+            if found is not None:
+                return found
+        if not (data.dtype in _BYTES and weight.dtype == "int8" and _is_zero(data_zero) and _is_zero(weight_zero)):
+            data, weight = (_centred(x, zero, at, "int32").tensor for x, zero, at in ((data, data_zero, -1), (weight, weight_zero, axis)))
+        return _plain(plain, data, weight, attrs)
 
 
-_product("conv2d", f"data kernel {_QUANTIZED}", f"data kernel {_QUANTIZED} kernel_size channels {_CONV_ATTRS} out_dtype", _INT_CONV)
-_product(
-    "conv2d_transpose",
-    f"data weight {_QUANTIZED}",
-    f"data weight {_QUANTIZED} {_CONV_ATTRS} channels kernel_size output_padding out_dtype",
-    {**_INT_CONV, "output_padding": (0, 0), "kernel_layout": "IOHW"},
-)
+for _n in (1, 2, 3):
+    _axes = "DHW"[3 - _n :]
+    _layouts = {} if _n == 2 else {"strides": (1,) * _n, "padding": (0,) * _n, "dilation": (1,) * _n, "data_layout": f"NC{_axes}"}
+    _own = {**_INT_CONV, **_layouts, "kernel_layout": f"OI{_axes}"}
+    _product(f"conv{_n}d", f"data kernel {_QUANTIZED}", f"data kernel {_QUANTIZED} kernel_size channels {_CONV_ATTRS} out_dtype", _own)
+    _product(
+        f"conv{_n}d_transpose",
+        f"data weight {_QUANTIZED}",
+        f"data weight {_QUANTIZED} {_CONV_ATTRS} channels kernel_size output_padding out_dtype",
+        {**_own, "output_padding": (0,) * _n, "kernel_layout": f"IO{_axes}"},
+    )
 _product("dense", f"data weight {_QUANTIZED}", "", _DENSE)
 _product(
     "contrib_dense_pack",
@@ -272,21 +363,30 @@ _product(
     {**_DENSE, "units": None, "weight_layout": "NC"},
     "NC",
 )
-_product("batch_matmul", "x y x_zero_point y_zero_point x_scale y_scale", "", {"out_dtype": "int32"})
+_product("matmul", f"data weight {_QUANTIZED}", "", {"units": None, **_TRANSPOSED})
+_product("batch_matmul", "x y x_zero_point y_zero_point x_scale y_scale", "", {**_TRANSPOSED, "transpose_b": True})
 
 
 # ---- element by element ------------------------------------------------------------------------------------------------------------------
 
 
 def _binary(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Registers an operator of two quantized tensors: a function of both and their scales that gives it."""
+    """Registers an operator of two quantized tensors: a function of both, their scales and the attributes of requantize that gives it."""
     names = "lhs rhs lhs_scale lhs_zero_point rhs_scale rhs_zero_point output_scale output_zero_point"
 
     def register(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         @composed(name, operands=names)
-        def binary(*operands: Tensor, lhs_axis: int = -1, rhs_axis: int = -1) -> Tensor:
+        def binary(
+            *operands: Tensor,
+            lhs_axis: int = -1,
+            rhs_axis: int = -1,
+            rounding: str = "None",
+            compute_dtype: str = "None",
+            out_dtype: str = "",
+        ) -> Tensor:
             lhs, rhs, lhs_scale, lhs_zero, rhs_scale, rhs_zero, scale, zero = operands
-            return function((lhs, lhs_scale, lhs_zero, lhs_axis), (rhs, rhs_scale, rhs_zero, rhs_axis), scale, zero)
+            ways = {"rounding": rounding, "compute_dtype": compute_dtype, "out_dtype": out_dtype or lhs.dtype}
+            return function((lhs, lhs_scale, lhs_zero, lhs_axis), (rhs, rhs_scale, rhs_zero, rhs_axis), scale, zero, **ways)
 
         return binary
 
@@ -297,31 +397,34 @@ _Side = tuple[Tensor, Tensor, Tensor, int]
 """A quantized tensor: data, scale, zero point and the axis of several of these."""
 
 
-def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, sign: int) -> Tensor:
+def _sum(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, name: str, **ways: Any) -> Tensor:
+    dtype = ways.pop("out_dtype")
+    if ways["rounding"] == "TONEVEN":
+        a, b = (_real(x, z, axis) * _ratio(s, scale, x, axis) for x, s, z, axis in (lhs, rhs))
+        return _nearest(emit(name, a.tensor, b.tensor), zero, -1, dtype)
     none = constant(0, "int32")
-    a, b = (Term(requantize(x, s, z, scale, none, axis=axis, out_dtype="int32")) for x, s, z, axis in (lhs, rhs))
-    both = a + b if sign > 0 else a - b
-    return _saturated(both + Term(cast(reshape(zero, ()), "int32")), lhs[0].dtype)
+    a, b = (Term(requantize(x, s, z, scale, none, axis=axis, out_dtype="int32", **ways)) for x, s, z, axis in (lhs, rhs))
+    return _saturated(Term(emit(name, a.tensor, b.tensor)) + Term(cast(reshape(zero, ()), "int32")), dtype)
 
 
 @_binary("qnn.add")
-def _add(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+def _add(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
     """The sum: both are brought to the scale of the result."""
-    return _sum(lhs, rhs, scale, zero, 1)
+    return _sum(lhs, rhs, scale, zero, "add", **ways)
 
 
 @_binary("qnn.subtract")
-def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+def _subtract(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
     """The difference: both are brought to the scale of the result."""
-    return _sum(lhs, rhs, scale, zero, -1)
+    return _sum(lhs, rhs, scale, zero, "subtract", **ways)
 
 
 @_binary("qnn.mul")
-def _multiply(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor) -> Tensor:
+def _multiply(lhs: _Side, rhs: _Side, scale: Tensor, zero: Tensor, **ways: Any) -> Tensor:
     """The product, brought to the scale of the result."""
     a, b = (_centred(x, z, axis, "int32") for x, _, z, axis in (lhs, rhs))
     scales = [_known_product(lhs[1], rhs[1]), constant(0, "int32"), scale, zero]
-    return requantize((a * b).tensor, *scales, axis=lhs[3] if lhs[1].rank else rhs[3], out_dtype=lhs[0].dtype)
+    return requantize((a * b).tensor, *scales, axis=lhs[3] if lhs[1].rank else rhs[3], **ways)
 
 
 def _known_product(a: Tensor, b: Tensor) -> Tensor:
@@ -353,24 +456,18 @@ def _same_name(name: str) -> Callable[[Term], Tensor]:
 
 
 UNARY: dict[str, Callable[[Term], Tensor]] = {
-    **{name: _same_name(name) for name in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "abs")},
+    **{name: _same_name(name) for name in FUNCTIONS},
     "hardswish": lambda x: (x * (x + 3.0).max(0.0).min(6.0) / 6.0).tensor,
 }
 
 
 def _unary(name: str, function: Callable[[Term], Tensor]) -> None:
     @composed(f"qnn.{name}")
-    def unary(x: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor) -> Tensor:
-        def computed(data: Tensor) -> Tensor:
-            real = Term(dequantize(data, scale, zero_point))
-            return quantize(function(real), output_scale, output_zero_point, out_dtype=x.dtype)
-
-        if x.dtype not in ("int8", "uint8"):
-            return computed(x)
-        # A table of the results of all 256 numbers, which the compiler computes where the scales are constants.
-        first = int(np.iinfo(x.dtype).min)
-        table = computed(constant(np.arange(first, first + 256), x.dtype))
-        return emit("take", table, (Term(cast(x, "int32")) - first).tensor, axis=0, mode="clip")
+    def unary(
+        x: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, rounding: str = "TONEAREST"
+    ) -> Tensor:
+        real = function(Term(dequantize(x, scale, zero_point)))  # of bytes, the pass ByteTables makes a table
+        return quantize(real, output_scale, output_zero_point, out_dtype=x.dtype, rounding=rounding)
 
 
 for _name, _function in UNARY.items():
@@ -388,10 +485,19 @@ def leaky_relu(
 
 
 @composed("qnn.softmax")
-def softmax(x: Tensor, scale: Tensor, zero_point: Tensor, output_scale: Tensor, output_zero_point: Tensor, *, axis: int = -1) -> Tensor:
+def softmax(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    output_scale: Tensor,
+    output_zero_point: Tensor,
+    *,
+    axis: int = -1,
+    rounding: str = "TONEAREST",
+) -> Tensor:
     """The softmax of the real numbers along an axis."""
     found = emit("nn.softmax", dequantize(x, scale, zero_point), axis=axis)
-    return quantize(found, output_scale, output_zero_point, out_dtype=x.dtype)
+    return quantize(found, output_scale, output_zero_point, out_dtype=x.dtype, rounding=rounding)
 
 
 _QUANTIZED_POOL = "data input_scale input_zero_point output_scale output_zero_point"

@@ -1,0 +1,79 @@
+"""QnnCanonicalize: operators on quantised tensors as arithmetic on integers and floats (Relay's CanonicalizeOps of the namespace qnn).
+
+    %1 = relay.qnn_requantize(%0, ...)   ->   %1 = cast<u8>(clip(round(cast<f32>(%0) * factor) + zero))
+
+What they compute is said in one place, for this pass and for programs of Relay: relayc.frontend.relay.op.composed.qnn. A product of bytes
+and a constant weight that fits in s8 without its zero point is one of 8-bit integers.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from relayc.dialects.mlir import ir
+from relayc.dialects.relay.base import Op
+from relayc.dialects.relay.module import IRModule
+from relayc.dialects.relay.names import build
+from relayc.dialects.relay.scopes import size_attributes
+from relayc.dialects.relay.types import TensorType
+from relayc.pipelines.context.passes import PassContext, module_pass
+from relayc.pipelines.graph.fold_scale_axis import is_constant
+from relayc.pipelines.graph.numpy_operators import Unfoldable, evaluate, numpy_operator
+from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
+
+RULES = Rules("QnnCanonicalize")
+
+
+def known(value: ir.Value, rw: Rewriter) -> np.ndarray | None:
+    """The elements of a value that constants make; None for any other."""
+    found = rw.array(value)
+    if found is not None or not is_constant(value):
+        return found
+    op = value.owner
+    operands = [known(v, rw) for v in op.operation.operands]
+    results = None if any(v is None for v in operands) or size_attributes(op) else evaluate(op, operands)  # type: ignore[arg-type]
+    return results[0] if results is not None else None
+
+
+@numpy_operator("qnn_dequantize")
+def _dequantize(op: Op, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """Of integers: what `known` needs of a quantised bias."""
+    if data.dtype.kind not in "iu" or zero.dtype.kind not in "iu":
+        raise Unfoldable
+    shape = [-1 if i == op.axis % data.ndim else 1 for i in range(data.ndim)]
+    scale, zero = (v.reshape(() if v.size == 1 else shape if v.ndim == 1 else v.shape) for v in (scale, zero))
+    return np.asarray((data.astype(np.int32) - zero.astype(np.int32)).astype(np.float32) * scale.astype(np.float32))
+
+
+@RULES.where(lambda operator: operator.relay_name.startswith("qnn."))
+def canonical(op: Op, rw: Rewriter) -> Found:
+    """An operator on quantised tensors -> what it is composed of."""
+    # Late: the operators of Relay take a time to import that other models do not need.
+    from relayc.frontend.converter import Tensor
+    from relayc.frontend.relay.op.composed import COMPOSED, FunctionBuilder
+
+    def tensor(value: ir.Value) -> Any:
+        array = known(value, rw)
+        return Tensor(TensorType.of(value), value=value, read=None if array is None else lambda: array)
+
+    with FunctionBuilder(rw.mod, set()):
+        found = COMPOSED[op.relay_name].function(*map(tensor, op.operation.operands), **op.attrs())
+        return found.value  # type: ignore[no-any-return] # of a Tensor
+
+
+@RULES.on("add")
+def bias(op: Op, rw: Rewriter) -> Found:
+    """(sum - excess) + bias -> sum + (bias - excess), of constants: one addition after a product of 8-bit integers."""
+    inner = rw.producer(op.lhs, "subtract")
+    if inner is None or TensorType.of(op.result).dtype != "int32" or not (is_constant(inner.rhs) and is_constant(op.rhs)):
+        return None
+    if not rw.used_once(op.lhs) or TensorType.of(inner.lhs) != TensorType.of(op.result):
+        return None
+    return build("add", inner.lhs, build("subtract", op.rhs, inner.rhs))
+
+
+@module_pass(opt_level=0, name="QnnCanonicalize")
+def qnn_canonicalize(mod: IRModule, ctx: PassContext) -> IRModule:
+    """Operators on quantised tensors become arithmetic on integers and floats."""
+    RULES.apply(mod)
+    return mod

@@ -176,7 +176,7 @@ def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     if one is not None and _is_bytes(one.data) and _has_steps_of(one, op, rw):
         return one.data
     if one is not None and (_is_one(*target) or one.axis == op.axis):
-        return build("qnn.requantize", one.data, one.input_scale, one.input_zero_point, *target, axis=one.axis, **ways)  # type: ignore[no-any-return]
+        return build("qnn.requantize", one.data, one.input_scale, one.input_zero_point, *target, axis=one.axis, **ways)
     both = value.owner
     if not isinstance(both, Op) or both.relay_name != "add" or not rw.used_once(value) or not _is_one(*target):
         return None
@@ -184,7 +184,7 @@ def _of_sums(value: ir.Value, op: Quantize, rw: Rewriter) -> ir.Value | None:
     if a is None or b is None or not all(is_constant(v.input_scale) and _type(v.data).sizes == _type(value).sizes for v in (a, b)):
         return None
     sides = a.input_scale, a.input_zero_point, b.input_scale, b.input_zero_point
-    return build("qnn.add", a.data, b.data, *sides, *target, lhs_axis=a.axis, rhs_axis=b.axis, **ways)  # type: ignore[no-any-return]
+    return build("qnn.add", a.data, b.data, *sides, *target, lhs_axis=a.axis, rhs_axis=b.axis, **ways)
 
 
 def _limited(value: ir.Value, limits: tuple[float | None, float | None], op: Quantize, rw: Rewriter) -> ir.Value | None:
@@ -195,7 +195,7 @@ def _limited(value: ir.Value, limits: tuple[float | None, float | None], op: Qua
     byte = np.iinfo(op.out_dtype)
     steps = [None if v is None else np.rint(np.float32(v) / scale.astype(np.float32).item()) + zero.item() for v in limits]
     low, high = (end if v is None else float(np.clip(v, byte.min, byte.max)) for v, end in zip(steps, (byte.min, byte.max), strict=True))
-    return build("clip", value, a_min=float(low), a_max=float(high))  # type: ignore[no-any-return]
+    return build("clip", value, a_min=float(low), a_max=float(high))
 
 
 def _function(last: Op, op: Quantize) -> ir.Value | None:
@@ -207,7 +207,7 @@ def _function(last: Op, op: Quantize) -> ir.Value | None:
         return None
     operands = source.data, source.input_scale, source.input_zero_point, op.output_scale, op.output_zero_point
     name = last.relay_name.removeprefix("nn.")
-    return build(f"qnn.{name}", *operands, rounding=op.rounding, **last.attrs())  # type: ignore[no-any-return]
+    return build(f"qnn.{name}", *operands, rounding=op.rounding, **last.attrs())
 
 
 # ---- movement -------------------------------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def _moved(last: Op, op: Quantize, rw: Rewriter) -> ir.Value | None:
         return None
     if any(s is None or not _is_bytes(s.data) or not _has_steps_of(s, op, rw) for s in sources):
         return None
-    return build(last.relay_name, *[s.data for s in sources if s is not None], **last.attrs())  # type: ignore[no-any-return]
+    return build(last.relay_name, *[s.data for s in sources if s is not None], **last.attrs())
 
 
 def _moves(op: Op) -> bool:

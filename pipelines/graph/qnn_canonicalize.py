@@ -15,7 +15,7 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import size_attributes
-from relayc.dialects.relay.types import TensorType
+from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.numpy_operators import Unfoldable, evaluate, numpy_operator
@@ -58,7 +58,7 @@ def canonical(op: Op, rw: Rewriter) -> Found:
 
     with FunctionBuilder(rw.mod, set()):
         found = COMPOSED[op.relay_name].function(*map(tensor, op.operation.operands), **op.attrs())
-        return found.value  # type: ignore[no-any-return] # of a Tensor
+        return found.value
 
 
 @RULES.on("add")
@@ -70,6 +70,23 @@ def bias(op: Op, rw: Rewriter) -> Found:
     if not rw.used_once(op.lhs) or TensorType.of(inner.lhs) != TensorType.of(op.result):
         return None
     return build("add", inner.lhs, build("subtract", op.rhs, inner.rhs))
+
+
+@RULES.on("clip")
+def limits(op: Op, rw: Rewriter) -> Found:
+    """Narrower limits of integers that are saturated -> the limits of the saturation."""
+    cast = rw.producer(op.data, "cast")
+    inner = None if cast is None else rw.producer(cast.data, "clip")
+    if inner is None or cast is None or not np.issubdtype(numpy_dtype(cast.dtype), np.integer) or not rw.used_once(op.data):
+        return None
+    type_, ends = np.iinfo(numpy_dtype(cast.dtype)), (inner.a_min, op.a_min, op.a_max, inner.a_max)
+    if (
+        None in ends
+        or not all(float(end).is_integer() for end in ends)
+        or not (type_.min <= ends[0] <= ends[1] <= ends[2] <= ends[3] <= type_.max)
+    ):
+        return None
+    return build("cast", build("clip", inner.data, a_min=op.a_min, a_max=op.a_max), dtype=cast.dtype)
 
 
 @module_pass(opt_level=0, name="QnnCanonicalize")

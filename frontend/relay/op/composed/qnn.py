@@ -49,7 +49,7 @@ def _along(parameter: Tensor, data: Tensor, axis: int) -> Tensor:
     if parameter.rank > 1:
         return parameter
     at = axis_of(axis, data.rank)
-    return reshape(parameter, [d if i == at else 1 for i, d in enumerate(data.shape)])
+    return reshape(parameter, [data.shape[at], *(1,) * (data.rank - at - 1)])
 
 
 def _limits(dtype: str, of: str) -> tuple[Any, Any]:
@@ -312,7 +312,7 @@ def _of_bytes(
     if sums.shape != (total.shape[channel],):
         return None
     excess = emit("multiply", sums, cast(reshape(zero, ()), "int32"))
-    return emit("subtract", total, reshape(excess, [d if i == channel else 1 for i, d in enumerate(total.shape)]))
+    return emit("subtract", total, reshape(excess, [total.shape[channel], *(1,) * (total.rank - channel - 1)]))
 
 
 def _product(name: str, operands: str, order: str, attributes: Mapping[str, Any], weight_layout: str = "") -> None:

@@ -65,11 +65,11 @@ def DequantizeLinear(
 ) -> Tensor:
     zero = constant(0, x.dtype) if x_zero_point is None else _parameter(x_zero_point, x, axis, block_size)
     dtype = dtype_name(output_dtype, "attribute output_dtype") if output_dtype else x_scale.dtype
-    return emit("qnn.dequantize", x, _parameter(x_scale, x, axis, block_size), zero, axis=axis, out_dtype=dtype)
+    return emit("qnn.dequantize", x, cast(_parameter(x_scale, x, axis, block_size), "float32"), zero, axis=axis, out_dtype=dtype)
 
 
 def requantized(x: Tensor, scale: Tensor, y_scale: Tensor, y_zero: Tensor | None, dtype: str, axis: int) -> Tensor:
-    """Sums of int32 in steps of `scale` as quantised numbers, rounded once."""
+    """Sums in steps of `scale` as quantised numbers, rounded once."""
     zero = constant(0, dtype) if y_zero is None else number(y_zero)
     ways = {"rounding": "TONEVEN", "compute_dtype": "float32", "out_dtype": _check_target(dtype)}
     return emit("qnn.requantize", x, scale, constant(0, "int32"), number(y_scale), zero, axis=axis, **ways)
@@ -81,12 +81,13 @@ def number(x: Tensor) -> Tensor:
 
 
 def centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
-    """x minus its zero point, in int32; a vector of zero points goes along `axis`."""
+    """x minus its zero point, in int32, or float32 where x is a float; a vector of zero points goes along `axis`."""
+    dtype = "float32" if x.dtype in _FLOATS else "int32"
     if zero is None:
-        return cast(x, "int32")
+        return cast(x, dtype)
     if zero.rank == 1 and zero.type.num_elements > 1:
         zero = reshape(zero, [d if i == axis_of(axis, x.rank) else 1 for i, d in enumerate(x.shape)])
-    return emit("subtract", cast(x, "int32"), cast(number(zero), "int32"))
+    return emit("subtract", cast(x, dtype), cast(number(zero), dtype))
 
 
 def _product(a_zero: Tensor | None, b_zero: Tensor | None) -> Callable[..., Tensor]:
@@ -105,8 +106,8 @@ def _is_one(zero: Tensor | None) -> bool:
 
 
 def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Tensor:
-    """The product of quantised tensors in int32; zero points of rows of a, of columns of b, or of each matrix of a batch."""
-    if _is_one(a_zero) and (b_zero is None or b_zero.rank <= 1 or b_zero.type.num_elements == 1):
+    """The product of quantised tensors in int32, of floats in float32; zero points of rows of a, of columns of b, or of each matrix."""
+    if a.dtype not in _FLOATS and _is_one(a_zero) and (b_zero is None or b_zero.rank <= 1 or b_zero.type.num_elements == 1):
         return matmul(a, b, _product(a_zero, b_zero))
     return matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
 

@@ -94,8 +94,7 @@ def _centred(data: Tensor, zero: Tensor, axis: int, dtype: str) -> Term:
 @composed("qnn.dequantize", "data input_scale input_zero_point axis out_dtype")
 def dequantize(data: Tensor, input_scale: Tensor, input_zero_point: Tensor, *, out_dtype: str = "float32", axis: int = -1) -> Tensor:
     """(data - zero point) * scale."""
-    wide = _centred(data, input_zero_point, axis, "float32" if data.dtype.startswith("float") else "int32").tensor
-    return cast(emit("multiply", cast(wide, "float32"), cast(_along(input_scale, data, axis), "float32")), out_dtype)
+    return (_real(data, input_zero_point, axis) * Term(cast(_along(input_scale, data, axis), "float32"))).cast(out_dtype).tensor
 
 
 @composed("qnn.quantize", "data output_scale output_zero_point axis out_dtype")
@@ -216,8 +215,8 @@ def _ratio(scale: Tensor, by: Tensor, data: Tensor, axis: int, dtype: str = "flo
 
 
 def _real(data: Tensor, zero: Tensor, axis: int) -> Term:
-    """data - zero point, subtracted in int32, in float32."""
-    return _centred(data, zero, axis, "int32").cast("float32")
+    """data - zero point, subtracted in int32, or of floats in float32, in float32."""
+    return _centred(data, zero, axis, "float32" if data.dtype.startswith("float") else "int32").cast("float32")
 
 
 def configured(rounding: str, compute_dtype: str) -> tuple[str, str]:

@@ -1,0 +1,198 @@
+"""Operators on quantised tensors in the relay dialect: what ONNX models become, and results against ONNX Runtime and numpy.
+
+Sums of integers are exact. Results that are quantised again are those of one rounding of float32 numbers, as numpy computes them here.
+"""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import relayc
+from relayc.dialects.relay import IRModule, Op
+from relayc.frontend import import_model
+from relayc.pipelines.graph import canonicalize_ops, fake_quantization_to_integer, graph_pipeline, qnn_canonicalize
+
+
+def drawn(shape, dtype, seed=0):
+    limits = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def model_of(nodes, inputs, constants, result):
+    """An ONNX model: nodes of (operator, inputs, output, attributes), types of inputs, constants by name, the result's name and type."""
+    made = [
+        helper.make_node(
+            name, given, [out], domain="com.microsoft" if name in ("QLinearAdd", "QLinearMul", "QLinearSigmoid") else "", **attrs
+        )
+        for name, given, out, attrs in nodes
+    ]
+    types = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int32): TensorProto.INT32, np.dtype(np.float32): TensorProto.FLOAT}
+
+    def info(name, dtype, shape):
+        return helper.make_tensor_value_info(name, types[np.dtype(dtype)], shape)
+
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(made, "g", [info(name, *given) for name, given in inputs.items()], [info(*result)], tensors)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def expected(model, **inputs):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, inputs)[0]
+
+
+def operators(mod):
+    """Relay's names of the operators of main."""
+    found = [op.relay_name for op in mod.main.regions[0].blocks[0].operations if isinstance(op, Op)]
+    return [name for name in found if name.startswith("qnn.")]
+
+
+def run(text, *arrays):
+    """What a function of the dialect gives, whose text is read again after it is printed."""
+    mod = IRModule.parse(text)
+    again = str(mod)
+    assert str(IRModule.parse(again)) == again
+    return np.asarray(relayc.compile(mod, cache=False)["main"](*arrays))
+
+
+# ---- models of ONNX ---------------------------------------------------------------------------------------------------------------------
+
+X = ("x", "xs", "xz")
+Y = ("ys", "yz")
+SCALES = {"xs": np.float32(0.0213), "xz": np.uint8(131), "ws": np.float32(0.011), "ys": np.float32(0.05), "yz": np.uint8(7)}
+SCALES |= {"wz": np.int8(0), "cs": np.linspace(0.005, 0.02, 6, dtype=np.float32), "cz": np.zeros(6, np.int8)}
+IMAGE, ROWS = ("n", 4, 6, 5), ("n", 9)
+QOPERATORS = {
+    "QLinearConv": (("w", "cs", "cz", *Y), IMAGE, drawn((6, 4, 3, 3), "int8", 1), {"pads": [1, 0, 1, 2]}, ["qnn.conv2d", "qnn.requantize"]),
+    "QLinearMatMul": (("w", "cs", "cz", *Y), ROWS, drawn((9, 6), "int8", 2), {}, ["qnn.matmul", "qnn.requantize"]),
+    "QLinearAdd": (("x", "xs", "xz", *Y), ROWS, None, {}, ["qnn.add"]),
+    "QLinearMul": (("x", "xs", "xz", *Y), ROWS, None, {}, ["qnn.mul"]),
+    "QLinearSigmoid": (Y, ROWS, None, {}, ["qnn.sigmoid"]),
+}
+
+
+@pytest.mark.parametrize("name", QOPERATORS)
+def test_quantised_operators_are_those_of_the_dialect(name):
+    more, shape, weight, attrs, names = QOPERATORS[name]
+    constants = SCALES if weight is None else {**SCALES, "w": weight}
+    model = model_of([(name, [*X, *more], "y", attrs)], {"x": (np.uint8, shape)}, constants, ("y", np.uint8, [None] * len(shape)))
+    assert operators(import_model(model)) == names
+    module = relayc.compile(model, cache=False)
+    for rows in (1, 3):
+        x = drawn((rows, *shape[1:]), "uint8", rows)
+        found, right = np.asarray(module["main"](x)).astype(int), expected(model, x=x).astype(int)
+        assert np.abs(found - right).max() <= 1 and np.mean(found != right) < 0.02
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_sums_of_convolutions_are_exact(rank):
+    """Weights that fit in s8 without their zero point, weights that do not, and a zero point that a call gives."""
+    x = drawn((2, 4, *(7, 6, 5)[:rank]), "uint8")
+    window = {"pads": [1] * rank + [0] * rank, "strides": [2] * rank, "group": 2}
+    for weight, zero in ((drawn((6, 2, *(3,) * rank), "int8", 1), np.int8(0)), (drawn((6, 2, *(3,) * rank), "uint8", 2), np.uint8(9))):
+        inputs = {"x": (np.uint8, x.shape), "z": (np.uint8, ())}
+        sums = ("ConvInteger", ["x", "w", "z", "wz"], "y", window)
+        model = model_of([sums], inputs, {"w": weight, "wz": zero}, ("y", np.int32, [None] * x.ndim))
+        assert operators(import_model(model)) == [f"qnn.conv{rank}d"]
+        module = relayc.compile(model, cache=False)
+        known = model_of([sums], {"x": inputs["x"]}, {"w": weight, "wz": zero, "z": np.uint8(77)}, ("y", np.int32, [None] * x.ndim))
+        padded = np.pad(x.astype(np.float64) - 77, [(0, 0), (0, 0), *[(1, 0)] * rank])
+        conv = helper.make_node("Conv", ["x", "w"], ["y"], **{k: v for k, v in window.items() if k != "pads"})
+        infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None] * x.ndim) for n in "xwy"]
+        graph = helper.make_graph([conv], "g", infos[:2], infos[2:])
+        plain = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        # Sums of products of bytes are whole numbers below 2^24, which float32 has.
+        right = expected(plain, x=padded.astype(np.float32), w=weight.astype(np.float32) - np.float32(zero))
+        np.testing.assert_array_equal(np.asarray(module["main"](x, np.uint8(77))), right)
+        np.testing.assert_array_equal(np.asarray(relayc.compile(known, cache=False)["main"](x)), right)
+
+
+def test_dequantised_graphs_become_operators_on_integers():
+    constants = {**SCALES, "w": drawn((6, 4, 3, 3), "int8", 1), "b": np.float32([0.0213 * 0.0113] * 6), "bs": np.float32(0.1)}
+    nodes = [
+        ("DequantizeLinear", list(X), "a", {}),
+        ("DequantizeLinear", ["w", "ws", "wz"], "v", {}),
+        ("Conv", ["a", "v"], "c", {"pads": [1, 1, 1, 1]}),
+        ("Relu", ["c"], "r", {}),
+        ("QuantizeLinear", ["r", "ys", "yz"], "q", {}),
+        ("DequantizeLinear", ["q", "ys", "yz"], "d", {}),
+        ("Softmax", ["d"], "s", {"axis": 1}),
+        ("QuantizeLinear", ["s", "ys", "yz"], "y", {}),
+    ]
+    model = model_of(nodes, {"x": (np.uint8, (1, 4, 6, 5))}, constants, ("y", np.uint8, (1, 6, 6, 5)))
+    mod = fake_quantization_to_integer(canonicalize_ops(import_model(model)))
+    assert operators(mod) == ["qnn.conv2d", "qnn.requantize", "qnn.softmax"]
+    assert not operators(qnn_canonicalize(mod))
+    assert not operators(graph_pipeline()(import_model(model)))
+    x = drawn((1, 4, 6, 5), "uint8")
+    found = np.asarray(relayc.compile(model, cache=False)["main"](x)).astype(int)
+    assert np.abs(found - expected(model, x=x).astype(int)).max() <= 1
+
+
+# ---- operators of the dialect -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rounding", "exact"), [("TONEVEN", np.rint), ("TONEAREST", lambda v: np.trunc(v + np.copysign(0.5, v)))])
+def test_halves_and_scales_of_channels(rounding, exact):
+    text = f"""func.func @main(%x: tensor<3x70xf32>, %s: tensor<3xf32>, %z: tensor<3xi8>) -> tensor<3x70xf32> {{
+      %0 = "relay.qnn_quantize"(%x, %s, %z) {{axis = 0 : i64, rounding = "{rounding}"}}
+        : (tensor<3x70xf32>, tensor<3xf32>, tensor<3xi8>) -> tensor<3x70xi8>
+      %1 = "relay.qnn_dequantize"(%0, %s, %z) {{axis = 0 : i64}} : (tensor<3x70xi8>, tensor<3xf32>, tensor<3xi8>) -> tensor<3x70xf32>
+      return %1 : tensor<3x70xf32>
+    }}"""
+    scale, zero = np.float32([0.5, 0.25, 2])[:, None], np.int8([3, -100, 0])[:, None]
+    x = np.random.default_rng(0).integers(-200, 200, (3, 70)).astype(np.float32) / 4
+    steps = np.clip(exact(x / scale) + zero, -128, 127)
+    np.testing.assert_array_equal(run(text, x, scale[:, 0], zero[:, 0]), (steps - zero) * scale)
+
+
+@pytest.mark.parametrize(("name", "exact"), [("add", np.add), ("subtract", np.subtract), ("mul", np.multiply)])
+def test_binary_operators_round_once(name, exact):
+    text = f"""func.func @main(%a: tensor<?x65xui8, ["n"]>, %b: tensor<65xi8>, %s: tensor<f32>, %z: tensor<ui8>)
+        -> tensor<?x65xui8, ["n"]> {{
+      %t = "relay.constant"() {{value = dense<0.25> : tensor<f32>}} : () -> tensor<f32>
+      %u = "relay.constant"() {{value = dense<-3> : tensor<i32>}} : () -> tensor<i32>
+      %0 = "relay.qnn_{name}"(%a, %b, %s, %z, %t, %u, %t, %z) {{rounding = "TONEVEN", compute_dtype = "float32"}}
+        : (tensor<?x65xui8, ["n"]>, tensor<65xi8>, tensor<f32>, tensor<ui8>, tensor<f32>, tensor<i32>, tensor<f32>, tensor<ui8>)
+        -> tensor<?x65xui8, ["n"]>
+      return %0 : tensor<?x65xui8, ["n"]>
+    }}"""
+    a, b = drawn((1030, 65), "uint8"), drawn((65,), "int8", 1)
+    # Scales are powers of 2: real numbers are exact.
+    real = exact((a.astype(np.float64) - 9) * 0.125, (b.astype(np.float64) + 3) * 0.25)
+    found = run(text, a, b, np.float32(0.125), np.uint8(9))
+    np.testing.assert_array_equal(found, np.clip(np.rint(real / 0.25) + 9, 0, 255).astype(np.uint8))
+
+
+def test_transposed_convolutions_and_batches_are_exact():
+    text = """func.func @main(%x: tensor<2x3x5x4xui8>, %w: tensor<3x6x2x3xi8>, %a: tensor<2x7x9xi8>, %z: tensor<ui8>,
+        %i: tensor<i8>, %s: tensor<f32>) -> tensor<i32> {
+      %0 = "relay.qnn_conv2d_transpose"(%x, %w, %z, %i, %s, %s) {strides = array<i64: 2, 1>}
+        : (tensor<2x3x5x4xui8>, tensor<3x6x2x3xi8>, tensor<ui8>, tensor<i8>, tensor<f32>, tensor<f32>) -> tensor<2x6x10x6xi32>
+      %1 = "relay.qnn_batch_matmul"(%a, %a, %i, %i, %s, %s)
+        : (tensor<2x7x9xi8>, tensor<2x7x9xi8>, tensor<i8>, tensor<i8>, tensor<f32>, tensor<f32>) -> tensor<2x7x7xi32>
+      %2 = "relay.sum"(%0) : (tensor<2x6x10x6xi32>) -> tensor<i32>
+      %3 = "relay.max"(%1) : (tensor<2x7x7xi32>) -> tensor<i32>
+      %4 = "relay.add"(%2, %3) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      return %4 : tensor<i32>
+    }"""
+    x, w, a = drawn((2, 3, 5, 4), "uint8"), drawn((3, 6, 2, 3), "int8", 1), drawn((2, 7, 9), "int8", 2)
+    total = ((x.astype(int) - 50).sum((0, 2, 3)) * (w.astype(int) + 4).sum((1, 2, 3))).sum()
+    wide = a.astype(int) + 4
+    right = total + (wide @ wide.transpose(0, 2, 1)).max()
+    assert run(text, x, w, a, np.uint8(50), np.int8(-4), np.float32(1)) == right
+
+
+def test_relays_programs_name_the_same_operators():
+    from relayc import relay
+    from relayc.frontend.relay.lowering import lower
+
+    x, w = relay.var("x", shape=(3, 8), dtype="uint8"), relay.const(drawn((5, 8), "int8"))
+    parameters = [relay.const(v) for v in (4, 0, 0.5, 0.25)]
+    y = relay.qnn.op.requantize(relay.qnn.op.dense(x, w, *parameters, units=5), *(relay.const(v) for v in (0.125, 0, 0.3, 3)))
+    with relay.qnn.requantize_config(rounding="TONEAREST"):
+        mod = lower(relay.transform.InferType()(relay.IRModule.from_expr(y)))
+    assert operators(mod) == ["qnn.dense", "qnn.requantize"] and 'rounding = "TONEAREST"' in str(mod)

@@ -299,10 +299,10 @@ def _of_bytes(
     if centred.size == 0 or centred.min() < byte.min or centred.max() > byte.max or zero.type.num_elements != 1:
         return None
     if not _is_zero(zero):
-        if (any(attrs.get("padding", ())) and not zero.is_known) or (output and layout(output).blocks):
+        has_padding = any(attrs.get("padding", ()))
+        if (has_padding and not zero.is_known) or (output and layout(output).blocks):
             return None
-        if "padding" in attrs:
-            attrs = {**attrs, "pad_value": int(zero.array.item()) if zero.is_known else 0}
+        attrs = {**attrs, "pad_value": int(zero.array.item())} if has_padding else attrs
     total: Tensor = emit(f"nn.{name}", data, constant(centred.astype(np.int8)), **attrs)
     if _is_zero(zero):
         return total

@@ -15,6 +15,7 @@ import numpy as np
 
 from relayc.calibration import Histogram, range_of
 from relayc.dialects.relay.errors import RelayError, check
+from relayc.dialects.relay.qnn import RELAY_ROUNDINGS
 from relayc.frontend.relay.ast import expr as e
 from relayc.frontend.relay.ast.build import bind, const
 from relayc.frontend.relay.ast.functor import children, post_order, rebuilt
@@ -22,7 +23,7 @@ from relayc.frontend.relay.ast.module import RelayModule
 from relayc.frontend.relay.ast.types import TensorType
 from relayc.frontend.relay.decompose import decomposed
 from relayc.frontend.relay.inference import infer_module
-from relayc.frontend.relay.op.composed.qnn import ROUNDINGS, requantize_config
+from relayc.frontend.relay.op.composed.qnn import requantize_config
 from relayc.frontend.relay.op.functions import call
 from relayc.frontend.relay.passes.operators import name_of
 from relayc.nearest import nearest
@@ -89,7 +90,7 @@ class QConfig:
         for name, choices in (
             ("calibrate_mode", ("global_scale", *_METHODS)),
             ("weight_scale", ("power2", "max")),
-            ("rounding", ROUNDINGS),
+            ("rounding", RELAY_ROUNDINGS),
             ("partition_conversions", ("disabled", "enabled", "fully_integral")),
         ):
             check(getattr(self, name) in choices, name, f"one of {', '.join(choices)}", getattr(self, name))

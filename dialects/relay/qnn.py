@@ -15,7 +15,8 @@ from relayc.dialects.relay.names import ir_name
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.types import MLIR_NAMES
 
-ROUNDINGS = ("UPWARD", "TONEAREST", "TONEVEN")
+RELAY_ROUNDINGS = ("UPWARD", "TONEAREST")
+ROUNDINGS = (*RELAY_ROUNDINGS, "TONEVEN")
 COMPUTE_DTYPES = ("int64", "float32", "float64")
 
 

@@ -16,7 +16,7 @@ from relayc.dialects.relay.attributes import REQUIRED
 from relayc.dialects.relay.errors import check
 from relayc.dialects.relay.layout import layout
 from relayc.dialects.relay.narrow import widened
-from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, ROUNDINGS
+from relayc.dialects.relay.qnn import COMPUTE_DTYPES, FUNCTIONS, RELAY_ROUNDINGS
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.relay.op.composed.registry import CONV, composed
 from relayc.frontend.relay.op.composed.terms import Term
@@ -30,7 +30,7 @@ _CONFIG: contextvars.ContextVar[tuple[str, str]] = contextvars.ContextVar("relay
 @contextmanager
 def requantize_config(rounding: str = "UPWARD", compute_dtype: str = "int64") -> Iterator[None]:
     """How requantize rounds, and what it computes in, where the operator does not say it, of programs lowered inside `with`."""
-    check(rounding in ROUNDINGS[:2], "rounding", f"one of {', '.join(ROUNDINGS[:2])}", rounding)
+    check(rounding in RELAY_ROUNDINGS, "rounding", f"one of {', '.join(RELAY_ROUNDINGS)}", rounding)
     check(compute_dtype in COMPUTE_DTYPES, "compute_dtype", f"one of {', '.join(COMPUTE_DTYPES)}", compute_dtype)
     token = _CONFIG.set((rounding, compute_dtype))
     try:
@@ -228,7 +228,7 @@ def configured(rounding: str, compute_dtype: str) -> tuple[str, str]:
 def _ways(rounding: str, compute_dtype: str) -> tuple[bool, str]:
     """Whether halves are rounded up, and what is computed in. Raises RelayError."""
     rounding, compute_dtype = configured(rounding, compute_dtype)
-    check(rounding in ROUNDINGS[:2], "rounding", f"one of {', '.join(ROUNDINGS[:2])}", rounding)
+    check(rounding in RELAY_ROUNDINGS, "rounding", f"one of {', '.join(RELAY_ROUNDINGS)}", rounding)
     check(compute_dtype in COMPUTE_DTYPES, "compute_dtype", f"one of {', '.join(COMPUTE_DTYPES)}", compute_dtype)
     return rounding == "UPWARD", compute_dtype
 

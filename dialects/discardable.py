@@ -198,6 +198,8 @@ DISTINCT = Flag("relay.distinct")
 """Of a loop: no two iterations write the same element, or their order does not matter, and none reads an element that the loop writes."""
 ITERATION_WORK = _size("relay.threads")
 """Of a loop whose iterations threads of a CPU may share: the work of one iteration, in iterations of an innermost loop."""
+ACCURACY_LEVEL = _number("relay.accuracy_level")
+"""Of a product: how exact it has to be, as `accuracy_level` of nn.dense_blocks; 0 where it is absent."""
 SORT = _attribute("relay.sort")
 """Of a loop: it sorts (te.read.sorting)."""
 

@@ -22,6 +22,8 @@ class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
       units: columns; what the last strip has beyond them is left out.
       bits: of a number, 2, 4 or 8.
       block_size: depths that share a scale, a multiple of 16.
+      accuracy_level: the least accuracy of the product, as MatMulNBits has it: that of float32 (0 and 1), of float16 (2) or bfloat16 (3)
+        for data and weights, or of data that are rounded to 8 bits in each block of a row (4). A backend may be more exact.
 
     Result: float32 [..., units].
     """
@@ -33,6 +35,7 @@ class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
     units: int
     bits: int
     block_size: int
+    accuracy_level: int = 0
     pattern = Pattern.OUT_ELEMWISE_FUSABLE
 
     @staticmethod
@@ -40,6 +43,7 @@ class DenseBlocks(Op, name="nn_dense_blocks", relay_name="nn.dense_blocks"):
         data, weight, scales, zeros = op.data, op.weight, op.scales, op.zeros
         check(op.bits in (2, 4, 8), "bits", "2, 4 or 8", op.bits)
         check(op.block_size > 0 and op.block_size % STRIP == 0, "block_size", f"a positive multiple of {STRIP}", op.block_size)
+        check(op.accuracy_level in range(5), "accuracy_level", "a number from 0 to 4", op.accuracy_level)
         check(data.rank >= 1 and data.dtype == "float32", "data", "rank 1 or more and element type float32", data)
         check(weight.rank == 3 and weight.dtype == "uint32", "weight", "rank 3 and element type uint32", weight)
         check(scales.rank == 2 and scales.dtype == "float32", "scales", "rank 2 and element type float32", scales)

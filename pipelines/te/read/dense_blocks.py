@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
+from relayc.dialects.discardable import ACCURACY_LEVEL
 from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation
 from relayc.pipelines.te.read.graph import Kernel, Node, NotStructured, Structured
@@ -24,6 +25,7 @@ class DenseBlocks:
       data: source of the rows, [rows, blocks, words, numbers of a word].
       weights: the dequantized weights: a generic node over strips, blocks, words, numbers and lanes, of words, scales and zeros.
       bits: of a number.
+      level: the least accuracy (accuracy_level of nn.dense_blocks).
     """
 
     product: Node
@@ -31,6 +33,7 @@ class DenseBlocks:
     data: Node
     weights: Node
     bits: int
+    level: int
 
     @property
     def rows(self) -> Size:
@@ -62,7 +65,7 @@ def match(kernel: Kernel) -> DenseBlocks | None:
             return None
         root = root.inputs[0]
     try:
-        return DenseBlocks(product, root, data, weights, _bits(weights.structured))
+        return DenseBlocks(product, root, data, weights, _bits(weights.structured), ACCURACY_LEVEL.get(structured.op, 0))
     except NotStructured:
         return None
 

@@ -2,6 +2,7 @@
 
 from math import prod
 
+from relayc.dialects.discardable import ACCURACY_LEVEL
 from relayc.dialects.mlir import arith, linalg
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.dense_blocks import STRIP, WORD_BITS
@@ -43,6 +44,8 @@ def dense_blocks(op: Op, data: Value, weight: Value, scales: Value, zeros: Value
     maps = [affine_map(6, [dim(0), dim(3), dim(4), dim(5)]), affine_map(6, [dim(1), dim(3), dim(4), dim(5), dim(2)])]
     sums = TensorType((rows, strips, STRIP), out.dtype)
     product = contract(data, weights, maps, affine_map(6, [dim(0), dim(1), dim(2)]), sums, (out.dtype, out.dtype))
+    if op.accuracy_level:
+        ACCURACY_LEVEL.put(product.owner, op.accuracy_level)
     columns = merge(product, [1, 2])
     if op.units != strips * STRIP:
         columns = cut(columns, [0, 0], [rows, op.units])

@@ -5,7 +5,7 @@ unpacked: each tile of rows does so anew. For more rows a task unpacks a piece o
 
 | instructions | few rows | many rows |
 |---|---|---|
-| AMX (bf16) with VNNI | `digits` | `tiles` |
+| AMX (bf16) with VNNI | `digits` | `tiles`; `scaled_tiles` where bf16 is exact enough |
 | VNNI | `digits` | `floats` |
 | others | `floats` | `floats` |
 """
@@ -21,6 +21,7 @@ from relayc.pipelines.targets.cpu.strategies.bf16.integers import dots_of
 from relayc.pipelines.targets.cpu.strategies.dense_blocks import digits, tiles
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.floats import FloatPanels, FloatSums
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import Columns, Count, Operands, Value, Values, Vectors
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.scaled_tiles import ScaledPanels
 from relayc.pipelines.te.read.dense_blocks import DenseBlocks, match
 from relayc.pipelines.te.read.graph import Kernel
 from relayc.pipelines.tir.strategy.scheduled import Scheduled, kernel_function
@@ -35,8 +36,10 @@ FEW_ROWS = 16
 FEW_BESIDE_TILES = 12
 """Rows up to which integers are faster than tiles."""
 
-DIGITS = 3
-"""Digits of 8 bits, or numbers of bf16, of a datum: results are as of f32."""
+DIGITS = (3, 3, 2, 2, 1)
+"""Digits of 8 bits, or numbers of bf16, of a datum for each level of accuracy."""
+BF16_LEVEL = 3
+"""The level from which bf16 numbers are exact enough, for weights too."""
 
 Task: TypeAlias = Callable[[Index, Count, int, Columns], None]
 
@@ -78,20 +81,24 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     dots, on_tiles = dots_of(target), tiles.takes(found, target)
     if dots is not None and (not dots.fused or block_size >= digits.MOST_DEPTH):
         dots = None
+    count = DIGITS[found.level]
     few_rows = FloatSums.most_rows if dots is None else FEW_BESIDE_TILES if on_tiles else FEW_ROWS
     if isinstance(found.rows, int):
         few_rows = min(few_rows, found.rows)
-    workspace: Size = digits.bytes_of(depth, blocks, DIGITS, few_rows) if dots is not None else 0
+    workspace: Size = digits.bytes_of(depth, blocks, count, few_rows) if dots is not None else 0
     if on_tiles and not proves(lambda: found.rows <= few_rows):
-        workspace = maximum(workspace, tiles.bytes_of(found.rows, depth, DIGITS))
+        parts = 1 if found.level >= BF16_LEVEL else count
+        workspace = maximum(workspace, tiles.bytes_of(found.rows, depth, parts))
     with kernel_function(kernel, workspace_bytes=workspace) as body:
         operands, memory = Operands(found, body.evaluator, target), body.workspace
         few: RowSums = FloatSums(operands)
         if dots is not None:
-            few = digits.DigitSums(operands, dots, DIGITS, few_rows, memory)
+            few = digits.DigitSums(operands, dots, count, few_rows, memory)
         many: RowTasks = FloatPanels(operands, p.vectors, p.rows, p.depth)
-        if on_tiles:
-            many = tiles.TilePanels(operands, DIGITS, target.num_threads, memory)
+        if on_tiles and found.level >= BF16_LEVEL:
+            many = ScaledPanels(operands, target.num_threads, memory)
+        elif on_tiles:
+            many = tiles.TilePanels(operands, count, target.num_threads, memory)
         _Product(operands, few, many, body.outputs[0], p).emit(grain)
     return Scheduled(body.function, workspace_bytes=workspace, uses_tiles=on_tiles)
 

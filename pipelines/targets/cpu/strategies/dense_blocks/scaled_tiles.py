@@ -5,15 +5,20 @@ Data and weights, these with their scales, are rounded to bf16: the error of eac
 integers would take longer than the products.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
 from relayc.pipelines.targets.cpu.strategies.bf16.amx import MAX_ROWS, AmxSums
 from relayc.pipelines.targets.cpu.strategies.bf16.layout import COLUMNS, SumBlock
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.floats import scale_and_offset
-from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import WORDS, Count, Operands, Value, Values
+from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import WORDS, Columns, Count, Operands, Value, Values
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.tiles import WIDTH, TilePanels
-from relayc.pipelines.tir.values import vectors
+from relayc.pipelines.tir.values import nest, vectors
+from relayc.pipelines.tir.values.buffers import local_buffer
+from relayc.symbolic import Dim, ceil_div
 
 HEIGHT = 2
 """Tiles of rows that share the weights in tile registers."""
@@ -21,61 +26,138 @@ HALF = 1 << 15
 """Half of the last place of a bf16 number, in the bits of a float."""
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """The weights that are in the buffer at a time: a piece of the depth of WIDTH strips.
+
+    Attributes:
+      block, blocks: the first block, and how many there are.
+      strip: of the task, the first one.
+      place: in the buffer, of two.
+    """
+
+    block: Index
+    blocks: Count
+    strip: Index
+    place: Index
+
+
 class ScaledPanels(TilePanels):
-    """Many rows (see `product.RowTasks`) in bf16."""
+    """Many rows (see `product.RowTasks`) in bf16: vectors unpack the weights of the next turn while the tiles multiply those of this one."""
 
     def __init__(self, operands: Operands, threads: int, memory: Value) -> None:
         super().__init__(operands, 1, threads, memory)
+        self.steps = operands.block_size // self.step
+        self.each = self.blocks * operands.block_size * COLUMNS
 
-    def _unpack(self, strip: Index, place: Index, first: Index, blocks: Count) -> None:
-        """Weights of blocks from `first` on in bf16, two neighbours of the depth together."""
+    def task(self, first: Index, size: Count, most: int, columns: Columns, finish: Callable[[Index, Columns, Values], None]) -> None:
+        """Rows from `first` on, which is the first row of a tile; sums wait in a buffer, strip by strip."""
+        o, evaluator = self.o, self.evaluator
+        pairs = ceil_div(columns.count, WIDTH)
+        self.most = ceil_div(most, MAX_ROWS) * MAX_ROWS
+        self.weights = local_buffer(2 * WIDTH * self.each, self.bf16)
+        self.sums = local_buffer(pairs * WIDTH * self.most * COLUMNS, o.float)
+        start = Var(0, pairs * WIDTH * self.most * COLUMNS - COLUMNS, step=COLUMNS, name="zero")
+        with emit.for_loop(0, start.extent, COLUMNS, start):
+            vectors.store(emit.zero(o.vector), self.sums, Index.of(start))
+        rows = emit.index_constant(size) if isinstance(size, (int, Dim)) else size
+        tiles = emit.arith("ceildivui", rows, emit.index_constant(MAX_ROWS))
+        turns = ceil_div(o.blocks, self.blocks) * pairs
+        self._unpack_words(columns, self._turn(Index(), pairs), 0, self._words(self._turn(Index(), pairs)))
+        var = Var(0, turns - 1, name="turn")
+        with emit.for_loop(0, turns, 1, var), evaluator.scope():
+            at = Index.of(var)
+            following = self._turn(emit.at_most(at + 1, turns - 1), pairs, at + 1)
+            more = emit.compare("ne", emit.materialize(at), emit.index_constant(turns - 1))
+            words = emit.create("arith.select", [ir.IndexType.get()], [more, self._words(following), emit.index_constant(0)])
+            self._add_turn(evaluator.divide(first, MAX_ROWS, "quotient"), tiles, columns, self._turn(at, pairs), following, words)
+        row, strip = Var(0, most - 1, name="row"), Var(0, columns.count - 1, name="strip")
+        with emit.for_loop(0, size, 1, row), evaluator.scope(), nest.serial([strip], evaluator):
+            found = vectors.load(self.sums, self._sum(Index.of(strip), Index.of(row)), COLUMNS)
+            finish(first + Index.of(row), Columns(columns.first + Index.of(strip), 1), [found])
+
+    def _turn(self, number: Index, pairs: int, place: Index | None = None) -> _Turn:
+        divide = self.evaluator.divide
+        block = divide(number, pairs, "quotient") * self.blocks
+        blocks: Count = self.blocks
+        if self.o.blocks % self.blocks:
+            blocks = emit.smaller(emit.materialize(block * -1 + self.o.blocks), self.blocks)
+        return _Turn(block, blocks, divide(number, pairs, "remainder") * WIDTH, divide(number if place is None else place, 2, "remainder"))
+
+    def _words(self, turn: _Turn) -> Value:
+        """Words of the weights of a turn."""
+        each = self.o.words * WIDTH
+        if isinstance(turn.blocks, ir.Value):
+            return emit.arith("muli", turn.blocks, emit.index_constant(each))
+        return emit.index_constant(turn.blocks * each)
+
+    # ---- weights
+
+    def _unpack_words(self, columns: Columns, turn: _Turn, begin: Value | int, end: Value) -> None:
+        """Some words of a turn to bf16 numbers, two neighbours of the depth together; strips take turns block by block."""
+        o, divide = self.o, self.evaluator.divide
+        var = Var(0, self.blocks * o.words * WIDTH - 1, name="word")
+        with emit.for_loop(begin, end, 1, var), self.evaluator.scope():
+            word, rest = divide(Index.of(var), o.words, "remainder"), divide(Index.of(var), o.words, "quotient")
+            here, block = divide(rest, WIDTH, "remainder"), divide(rest, WIDTH, "quotient")
+            strip = columns.first + emit.at_most(turn.strip + here, columns.count - 1)
+            depth = (turn.place * WIDTH + here) * self.each + (block * o.block_size + word * o.numbers) * COLUMNS
+            self._unpack_word(strip, turn.block + block, word, depth)
+
+    def _unpack_word(self, strip: Index, block: Index, word: Index, place: Index) -> None:
         o = self.o
-        var, word = Var(0, self.blocks - 1, name="block"), Var(0, o.words - 1, name="word")
-        with emit.for_loop(0, blocks, 1, var), self.evaluator.scope():
-            block = first + Index.of(var)
-            here = place * self.blocks + Index.of(var)
-            scale, offset = scale_and_offset(o, strip, block, 0)
-            off = emit.create("arith.negf", [o.vector], [emit.arith("mulf", scale, offset)])
-            with emit.for_loop(0, o.words, 1, word), self.evaluator.scope():
-                o.ask_ahead(WORDS, [strip + WIDTH, block, Index.of(word), Index(), Index()])
-                words = o.weight_input(WORDS, strip, block, Index.of(word), 0)
-                for pair in range(0, o.numbers, 2):
-                    low, high = (self._rounded(emit.multiply_add(o.number(words, pair + i), scale, off)) for i in range(2))
-                    both = emit.arith("ori", emit.arith("shrui", low, emit.number(16, low.type)), self._top(high))
-                    depth = here * o.block_size + Index.of(word) * o.numbers + pair
-                    vectors.store(vectors.bitcast(both, self.bf16), self.weights, depth * COLUMNS)
+        scale, offset = scale_and_offset(o, strip, block, 0)
+        off = emit.create("arith.negf", [o.vector], [emit.arith("mulf", scale, offset)])
+        o.ask_ahead(WORDS, [strip + WIDTH, block, word, Index(), Index()])
+        words = o.weight_input(WORDS, strip, block, word, 0)
+        for pair in range(0, o.numbers, 2):
+            low, high = (self._rounded(emit.multiply_add(o.number(words, pair + i), scale, off)) for i in range(2))
+            upper = emit.arith("andi", high, emit.number(-1 << 16, high.type))
+            both = emit.arith("ori", emit.arith("shrui", low, emit.number(16, low.type)), upper)
+            vectors.store(vectors.bitcast(both, self.bf16), self.weights, place + pair * COLUMNS)
 
     def _rounded(self, value: Value) -> Value:
         """Bits whose upper half is the nearest number of bf16."""
         bits = vectors.bitcast(value, self.i32)
         return emit.arith("addi", bits, emit.number(HALF, bits.type))
 
-    def _top(self, bits: Value) -> Value:
-        return emit.arith("andi", bits, emit.number(-1 << 16, bits.type))
+    # ---- products
 
-    def _add_tiles(self, first: Index, tiles: Count, strip: Index, width: int, block: Index, blocks: Count) -> None:
-        evaluator = self.evaluator
-        count = tiles if isinstance(tiles, ir.Value) else emit.index_constant(tiles)
-        whole = emit.arith("muli", emit.arith("divui", count, emit.index_constant(HEIGHT)), emit.index_constant(HEIGHT))
+    def _add_turn(self, row_tile: Index, tiles: Value, columns: Columns, turn: _Turn, following: _Turn, words: Value) -> None:
+        """The products of all tiles of rows with the weights of a turn, while those of the following turn are unpacked."""
+        evaluator, height = self.evaluator, emit.index_constant(HEIGHT)
+        steps = self._steps(turn)
+        groups = emit.arith("ceildivui", tiles, height)
+        share = emit.arith("ceildivui", words, emit.arith("muli", groups, steps))
+        whole = emit.arith("muli", emit.arith("divui", tiles, height), height)
         tile = Var(0, self.most // MAX_ROWS - 1, name="tile")
-        for begin, end, height in ((0, whole, HEIGHT), (whole, count, 1)):
-            with emit.for_loop(begin, end, height, tile), evaluator.scope():
-                row_tile = evaluator.divide(first, MAX_ROWS, "quotient") + Index.of(tile)
-                self._add(row_tile, Index.of(tile), strip, SumBlock(MAX_ROWS, height, width), block, blocks)
 
-    def _add(self, row_tile: Index, tile: Index, strip: Index, shape: SumBlock, first: Index, blocks: Count) -> None:
-        """The products of a piece, added to the sums of some tiles of rows, from `tile` of the task on, and some strips."""
-        o, tiles = self.o, AmxSums(shape, self.step)
-        rows, columns = range(shape.row_tiles), range(shape.column_tiles)
-        steps = o.block_size // self.step
-        places = [self._sum(strip + j, (tile + i) * MAX_ROWS) for i in rows for j in columns]
+        def between(step: Value) -> None:
+            group = emit.arith("divui", tile.value, height)
+            begin = emit.arith("muli", emit.arith("addi", emit.arith("muli", group, steps), step), share)
+            self._unpack_words(columns, following, begin, emit.arith("minui", emit.arith("addi", begin, share), words))
+
+        for begin, end, count in ((0, whole, HEIGHT), (whole, tiles, 1)):
+            with emit.for_loop(begin, end, count, tile), evaluator.scope():
+                self._add(row_tile, Index.of(tile), SumBlock(MAX_ROWS, count, WIDTH), turn, between)
+
+    def _steps(self, turn: _Turn) -> Value:
+        if isinstance(turn.blocks, ir.Value):
+            return emit.arith("muli", turn.blocks, emit.index_constant(self.steps))
+        return emit.index_constant(turn.blocks * self.steps)
+
+    def _add(self, row_tile: Index, tile: Index, shape: SumBlock, turn: _Turn, between: Callable[[Value], None]) -> None:
+        """The products of a turn, added to the sums of some tiles of rows, from `tile` of the task on; `between` follows each step."""
+        tiles, rows, columns = AmxSums(shape, self.step), range(shape.row_tiles), range(shape.column_tiles)
+        places = [self._sum(turn.strip + j, (tile + i) * MAX_ROWS) for i in rows for j in columns]
         sums: Values = [tiles.load(tiles.sum_type, self.sums, at, COLUMNS) for at in places]
-        end = blocks * steps if isinstance(blocks, int) else emit.arith("muli", blocks, emit.index_constant(steps))
-        var = Var(0, self.blocks * steps - 1, name="step")
-        with emit.for_loop(0, end, 1, var, sums) as loop, self.evaluator.scope():
+        var = Var(0, self.blocks * self.steps - 1, name="step")
+        with emit.for_loop(0, self._steps(turn), 1, var, sums) as loop, self.evaluator.scope():
             step = Index.of(var)
-            left = [self._tile_of_data(row_tile + i, first * steps + step, 0) for i in rows]
-            right = [(step + j * (self.blocks * steps)) * (self.step * COLUMNS) for j in columns]
-            emit.yield_values(tiles.step(self.data, left, self.step, self.weights, right, list(loop.inner_iter_args)))
+            left = [self._tile_of_data(row_tile + tile + i, turn.block * self.steps + step, 0) for i in rows]
+            right = [(turn.place * WIDTH + j) * self.each + step * (self.step * COLUMNS) for j in columns]
+            found = tiles.step(self.data, left, self.step, self.weights, right, list(loop.inner_iter_args))
+            between(var.value)
+            emit.yield_values(found)
         for at, total in zip(places, loop.results, strict=True):
             tiles.store(total, self.sums, at, COLUMNS)

@@ -17,7 +17,7 @@ from relayc.pipelines.targets.cpu.strategies.dense_blocks.floats import scale_an
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.operands import WORDS, Columns, Count, Operands, Value, Values
 from relayc.pipelines.targets.cpu.strategies.dense_blocks.tiles import WIDTH, TilePanels
 from relayc.pipelines.tir.values import nest, vectors
-from relayc.pipelines.tir.values.buffers import local_buffer
+from relayc.pipelines.tir.values.buffers import local_buffer, prefetch
 from relayc.symbolic import Dim, ceil_div
 
 HEIGHT = 2
@@ -151,6 +151,7 @@ class ScaledPanels(TilePanels):
         tiles, rows, columns = AmxSums(shape, self.step), range(shape.row_tiles), range(shape.column_tiles)
         places = [self._sum(turn.strip + j, (tile + i) * MAX_ROWS) for i in rows for j in columns]
         sums: Values = [tiles.load(tiles.sum_type, self.sums, at, COLUMNS) for at in places]
+        share = ceil_div(len(rows) * MAX_ROWS, self.blocks * self.steps)
         var = Var(0, self.blocks * self.steps - 1, name="step")
         with emit.for_loop(0, self._steps(turn), 1, var, sums) as loop, self.evaluator.scope():
             step = Index.of(var)
@@ -158,6 +159,10 @@ class ScaledPanels(TilePanels):
             right = [(turn.place * WIDTH + j) * self.each + step * (self.step * COLUMNS) for j in columns]
             found = tiles.step(self.data, left, self.step, self.weights, right, list(loop.inner_iter_args))
             between(var.value)
+            for j in columns:
+                for line in range(share):
+                    row = (tile + len(rows)) * MAX_ROWS + step * share + line
+                    prefetch(self.sums, self._sum(turn.strip + j, row), level=1)
             emit.yield_values(found)
         for at, total in zip(places, loop.results, strict=True):
             tiles.store(total, self.sums, at, COLUMNS)

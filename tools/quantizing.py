@@ -31,6 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     only = "quantise only the weights of products, in blocks"
     parser.add_argument("--weight-only", type=int, choices=(4, 8), metavar="BITS", help=f"{only} of 4 or 8 bits")
     parser.add_argument("--block-size", type=parse_count, default=32, metavar="N", help="inputs in a block (default 32)")
+    level = "least accuracy of products with these: 0 or 1 float32 (default), 2 float16, 3 bfloat16, 4 activations in 8 bits"
+    parser.add_argument("--accuracy-level", type=int, choices=range(5), default=0, metavar="N", help=level)
     parser.add_argument("--gptq", action="store_true", help="round these by GPTQ")
     times = "time both models in turns for up to S seconds, and the kernels of each layer"
     parser.add_argument("--times", type=parse_seconds, default=0.0, metavar="S", help=times)
@@ -47,8 +49,8 @@ def quantize(arguments: argparse.Namespace, console: Console) -> None:
         set_num_threads(arguments.threads)
     options = {name: getattr(arguments, name) for name in ("target", "precision", "opt_level", "specialize", "dump_ir")}
     options |= {"shapes": dict(arguments.shape), "dims": dict(arguments.dim), "cache": False if arguments.no_cache else None}
-    names = ("method", "percentile", "activations", "smooth", "keep", "max_drop", "weight_only", "block_size", "gptq", "samples", "times")
-    given = {name: getattr(arguments, name) for name in names}
+    names = ("method", "percentile", "activations", "smooth", "keep", "max_drop", "weight_only", "block_size", "accuracy_level", "gptq")
+    given = {name: getattr(arguments, name) for name in (*names, "samples", "times")}
     with progress_bar("reading the model", arguments.quiet) as progress:
         found = make(
             arguments.model,

@@ -45,6 +45,7 @@ class Settings:
     max_drop: float | None = None
     weight_only: int | None = None
     block_size: int = 32
+    accuracy_level: int = 0
     gptq: bool = False
     samples: int | None = None
     times: float = 0.0
@@ -64,6 +65,9 @@ class Settings:
             raise ValueError(f"samples: expected 1 or more, found {self.samples}")
         if self.max_drop is not None and not self.max_drop >= 0:
             raise ValueError(f"max_drop: expected 0 or more, found {self.max_drop}")
+        _one_of("accuracy_level", self.accuracy_level, tuple(range(5)))
+        if self.accuracy_level and self.weight_only is None:
+            raise ValueError("accuracy_level: expected weight_only, as it is an attribute of products with weights in blocks")
         if self.gptq and self.weight_only is None:
             raise ValueError("gptq: expected weight_only, as GPTQ rounds weights in blocks")
         if self.smooth is not None and self.weight_only is not None:
@@ -103,6 +107,8 @@ def quantize(model: Any, data: Any = None, *, metric: Metric | None = None, prog
       max_drop: the most that the metric may lose, in its own unit; without a metric the error of the model's results as a share of their
         root mean square. The most sensitive layers stay in floats as far as it takes.
       weight_only: 4 or 8: bits of the weights of products, in blocks of `block_size` inputs.
+      accuracy_level: of the products with these (accuracy_level of MatMulNBits): 0 or 1 as in float32, 2 float16, 3 bfloat16, 4 data in
+        8 bits; an engine may be more exact.
       gptq: whether these are rounded by GPTQ, which moves the error of a weight to those that it can still change.
       samples: how many samples are read at most.
       times: seconds for timing both models against each other; 0 for no times.
@@ -221,7 +227,7 @@ class _Work:
         for done, layer in enumerate(self.layers):
             self.show("rounding weights", done, len(self.layers))
             curvature = products[layer.data].values if products else None
-            quantize_blocks(self.graph, layer, bits, self.settings.block_size, curvature)
+            quantize_blocks(self.graph, layer, bits, self.settings.block_size, curvature, self.settings.accuracy_level)
 
     def _correct(self, alone: Mapping[str, Alone]) -> None:
         for layer in self.layers:

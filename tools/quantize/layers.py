@@ -75,13 +75,14 @@ class Layer:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Weights of MatMulNBits: `packed` uint8 [N, blocks, bytes], `scales` [N, blocks], `zeros` uint8 [N, bytes] of packed numbers."""
+    """Weights of MatMulNBits of a level of accuracy: `packed` uint8 [N, blocks, bytes], `scales` [N, blocks], `zeros` uint8 [N, bytes] of packed numbers."""
 
     packed: np.ndarray
     scales: np.ndarray
     zeros: np.ndarray
     bits: int
     size: int
+    level: int
 
 
 def find_layers(graph: Graph, keep: Sequence[str] = (), operators: Sequence[str] = OPERATORS) -> list[Layer]:

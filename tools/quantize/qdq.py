@@ -157,5 +157,5 @@ def _blocks_node(writer: Writer, layer: Layer, bias: np.ndarray | None) -> NodeP
     if bias is not None:
         inputs += ["", writer.constant(f"{layer.name}.bias.corrected", bias)]
     depth, units = layer.matrix(writer.graph.constants[layer.weight]).shape
-    attrs: dict[str, Any] = {"K": depth, "N": units, "bits": block.bits, "block_size": block.size}
+    attrs: dict[str, Any] = {"K": depth, "N": units, "bits": block.bits, "block_size": block.size, "accuracy_level": block.level}
     return helper.make_node("MatMulNBits", inputs, [layer.output], name=layer.name, domain=MICROSOFT, **attrs)

@@ -11,12 +11,13 @@ _DAMPING = 0.01
 """What is added to the diagonal of the curvature, in its mean."""
 
 
-def quantize_blocks(graph: Graph, layer: Layer, bits: int, size: int, products: np.ndarray | None = None) -> None:
+def quantize_blocks(graph: Graph, layer: Layer, bits: int, size: int, products: np.ndarray | None = None, level: int = 0) -> None:
     """Quantises the weights of a layer.
 
     Args:
       size: of blocks along the inputs, which have a scale and a zero point for each output.
       products: X^T X of the data, with which GPTQ rounds; None rounds to the nearest.
+      level: what the node has as accuracy_level.
     """
     weights = layer.matrix(graph.constants[layer.weight]).T.astype(np.float64)  # [outputs, inputs]
     units, depth = weights.shape
@@ -31,7 +32,7 @@ def quantize_blocks(graph: Graph, layer: Layer, bits: int, size: int, products: 
     floats = (numbers - np.repeat(zeros, size, 1)) * np.repeat(scales, size, 1)
     layer.weights = np.ascontiguousarray(floats[:, :depth] if layer.axis == 0 else floats[:, :depth].T, np.float32)
     packed = _pack(numbers.reshape(units, count, size), bits)
-    layer.block = Blocks(packed, scales.astype(np.float32), _pack(zeros, bits), bits, size)
+    layer.block = Blocks(packed, scales.astype(np.float32), _pack(zeros, bits), bits, size, level)
 
 
 def _grid(blocks: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:

@@ -36,8 +36,8 @@ def assert_product(found, data, whole):
     assert np.all(np.abs(found - expected) <= 1e-6 * (bound + bound.max()))
 
 
-def product(operands, units, bits, block=BLOCK):
-    return lambda x, *rest: [build("nn.dense_blocks", x, *rest[: len(operands)], units=units, bits=bits, block_size=block)]
+def product(operands, units, bits, block=BLOCK, **more):
+    return lambda x, *rest: [build("nn.dense_blocks", x, *rest[: len(operands)], units=units, bits=bits, block_size=block, **more)]
 
 
 @pytest.mark.parametrize(("bits", "zeros"), [(2, "bytes"), (4, "one"), (4, "floats"), (8, "bytes")])
@@ -90,6 +90,61 @@ def test_instructions(name, case):
     body = lambda *given: [call(x, *given[len(inputs) :])[0] for x in given[: len(inputs)]]  # noqa: E731 (an argument, not a definition)
     for data, found in zip(inputs, run_program(body, [*inputs, *map(Const, operands)], target=target_of(name)), strict=True):
         assert_product(found, data, whole)
+
+
+LEVELS = {
+    "tiles of rows": ((1, 4, 12, 13, 16, 17, 33, 65, 250), (56, 3, 4, "bytes", 16)),
+    "one block": ((1, 40), (20, 1, 8, "one", 32)),
+    "a block of many steps": ((2, 20), (16, 1, 4, "one", 320)),
+    "blocks of several steps, more than 1,024 columns": ((2, 49), (1101, 3, 2, "bytes", 64)),
+    "pieces of the depth, an odd number of strips": ((2, 35), (40, 38, 4, "bytes", 32)),
+    "floats for zeros": ((3, 18), (40, 4, 4, "floats", 32)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "case"),
+    [("amx", level, case) for level in (3, 4) for case in LEVELS]
+    + [(name, level, "floats for zeros") for name in ("amx", "vnni", "avx2") for level in (2, 4)],
+)
+def test_levels_of_accuracy(name, level, case):
+    """Data in 8 bits are off by half a step of their block; a number of 8 or 11 significant bits by 2^-9 or 2^-12, data and weights both."""
+    counts, (columns, blocks, bits, zeros, block) = LEVELS[case]
+    operands, whole = weights(columns, blocks, bits, zeros, block)
+    inputs = [values((rows, blocks * block), "float32") for rows in counts]
+    call = product(operands, columns, bits, block, accuracy_level=level)
+    body = lambda *given: [call(x, *given[len(inputs) :])[0] for x in given[: len(inputs)]]  # noqa: E731 (an argument, not a definition)
+    size = np.abs(whole).astype(np.float64)
+    for data, found in zip(inputs, run_program(body, [*inputs, *map(Const, operands)], target=target_of(name)), strict=True):
+        error = np.abs(found - data.astype(np.float64) @ whole.astype(np.float64).T)
+        bound = (np.abs(data) @ size.T) * 2.0 ** {2: -11, 3: -8, 4: -8}[level] * 1.01
+        if level in (2, 4):
+            largest = np.abs(data).reshape(len(data), blocks, block).max(2).repeat(block, 1)
+            steps = (largest @ size.T) * {2: 2.0**-16, 4: 1 / 254}[level] * 1.01
+            bound = np.maximum(bound, steps)
+        assert np.all(error <= bound + 1e-6 * bound.max())
+        # Rounding shows: otherwise the test would not be one of the level.
+        assert name == "avx2" or level == 2 or error.max() > 1e-5 * bound.max()
+
+
+def test_levels_in_which_a_row_is_not_finite():
+    operands, whole = weights(40, 6, 4, "one")
+    inputs = [values((rows, 192), "float32") for rows in (5, 40)]
+    for data in inputs:
+        data[2, 70], data[3, 5] = np.inf, np.nan
+    call = product(operands, 40, 4, accuracy_level=4)
+    for data, found in zip(inputs, run_program(lambda a, b, *rest: [call(a, *rest)[0], call(b, *rest)[0]], [*inputs, *map(Const, operands)])):
+        assert not np.isfinite(found[2:4]).any() and np.isfinite(np.delete(found, (2, 3), 0)).all()
+
+
+def test_levels_of_any_number_of_rows():
+    operands, whole = weights(72, 40, 4, "one")
+    module = relayc.compile(symbolic_program(product(operands, 72, 4, accuracy_level=4), [tensor("float32[s, 1280]"), *map(Const, operands)]))
+    for rows in (0, 1, 12, 13, 40, 401):
+        data = values((rows, 1280), "float32")
+        found = module["main"](data)
+        bound = (np.abs(data).reshape(rows, 40, 32).max(2).repeat(32, 1) if rows else data) @ np.abs(whole).T
+        assert found.shape == (rows, 72) and np.all(np.abs(found - data @ whole.T) <= bound / 254 * 1.01)
 
 
 def test_columns_and_rows_of_several_tasks():

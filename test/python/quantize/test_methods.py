@@ -274,6 +274,8 @@ def test_times_and_tables():
         ({"smooth": 2}, "smooth: expected a number from 0 to 1, found 2"),
         ({"weight_only": 3}, "weight_only: expected None or 4 or 8, found 3"),
         ({"weight_only": 4, "block_size": 24}, "block_size: expected a power of two, 16 or more, found 24"),
+        ({"weight_only": 4, "accuracy_level": 5}, "accuracy_level: expected 0 or 1 or 2 or 3 or 4, found 5"),
+        ({"accuracy_level": 4}, "accuracy_level: expected weight_only"),
         ({"gptq": True}, "gptq: expected weight_only"),
         ({"max_drop": -1}, "max_drop: expected 0 or more"),
     ],

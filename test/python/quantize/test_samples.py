@@ -158,9 +158,11 @@ def test_the_command_writes_the_model_and_its_report(model, tmp_path, capsys):
     assert "product" in printed and "1 of 1 layers quantised" in printed and "metric 1 (in floats 1)" in printed
     assert {"QuantizeLinear", "DequantizeLinear"} <= {node.op_type for node in onnx.load(out).graph.node}
     assert '"form": "int8"' in (tmp_path / "report.json").read_text()
-    assert command(model, "-o", out, "--weight-only", 4, "--quiet") == 0
+    assert command(model, "-o", out, "--weight-only", 4, "--accuracy-level", 4, "--quiet") == 0
     assert capsys.readouterr().out == ""
-    assert [node.op_type for node in onnx.load(out).graph.node] == ["MatMulNBits"]
+    [node] = onnx.load(out).graph.node
+    assert node.op_type == "MatMulNBits"
+    assert next(a.i for a in node.attribute if a.name == "accuracy_level") == 4
 
 
 @pytest.mark.parametrize(

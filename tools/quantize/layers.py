@@ -75,7 +75,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Weights of MatMulNBits of a level of accuracy: `packed` uint8 [N, blocks, bytes], `scales` [N, blocks], `zeros` uint8 [N, bytes] of packed numbers."""
+    """Weights of MatMulNBits: `packed` uint8 [N, blocks, bytes], `scales` [N, blocks], `zeros` uint8 [N, bytes] of packed numbers.
+
+    Attributes:
+      level: what the node has as accuracy_level.
+    """
 
     packed: np.ndarray
     scales: np.ndarray

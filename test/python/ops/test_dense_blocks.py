@@ -108,7 +108,7 @@ LEVELS = {
     + [(name, level, "floats for zeros") for name in ("amx", "vnni", "avx2") for level in (2, 4)],
 )
 def test_levels_of_accuracy(name, level, case):
-    """Data in 8 bits are off by half a step of their block; a number of 8 or 11 significant bits by 2^-9 or 2^-12, data and weights both."""
+    """Data in 8 bits are off by half a step of their block; a number of 8 or 11 bits by 2^-9 or 2^-12, data and weights both."""
     counts, (columns, blocks, bits, zeros, block) = LEVELS[case]
     operands, whole = weights(columns, blocks, bits, zeros, block)
     inputs = [values((rows, blocks * block), "float32") for rows in counts]
@@ -123,23 +123,35 @@ def test_levels_of_accuracy(name, level, case):
             steps = (largest @ size.T) * {2: 2.0**-16, 4: 1 / 254}[level] * 1.01
             bound = np.maximum(bound, steps)
         assert np.all(error <= bound + 1e-6 * bound.max())
-        # Rounding shows: otherwise the test would not be one of the level.
-        assert name == "avx2" or level == 2 or error.max() > 1e-5 * bound.max()
+        # Rounding shows: otherwise the test would not be one of the level. Few rows have two digits at level 3.
+        shows = name != "avx2" and zeros != "floats" and (level == 4 or (level == 3 and len(data) > 12))
+        assert not shows or error.max() > 1e-3 * bound.max()
+
+
+@pytest.mark.parametrize("level", [0, 4])
+def test_one_strip_on_tiles(level):
+    operands, _ = weights(16, 2, 4, "one")
+    call = product(operands, 16, 4, accuracy_level=level)
+    module = relayc.compile(program(call, [values((20, 64), "float32"), *map(Const, operands)]), target=target_of("amx"))
+    assert [k.schedule.split()[0] for k in module.kernels] == ["dense_blocks"]
 
 
 def test_levels_in_which_a_row_is_not_finite():
-    operands, whole = weights(40, 6, 4, "one")
+    operands, _ = weights(40, 6, 4, "one")
     inputs = [values((rows, 192), "float32") for rows in (5, 40)]
     for data in inputs:
         data[2, 70], data[3, 5] = np.inf, np.nan
     call = product(operands, 40, 4, accuracy_level=4)
-    for data, found in zip(inputs, run_program(lambda a, b, *rest: [call(a, *rest)[0], call(b, *rest)[0]], [*inputs, *map(Const, operands)])):
+    body = lambda a, b, *rest: [call(a, *rest)[0], call(b, *rest)[0]]  # noqa: E731 (an argument, not a definition)
+    for found in run_program(body, [*inputs, *map(Const, operands)]):
         assert not np.isfinite(found[2:4]).any() and np.isfinite(np.delete(found, (2, 3), 0)).all()
 
 
 def test_levels_of_any_number_of_rows():
     operands, whole = weights(72, 40, 4, "one")
-    module = relayc.compile(symbolic_program(product(operands, 72, 4, accuracy_level=4), [tensor("float32[s, 1280]"), *map(Const, operands)]))
+    module = relayc.compile(
+        symbolic_program(product(operands, 72, 4, accuracy_level=4), [tensor("float32[s, 1280]"), *map(Const, operands)])
+    )
     for rows in (0, 1, 12, 13, 40, 401):
         data = values((rows, 1280), "float32")
         found = module["main"](data)

@@ -33,6 +33,8 @@ PARALLEL_GRAIN = 1 << 17
 """Multiply-adds below which the kernel stays on one thread."""
 FEW_ROWS = 16
 """Rows up to which integers are faster than floats in a buffer."""
+FEW_ROWS_OF_A_DIGIT = 128
+"""Where data are one digit; more would take a larger workspace."""
 FEW_BESIDE_TILES = 12
 """Rows up to which integers are faster than tiles."""
 
@@ -82,7 +84,7 @@ def schedule_dense_blocks(kernel: Kernel, target: Target, tuning: Tuning) -> Sch
     if dots is not None and (not dots.fused or block_size >= digits.MOST_DEPTH):
         dots = None
     count = DIGITS[found.level]
-    few_rows = FloatSums.most_rows if dots is None else FEW_BESIDE_TILES if on_tiles else FEW_ROWS
+    few_rows = FloatSums.most_rows if dots is None else FEW_BESIDE_TILES if on_tiles else FEW_ROWS_OF_A_DIGIT if count == 1 else FEW_ROWS
     if isinstance(found.rows, int):
         few_rows = min(few_rows, found.rows)
     workspace: Size = digits.bytes_of(depth, blocks, count, few_rows) if dots is not None else 0
@@ -233,7 +235,9 @@ class _Product:
     def _finish(self, rows: Sequence[Index], columns: Columns, sums: Sequence[Value]) -> None:
         """Evaluates the epilogue on the sums of a tile and stores the results."""
         vectors = self.o.vectors(columns)
-        for v, (strip, lane) in enumerate(vectors):
+        for v, (counted, lane) in enumerate(vectors):
+            # The result reads the only strip as number 0, also where a loop has counted it.
+            strip = counted if self.o.strips > 1 else Index()
             start = strip * self.o.lanes + lane
             mask = None
             if self.c.columns != self.o.strips * self.o.lanes:

@@ -43,7 +43,7 @@ class _Turn:
 
 
 class ScaledPanels(TilePanels):
-    """Many rows (see `product.RowTasks`) in bf16: vectors unpack the weights of the next turn while the tiles multiply those of this one."""
+    """Many rows (see `product.RowTasks`) in bf16: vectors unpack the weights of the next turn while tiles multiply those of this one."""
 
     def __init__(self, operands: Operands, threads: int, memory: Value) -> None:
         super().__init__(operands, 1, threads, memory)

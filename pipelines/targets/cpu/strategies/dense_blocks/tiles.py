@@ -121,24 +121,19 @@ class TilePanels:
             if o.blocks % self.blocks:
                 blocks = emit.smaller(emit.materialize(block * -1 + o.blocks), self.blocks)
             for begin, end, width in ((0, whole, WIDTH), (whole, strips, 1)):
-                strip = Var(0, strips - 1, name="strip")
+                strip, tile = Var(0, strips - 1, name="strip"), Var(0, ceil_div(most, MAX_ROWS) - 1, name="tile")
                 if begin == end:
                     continue
                 with emit.for_loop(begin, end, width, strip), evaluator.scope():
                     for i in range(width):
                         self._unpack(columns.first + Index.of(strip) + i, Index(i), block, blocks)
-                    self._add_tiles(first, tiles, Index.of(strip), width, block, blocks)
+                    with emit.for_loop(0, tiles, 1, tile), evaluator.scope():
+                        row_tile = evaluator.divide(first, MAX_ROWS, "quotient") + Index.of(tile)
+                        self._add_piece(_Place(row_tile, Index.of(tile), Index.of(strip), width), block, blocks)
         row, strip = Var(0, most - 1, name="row"), Var(0, strips - 1, name="strip")
         with emit.for_loop(0, size, 1, row), evaluator.scope(), nest.serial([strip], evaluator):
             found = vectors.load(self.sums, self._sum(Index.of(strip), Index.of(row)), COLUMNS)
             finish(first + Index.of(row), Columns(columns.first + Index.of(strip), 1), [found])
-
-    def _add_tiles(self, first: Index, tiles: Count, strip: Index, width: int, block: Index, blocks: Count) -> None:
-        """The products of all tiles of rows with the weights in the buffer."""
-        tile = Var(0, self.most // MAX_ROWS - 1, name="tile")
-        with emit.for_loop(0, tiles, 1, tile), self.evaluator.scope():
-            row_tile = self.evaluator.divide(first, MAX_ROWS, "quotient") + Index.of(tile)
-            self._add_piece(_Place(row_tile, Index.of(tile), strip, width), block, blocks)
 
     def _sum(self, strip: Index, row: Index) -> Index:
         return (strip * self.most + row) * COLUMNS

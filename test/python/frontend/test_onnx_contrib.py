@@ -157,6 +157,13 @@ def test_halves_times_weights_of_a_few_bits():
     )
 
 
+def test_data_in_eight_bits_times_weights_of_a_few_bits():
+    # Each rounds data by half a step at most, 1 / 254 of the largest number of a block, about 3; 64 weights are about 0.4 each: 0.3 if all
+    # errors had one sign.
+    attributes = {"K": 64, "N": 20, "bits": 4, "block_size": 32, "accuracy_level": 4}
+    check("MatMulNBits", few_bits(20, 64, 32), constants=("b", "scales"), symbols={5: "seq"}, rtol=0, atol=0.25, **attributes)
+
+
 @pytest.mark.parametrize(("depth", "grouped", "kept"), [(96, False, True), (80, False, False), (96, True, False)])
 def test_weights_stay_packed_where_their_blocks_are_whole_and_in_order(depth, grouped, kept):
     groups = np.roll(np.arange(96, dtype=np.int32) // 32, 7) if grouped else None

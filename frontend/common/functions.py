@@ -5,7 +5,8 @@ import math
 from relayc.frontend.converter import Tensor, emit
 from relayc.frontend.steps import add, binary, divide, like, multiply, subtract
 
-_BITS = {"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}
+BITS = {"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}
+"""The whole numbers as wide as floats."""
 
 
 def expm1(x: Tensor) -> Tensor:
@@ -25,7 +26,7 @@ def log1p(x: Tensor) -> Tensor:
 
 def signbit(x: Tensor) -> Tensor:
     """Whether a float is negative, -0.0 and NaN by their sign bit."""
-    return binary("less", emit("reinterpret", x, dtype=_BITS[x.dtype]), 0)
+    return binary("less", emit("reinterpret", x, dtype=BITS[x.dtype]), 0)
 
 
 def with_sign(value: float, sign: Tensor) -> Tensor:

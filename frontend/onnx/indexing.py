@@ -6,11 +6,12 @@ from math import prod
 import numpy as np
 
 from relayc.frontend.common.positions import nonzero, positions_where
+from relayc.frontend.common.unique import PERMUTED, as_rows, distinct
 from relayc.frontend.converter import Tensor, assume, axis_of, constant, emit, known, packed
 from relayc.frontend.onnx.converters import converter
 from relayc.frontend.onnx.errors import OnnxError
-from relayc.frontend.sizes import is_iteration, objects, positions, size, size_tensor, tensor_of
-from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, subtract, transpose
+from relayc.frontend.sizes import is_iteration, positions, size, size_tensor
+from relayc.frontend.steps import binary, cast, check_constant, filled, reshape, strided_slice, transpose
 from relayc.symbolic import Size, minimum, proves
 
 
@@ -124,26 +125,12 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
     """The elements of a tensor without repetitions, where the first of each is, which one each element is, and their numbers."""
     along = None if axis is None else axis_of(axis, x.rank)
     source = reshape(x, (prod(x.shape),)) if along is None else x
-    rows, order = _rows_in_order(_numbers_in_order(source), along or 0)
-    n = rows.shape[0]
-    in_order = emit("take", rows, order, axis=0, mode="clip")
-    steps = positions(n)
-    before = emit("take", in_order, binary("maximum", subtract(steps, 1), 0), axis=0, mode="clip")
-    differ = emit("not_equal", in_order, before)
-    begins = emit("logical_or", binary("equal", steps, 0), differ if rows.rank == 1 else emit("any", differ, axis=(1,)))
-    at = positions_where(begins)
-    (count,) = at.shape
-    first = emit("take", order, at, axis=0, mode="clip")
-    ends = emit("concatenate", at, tensor_of(objects([1], [n]), "int64"), axis=0)
-    ends = strided_slice(ends, [1], [count + 1], [1], [0])
-    which = subtract(emit("cumsum", cast(begins, "int64"), axis=0), 1)
-    permuted = {"axis": 0, "reduction": "update", "distinct": True, "in_bounds": True}
-    inverse = emit("scatter_elements", filled((n,), 0, "int64"), order, which, **permuted)
-    counts = subtract(ends, at)
+    first, inverse, counts = distinct(as_rows(_numbers_in_order(source), along or 0))
     if not sorted:
         # In the order in which they come: their places are the ranks of their first positions.
         by_place = emit("argsort", first, axis=0, is_ascend=True, dtype="int64")
-        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), **permuted)
+        (count,) = first.shape
+        rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), **PERMUTED)
         first, counts = (emit("take", t, by_place, axis=0, mode="clip") for t in (first, counts))
         inverse = emit("take", rank, inverse, axis=0, mode="clip")
     values = emit("take", source, first, axis=along or 0, mode="clip")
@@ -155,15 +142,6 @@ def _numbers_in_order(x: Tensor) -> Tensor:
     if x.dtype == "string":
         return packed("relayc.host.string.ranks", [x], x.type.with_dtype("int64"))[0]
     return cast(x, "uint8") if x.dtype == "bool" else x
-
-
-def _rows_in_order(x: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The slices of a tensor along an axis, of numbers, as elements of a vector or rows of a matrix; and the indices that sort them."""
-    if x.rank == 1:
-        return x, emit("argsort", x, axis=0, is_ascend=True, dtype="int64")
-    moved = transpose(x, (axis, *(a for a in range(x.rank) if a != axis)))
-    rows = reshape(moved, (x.shape[axis], prod(moved.shape[1:])))
-    return rows, emit("argsort_rows", rows)
 
 
 @converter(since=10)

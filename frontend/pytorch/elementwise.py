@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from relayc.frontend.common.functions import BITS, expm1, log1p
 from relayc.frontend.common.functions import atan2 as atan2_of
-from relayc.frontend.common.functions import expm1, log1p
 from relayc.frontend.common.functions import signbit as sign_bit
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.pytorch.operands import operand, promoted, where
@@ -257,13 +257,72 @@ def _computed(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     return convert
 
 
+@aten("frexp")
+def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
+    """The mantissa, at least 1/2 and below 1, and the exponent, by the bits of float64."""
+    wide = cast(self, "float64")
+    bits = emit("reinterpret", wide, dtype="int64")
+    raised = binary("bitwise_and", emit("right_shift", bits, constant(52, "int64")), 0x7FF)
+    unit = binary("bitwise_or", binary("bitwise_and", bits, ~(0x7FF << 52)), 1022 << 52)
+    plain = emit("logical_and", emit("isfinite", wide), binary("not_equal", wide, 0.0))
+    mantissa = cast(where(plain, emit("reinterpret", unit, dtype="float64"), wide), self.dtype)
+    return mantissa, cast(where(plain, subtract(raised, 1022), like(0, raised)), "int32")
+
+
+@aten("nextafter")
+def nextafter(self: Tensor, other: Tensor) -> Tensor:
+    """The neighbour in the direction of another number: bits of floats count their magnitudes."""
+    a, b = (broadcast_to(operand(x), node().sizes) for x in (self, other))
+    bits = emit("reinterpret", a, dtype=BITS[a.dtype])
+    outwards = emit("equal", emit("greater", b, a), binary("greater", a, 0.0))
+    found = emit("reinterpret", add(bits, where(outwards, like(1, bits), like(-1, bits))), dtype=a.dtype)
+    least = emit("reinterpret", like(1, bits), dtype=a.dtype)
+    found = where(binary("equal", a, 0.0), where(binary("greater", b, 0.0), least, emit("negative", least)), found)
+    found = where(emit("equal", a, b), b, found)
+    return where(emit("logical_or", emit("isnan", a), emit("isnan", b)), like(math.nan, a), found)
+
+
+def in_float64(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    return cast(compute(cast(x, "float64")), node().dtype)
+
+
 def _sinc(x: Tensor) -> Tensor:
     at = multiply(x, math.pi)
     return where(binary("equal", x, 0.0), like(1, x), divide(emit("sin", at), at))
 
 
+def _erfcx(x: Tensor) -> Tensor:
+    """exp(x * x) * erfc(x): from 2 on by the continued fraction of the Digital Library of Mathematical Functions, 7.9.1."""
+    size = emit("abs", x)
+    near, far = emit("minimum", size, like(2.0, x)), emit("maximum", size, like(2.0, x))
+    fraction = far
+    for k in range(50, 0, -1):
+        fraction = add(divide(like(k / 2, x), fraction), far)
+    square = emit("exp", multiply(near, near))
+    found = where(
+        binary("less", size, 2.0), multiply(square, subtract(like(1, x), emit("erf", near))), divide(like(math.pi**-0.5, x), fraction)
+    )
+    return where(binary("less", x, 0.0), subtract(multiply(emit("exp", multiply(x, x)), 2.0), found), found)
+
+
+def _erfinv(x: Tensor) -> Tensor:
+    """By an estimate of two digits (Winitzki's) and three of Halley's steps."""
+    share = 0.147
+    logarithm = emit("log", subtract(like(1, x), multiply(x, x)))
+    middle = add(multiply(logarithm, 0.5), 2 / (math.pi * share))
+    size = emit("sqrt", subtract(emit("sqrt", subtract(multiply(middle, middle), divide(logarithm, share))), middle))
+    found = multiply(emit("sign", x), size)
+    for _ in range(3):
+        slope = multiply(emit("exp", emit("negative", multiply(found, found))), 2 / math.sqrt(math.pi))
+        step = divide(subtract(emit("erf", found), x), slope)
+        found = subtract(found, divide(step, add(multiply(found, step), 1.0)))
+    return where(binary("equal", emit("abs", x), 1.0), multiply(x, math.inf), found)
+
+
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "expm1": expm1,
+    "erfcx": lambda x: in_float64(x, _erfcx),
+    "erfinv": lambda x: in_float64(x, _erfinv),
     "log1p": log1p,
     "sinc": _sinc,
     "exp2": lambda x: emit("power", like(2, x), x),

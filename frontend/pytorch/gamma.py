@@ -3,11 +3,11 @@
 The series are those of the Digital Library of Mathematical Functions: 5.11.1 (lgamma), 5.11.2 (digamma), 25.11.5 (zeta of Hurwitz).
 """
 
-from collections.abc import Callable
 from functools import reduce
 from math import factorial, inf, log, nan, pi
 
 from relayc.frontend.converter import Tensor, emit
+from relayc.frontend.pytorch.elementwise import in_float64
 from relayc.frontend.pytorch.operands import operand, where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.steps import add, binary, cast, divide, like, multiply, subtract
@@ -16,10 +16,6 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 """Bernoulli's numbers B2, B4, ..."""
 _FAR = 16
 """From this argument on the series with so many terms have the precision of float64."""
-
-
-def _in_float64(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
-    return cast(compute(cast(x, "float64")), node().dtype)
 
 
 def _power(x: Tensor, exponent: Tensor | float) -> Tensor:
@@ -55,7 +51,7 @@ def lgamma(self: Tensor) -> Tensor:
         found = where(below, emit("subtract", subtract(like(log(pi), x), emit("log", sine)), there), there)
         return where(binary("equal", x, -inf), like(inf, x), found)
 
-    return _in_float64(self, compute)
+    return in_float64(self, compute)
 
 
 @aten("digamma", "special_digamma", "special_psi")
@@ -72,7 +68,7 @@ def digamma(self: Tensor) -> Tensor:
         reflected = emit("subtract", there, divide(like(pi, x), emit("tan", multiply(left, pi))))
         return where(below, where(binary("equal", left, 0.0), like(nan, x), reflected), there)
 
-    return _in_float64(self, compute)
+    return in_float64(self, compute)
 
 
 def _zeta(s: Tensor, x: Tensor) -> Tensor:
@@ -91,7 +87,7 @@ def _zeta(s: Tensor, x: Tensor) -> Tensor:
 def polygamma(n: int, self: Tensor) -> Tensor:
     if n == 0:
         return digamma(self)
-    return _in_float64(self, lambda x: multiply(_zeta(like(n + 1, x), x), float((-1) ** (n + 1) * factorial(n))))
+    return in_float64(self, lambda x: multiply(_zeta(like(n + 1, x), x), float((-1) ** (n + 1) * factorial(n))))
 
 
 @aten("special_zeta")

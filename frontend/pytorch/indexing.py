@@ -11,14 +11,18 @@ from relayc.frontend.common.positions import nonzero, positions_where
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.errors import ModelError
 from relayc.frontend.pytorch.elementwise import to_dtype
+from relayc.frontend.pytorch.linear import norm_of
 from relayc.frontend.pytorch.operands import along, flat, operand, where
 from relayc.frontend.pytorch.registry import aten, node
+from relayc.frontend.pytorch.shape import strided_places
 from relayc.frontend.sizes import positions, size_tensor, sizes
 from relayc.frontend.steps import (
+    add,
     binary,
     broadcast_shape,
     broadcast_to,
     cast,
+    divide,
     filled,
     like,
     reshape,
@@ -32,6 +36,17 @@ from relayc.symbolic import Size
 @aten("embedding", keep=True)
 def embedding(weight: Tensor, indices: Tensor) -> Tensor:
     return emit("take", weight, indices, axis=0, mode="raise")
+
+
+@aten("embedding_renorm")
+def embedding_renorm(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """The table with the rows that are used no longer than `max_norm`."""
+    rows = self.shape[0]
+    used = emit("any", emit("equal", reshape(flat(indices), (1, prod(indices.shape))), reshape(positions(rows), (rows, 1))), axis=(1,))
+    length = norm_of(emit("abs", self), norm_type)
+    factor = divide(like(max_norm, length), add(length, 1e-7))
+    factor = where(emit("logical_and", used, binary("greater", length, float(max_norm))), factor, like(1, factor))
+    return emit("multiply", self, reshape(factor, (rows, 1)))
 
 
 _BAGS = ("add", "add", "max")
@@ -106,8 +121,38 @@ def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
 @aten("nonzero")
 def nonzero_(self: Tensor) -> Tensor:
     if self.rank == 0:
-        raise ModelError(f"expected a tensor with dimensions, found {self.type}")
+        return filled((positions_where(to_dtype(flat(self), "bool")).shape[0], 0), 0, "int64")
     return transpose(nonzero(self), (1, 0))
+
+
+@aten("nonzero_static")
+def nonzero_static(self: Tensor, size: int, fill_value: int) -> Tensor:
+    """The first positions of elements that are not 0, as many as `size`; behind them, the number to fill with."""
+    holds = to_dtype(flat(self), "bool")
+    count = holds.shape[0]
+    before = emit("cumsum", cast(holds, "int64"), axis=0, exclusive=True)
+    # The others, and what is too many, go to a place that is thrown away.
+    places = where(holds, binary("minimum", before, size), constant(size, "int64"))
+    room = emit("scatter_elements", filled((size + 1,), -1, "int64"), places, positions(count), axis=0, reduction="update", in_bounds=True)
+    found = strided_slice(room, (0,), (size,), (1,), (0,))
+    columns: list[Tensor] = []
+    at = found
+    for d in reversed(self.shape):
+        columns.insert(0, emit("floor_mod", at, size_tensor(d)))
+        at = emit("floor_divide", at, size_tensor(d))
+    if not columns:
+        return filled((size, 0), 0, "int64")
+    filled_ = reshape(binary("less", found, 0), (size, 1))
+    return where(filled_, constant(fill_value, "int64"), emit("stack", *columns, axis=1))
+
+
+@aten("repeat_interleave.Tensor")
+def repeat_interleave_indices(repeats: Tensor, output_size: Size | None = None) -> Tensor:
+    """The number i as often as element i says."""
+    ends = emit("cumsum", cast(repeats, "int64"), axis=0)
+    if output_size is None:
+        (output_size,) = sizes(emit("sum", cast(repeats, "int64"), axis=(0,)), "repeats")
+    return cast(emit("searchsorted", ends, positions(output_size), right=True, dtype="int64"), repeats.dtype)
 
 
 @aten("masked_select")
@@ -210,6 +255,12 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor | None = No
 @aten("put")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
     return reshape(index_put(flat(self), [flat(index)], flat(source), accumulate), self.shape)
+
+
+@aten("as_strided_scatter")
+def as_strided_scatter(self: Tensor, src: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any = 0) -> Tensor:
+    at = strided_places(size, stride, storage_offset)
+    return reshape(index_put(flat(self), [flat(at)], flat(src)), self.shape)
 
 
 # ---- scatter ----------------------------------------------------------------------------------------------------------------------------

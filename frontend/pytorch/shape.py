@@ -132,13 +132,17 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 @aten("as_strided", "as_strided_copy")
 def as_strided(self: Tensor, size: Sequence[Size], stride: Sequence[Size], storage_offset: Any = 0) -> Tensor:
     """Elements at computed places of a contiguous tensor."""
+    return emit("take", reshape(self, (prod(self.shape),)), strided_places(size, stride, storage_offset), axis=0, mode="clip")
+
+
+def strided_places(size: Sequence[Size], stride: Sequence[Size], storage_offset: Any) -> Tensor:
+    """The places in a storage of the elements of a strided tensor."""
     rank = len(size)
     terms = [
         reshape(emit("multiply", positions(d), size_tensor(s)), along(d, i, rank))
         for i, (d, s) in enumerate(zip(size, stride, strict=True))
     ]
-    at = reduce(lambda a, b: emit("add", a, b), terms, size_tensor(storage_offset or 0))
-    return emit("take", reshape(self, (prod(self.shape),)), broadcast_to(at, tuple(size)), axis=0, mode="clip")
+    return broadcast_to(reduce(lambda a, b: emit("add", a, b), terms, size_tensor(storage_offset or 0)), tuple(size))
 
 
 # ---- repetition, order ------------------------------------------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from relayc.frontend.common.sort import topk
+from relayc.frontend.common.unique import as_rows, distinct, runs
 from relayc.frontend.converter import Tensor, axis_of, constant, emit
 from relayc.frontend.errors import ModelError
-from relayc.frontend.pytorch.operands import flat
+from relayc.frontend.pytorch.operands import along, flat
 from relayc.frontend.pytorch.registry import aten, node
-from relayc.frontend.steps import filled, reshape, strided_slice
+from relayc.frontend.sizes import positions
+from relayc.frontend.steps import binary, broadcast_to, cast, filled, reshape, strided_slice, subtract
 from relayc.symbolic import Size
 
 
@@ -63,25 +65,70 @@ def median(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     return (value, place) if many else value
 
 
-@aten("cummax", "cummin")
-def cummax(self: Tensor, dim: int) -> tuple[Any, ...]:
-    """By doubling: after step i an element is the largest of 2**i, where the axis has a size known at import."""
+@aten("nanmedian")
+def nanmedian(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower one of two of the numbers, which a sort puts before NaN; NaN where all are."""
+    many = isinstance(node().dtype, tuple)
+    if self.rank == 0:
+        return (self, filled((), 0, "int64")) if many else self
+    if not self.is_float:
+        return median(self, dim, keepdim)
+    x, axis = (flat(self), 0) if dim is None else (self, axis_of(dim, self.rank))
+    values, order = _sorted(x, axis)
+    count = emit("sum", cast(emit("logical_not", emit("isnan", x)), "int64"), axis=(axis,), keepdims=True)
+    at = binary("floor_divide", binary("maximum", subtract(count, 1), 0), 2)
+    shape = node().shape[0] if many else node().sizes
+    value, place = (reshape(emit("gather", t, at, axis=axis, in_bounds=True), shape) for t in (values, order))
+    return (value, place) if many else value
+
+
+@aten("mode")
+def mode(self: Tensor, dim: int, keepdim: bool) -> tuple[Any, ...]:
+    """The most frequent element, the least of several, and its last place: where the longest run of the sorted row ends."""
     if self.rank == 0:
         return self, filled((), 0, "int64")
     axis = axis_of(dim, self.rank)
-    size = self.shape[axis]
+    values, order = _sorted(self, axis)
+    n = self.shape[axis]
+    steps = reshape(positions(n), along(n, axis, self.rank))
+    before = emit("take", values, binary("maximum", subtract(positions(n), 1), 0), axis=axis, mode="clip")
+    begin = emit("where", emit("not_equal", values, before), broadcast_to(steps, self.shape), constant(0, "int64"))
+    length = subtract(steps, _running(begin, axis, "greater")[0])
+    at = emit("argmax", length, axis=(axis,), keepdims=True)
+    value, place = (emit("gather", t, cast(at, "int64"), axis=axis, in_bounds=True) for t in (values, order))
+    return reshape(value, node().shape[0]), reshape(place, node().shape[1])
+
+
+@aten("_unique2", "unique_dim", "unique_consecutive")
+def unique(self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None = None) -> tuple[Tensor | None, ...]:
+    x, axis = (flat(self), 0) if dim is None else (self, axis_of(dim, self.rank))
+    parts = runs if node().operator == "aten.unique_consecutive" else distinct
+    first, inverse, counts = parts(as_rows(cast(x, "uint8") if x.dtype == "bool" else x, axis))
+    values = emit("take", x, first, axis=axis, mode="clip")
+    inverse = reshape(inverse, self.shape) if dim is None else inverse
+    return values, inverse if return_inverse else None, counts if return_counts else None
+
+
+@aten("cummax", "cummin")
+def cummax(self: Tensor, dim: int) -> tuple[Any, ...]:
+    if self.rank == 0:
+        return self, filled((), 0, "int64")
+    return _running(self, axis_of(dim, self.rank), "greater" if node().operator == "aten.cummax" else "less")
+
+
+def _running(x: Tensor, axis: int, better: str) -> tuple[Tensor, Tensor]:
+    """The best element so far and its place, by doubling: after step i it is that of 2**i, where the size is known at import."""
+    size = x.shape[axis]
     if not isinstance(size, int):
-        raise ModelError(f"expected an axis of a size known at import, found {self.type}")
-    shape = [size if i == axis else 1 for i in range(self.rank)]
-    places = emit("broadcast_to", constant(np.arange(size).reshape(shape), "int64"), shape=self.shape)
-    better = "greater" if node().operator == "aten.cummax" else "less"
-    values, step = self, 1
+        raise ModelError(f"expected an axis of a size known at import, found {x.type}")
+    places = emit("broadcast_to", constant(np.arange(size).reshape(along(size, axis, x.rank)), "int64"), shape=x.shape)
+    values, step = x, 1
     while step < size:
         head = tuple(strided_slice(t, (0,), (step,), (1,), (axis,)) for t in (values, places))
         before = tuple(strided_slice(t, (0,), (size - step,), (1,), (axis,)) for t in (values, places))
         after = tuple(strided_slice(t, (step,), (size,), (1,), (axis,)) for t in (values, places))
         wins = emit(better, before[0], after[0])
-        if self.is_float:
+        if x.is_float:
             not_nan = emit("logical_not", emit("isnan", after[0]))
             wins = emit("logical_or", wins, emit("logical_and", emit("isnan", before[0]), not_nan))
         chosen = tuple(emit("where", wins, b, a) for b, a in zip(before, after, strict=True))

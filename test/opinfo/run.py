@@ -1,26 +1,66 @@
 """Torch's operators on relayc, by the samples of torch's own tests (OpInfo), compared with eager.
 
     .venv/bin/python test/opinfo/run.py [NAME ...]      # those whose name begins so, by default all
+        --table       what record.txt says, by class of entries, and why samples do not agree; runs nothing
         --failures    says why entries fail
-        --update      writes passing.txt: entries of which every sample agrees, of those that were run
+        --update      writes record.txt for the entries that were run
+        --gradients   torch's gradcheck of entries through torch.compile instead, in float64; the record is gradients.txt
         --jobs N      entries at a time
+        --most N      at most so many samples of an entry, spread over all
 
-An entry's float32 samples, at most SAMPLES spread over all, are one module, which is exported, compiled and called once. Needs torch and
-expecttest. Entries that passed.txt has and that fail now are errors; the exit status is 1 with any.
+Samples are compiled in batches: one module, which is exported, compiled and called once. Of a batch that fails the first PROBES and the
+others are tried apart, then halves, down to one sample. Where all of the first PROBES samples fail, the others count as failures untried.
+Needs torch and expecttest. An entry of which more samples fail than the record says is an error; the exit status is 1 with any.
 """
 
 import argparse
+import contextlib
+import importlib
 import os
 import signal
 import sys
 import time
 import warnings
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-RECORD = Path(__file__).parent / "passing.txt"
-SAMPLES = 4
-SECONDS = 90
+HERE = Path(__file__).parent
+RECORD, GRADIENTS = HERE / "record.txt", HERE / "gradients.txt"
+PROBES = 4
+BATCH = 32
+SECONDS = 120
+CLASSES = {
+    "core": "decompose into Core ATen",
+    "other": "need operators outside Core ATen",
+    "random": "random or without values",
+    "unexported": "torch.export refuses",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many of an entry's samples agree, its class, and why the first one that does not fails."""
+
+    name: str
+    kind: str
+    passed: int
+    count: int
+    why: str = ""
+
+    def __str__(self):
+        return f"{self.name}\t{self.kind}\t{self.passed}/{self.count}\t{self.why}".rstrip()
+
+
+def recorded(path=RECORD):
+    """The outcomes in a record, by name."""
+    found = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        name, kind, counts, why = (*line.split("\t"), "")[:4]
+        passed, count = map(int, counts.split("/"))
+        found[name] = Outcome(name, kind, passed, count, why)
+    return found
 
 
 def entries():
@@ -35,26 +75,23 @@ def entries():
     return found
 
 
-def samples_of(op, most=SAMPLES):
-    """At most so many of an entry's samples, spread over all of them."""
+def samples_of(op, gradients=False):
+    """An entry's samples, those that come first spread over all."""
     import torch
 
     torch.manual_seed(0)
-    every = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))
-    step = max(1, -(-len(every) // most))
-    return every[::step]
+    every = list(op.sample_inputs("cpu", torch.float64 if gradients else torch.float32, requires_grad=gradients))
+    # Halves of a step from level to level: what comes first is spread over all.
+    order = sorted(range(len(every)), key=lambda i: f"{i:012b}"[::-1])
+    return [every[i] for i in order]
 
 
-def disagreement(op, most=SAMPLES):
-    """Why relayc does not agree with eager on an entry; empty where it does."""
+def as_module(op, samples):
+    """A module of an operator on samples, and their tensors, which it takes."""
     import torch
     from torch.utils import _pytree
 
-    import relayc
-
-    packed = [_pytree.tree_flatten((s.input, s.args, s.kwargs)) for s in samples_of(op, most)]
-    if not packed:
-        return "no samples"
+    packed = [_pytree.tree_flatten((s.input, s.args, s.kwargs)) for s in samples]
 
     class Samples(torch.nn.Module):
         def forward(self, *tensors):
@@ -66,77 +103,203 @@ def disagreement(op, most=SAMPLES):
             return results
 
     tensors = [leaf for leaves, _ in packed for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    contiguous = tuple(t.detach().clone(memory_format=torch.contiguous_format) for t in tensors)
+    return Samples(), tuple(t.detach().clone(memory_format=torch.contiguous_format) for t in tensors)
+
+
+def disagreement(op, samples):
+    """Why relayc does not agree with eager on samples, empty where it does, and the class of the first ones' operators."""
+    import torch
+    from torch.utils import _pytree
+
+    import relayc
+
+    kind = "unexported"
     try:
+        model, tensors = as_module(op, samples)
         with torch.no_grad():
-            expected = Samples()(*(t.clone() for t in contiguous))
-            module = relayc.compile(relayc.from_pytorch(Samples(), contiguous), num_threads=1)
-            found = module(*contiguous)
+            expected = model(*(t.clone() for t in tensors))
+            exported = torch.export.export(model, tensors)
+            kind = class_of(exported if len(samples) <= 2 * PROBES else torch.export.export(*as_module(op, samples[:PROBES])))
+            module = relayc.compile(relayc.from_pytorch(exported), num_threads=1)
+            found = module(*tensors)
             for want, got in zip(_pytree.tree_leaves(expected), _pytree.tree_leaves(found), strict=True):
                 if isinstance(want, torch.Tensor):
                     # Sums of products are rounded in another order: to some times the rounding of the largest one.
                     largest = want.nan_to_num(0, 0, 0).abs().max().item() if want.is_floating_point() and want.numel() else 0
                     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5 * max(1, largest), equal_nan=True, check_stride=False)
                 elif want != got:
-                    return f"expected {want}, found {got}"
+                    raise AssertionError(f"expected {want}, found {got}")
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return reason(error, kind), kind
+    return "", kind
+
+
+def reason(error, kind):
+    """An error in one line."""
+    import relayc
+
+    if isinstance(error, relayc.frontend.pytorch.UnsupportedOperators):
+        return "lacks " + ", ".join(name.removesuffix(".default") for name in error.operators)
+    text = " ".join(str(error).split())
+    if isinstance(error, relayc.ModelError):
+        return "refused: " + text.rpartition("): ")[2]
+    if isinstance(error, AssertionError):
+        return "differs"
+    return f"export: {type(error).__name__}" if kind == "unexported" else f"{type(error).__name__}: {text[:100]}"
+
+
+def class_of(exported):
+    """The class of an exported program, by the operators that torch's default decompositions leave."""
+    import torch
+
+    graph = exported.run_decompositions().graph
+    targets = [n.target for n in graph.nodes if n.op == "call_function" and n.users]
+    operators = [t for t in targets if isinstance(t, (torch._ops.OpOverload, torch._ops.HigherOrderOperator))]
+    if any(torch.Tag.nondeterministic_seeded in getattr(t, "tags", ()) or "empty" in str(t) for t in operators):
+        return "random"
+    return "core" if all(torch.Tag.core in getattr(t, "tags", ()) or str(t).startswith("aten.sym_") for t in operators) else "other"
+
+
+def gradient_error(op, samples):
+    """Why torch's own check of the gradients that relayc computes fails; empty where it passes."""
+    import torch
+
+    from relayc.tools.dynamo import backend
+
+    for sample in samples:
+        leaves = [t for t in (sample.input, *sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
+        if not leaves:
+            continue
+        try:
+            torch._dynamo.reset()
+            compiled = torch.compile(lambda *given, s=sample: op.op(*given, **s.kwargs), backend=backend, fullgraph=True)
+            process = sample.output_process_fn_grad
+            given = (sample.input, *sample.args)
+            torch.autograd.gradcheck(lambda *g: process(compiled(*g)), given, fast_mode=True, check_undefined_grad=False)  # noqa: B023
+        except Exception as error:
+            return reason(error, "")
     return ""
 
 
-def in_child(op):
-    """`disagreement` in a process of its own, which may crash or take too long."""
+def in_child(compute, seconds=SECONDS):
+    """The text lines that a function gives, from a process of its own, which may crash or take too long."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(SECONDS)
+        signal.alarm(seconds)
         os.close(read)
-        with os.fdopen(write, "w") as out:
-            out.write("\n" + disagreement(op))
-        os._exit(0)
+        try:
+            with os.fdopen(write, "w") as out:
+                out.write("\t".join(map(str, compute())) + "\n")
+        finally:
+            os._exit(0)
     os.close(write)
     with os.fdopen(read) as result:
         text = result.read()
     os.waitpid(pid, 0)
-    return text[1:] if text else "a crash, or no end"
+    return text[:-1].split("\t") if text else None
+
+
+def outcome(name, op, most):
+    """The outcome of an entry, whose batches run one after another in processes of their own."""
+    kinds, failures = Counter(), {}
+
+    def attempt(first, last):
+        found = in_child(lambda: disagreement(op, samples_of(op)[first:last]))
+        why, kind = found or ("a crash, or no end", "")
+        if why and last - first > 1:
+            middle = first + PROBES if last - first > PROBES else (first + last) // 2
+            attempt(first, middle)
+            if len(failures) < PROBES or len(failures) < middle:
+                attempt(middle, last)
+            else:
+                failures.update(dict.fromkeys(range(middle, last), failures[first]))
+            return
+        kinds.update([kind] if kind else [])
+        if why:
+            failures[first] = why
+
+    count = min(most, int((in_child(lambda: [len(samples_of(op))]) or [0])[0]))
+    for start in range(0, count, BATCH):
+        attempt(start, min(start + BATCH, count))
+    kind = next((k for k in ("random", "other", "core") if kinds[k]), "unexported")
+    why = Counter(failures.values()).most_common(1)[0][0] if failures else "" if count else "no samples"
+    return Outcome(name, kind, count - len(failures), count, why)
+
+
+def gradient_outcome(name, op, most):
+    """The outcome of torch's check of gradients on an entry's first samples."""
+    samples = min(PROBES, most, int((in_child(lambda: [len(samples_of(op, True))]) or [0])[0]))
+    why = [(in_child(lambda i=i: [gradient_error(op, [samples_of(op, True)[i]])]) or ["a crash, or no end"])[0] for i in range(samples)]
+    return Outcome(name, "gradient", why.count(""), samples, next(filter(None, why), ""))
+
+
+def table(outcomes):
+    """The outcomes by class, and the reasons by class, as text."""
+    lines = [f"{'entries that':34}{'entries':>8}{'whole':>7}{'samples':>9}{'agree':>7}{'share':>8}"]
+    groups = defaultdict(list)
+    for found in outcomes:
+        groups[found.kind].append(found)
+    for kind, text in [*CLASSES.items(), ("gradient", "are differentiable")]:
+        group = groups[kind]
+        if group:
+            passed, count = sum(o.passed for o in group), sum(o.count for o in group)
+            whole = sum(o.passed == o.count for o in group)
+            lines.append(f"{text:34}{len(group):8}{whole:7}{count:9}{passed:7}{100 * passed / max(count, 1):7.1f}%")
+    for kind in [*CLASSES, "gradient"]:
+        why = defaultdict(list)
+        for found in groups[kind]:
+            if found.passed < found.count:
+                why[found.why].append(f"{found.name} {found.passed}/{found.count}")
+        lines += [f"{kind}: {text}: {', '.join(names)}" for text, names in sorted(why.items(), key=lambda item: -len(item[1]))]
+    return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--failures", action="store_true")
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--most", type=int, default=1 << 30)
     options = parser.parse_args()
+    path = GRADIENTS if options.gradients else RECORD
+    record = recorded(path)
+    if options.table:
+        print(table(record.values()))
+        return 0
     warnings.filterwarnings("ignore")
     import torch
 
-    # What each process would import, before they fork.
-    import relayc.frontend.pytorch
-    import relayc.pipelines.driver.build
-    import relayc.pipelines.targets.cpu  # noqa: F401
-
     torch.set_num_threads(1)
-    torch.export.export(torch.nn.ReLU(), (torch.ones(2),)).run_decompositions(torch.export.default_decompositions())
     every = entries()
+    # What each process would import, before they fork: as a process that does an entry has found it.
+    for module in in_child(lambda: [disagreement(every["add"], samples_of(every["add"])[:2]), *sys.modules][1:]) or ():
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+    torch.export.export(torch.nn.ReLU(), (torch.ones(2),)).run_decompositions(torch.export.default_decompositions())
     chosen = {name: every[name] for start in options.names or [""] for name in every if name.startswith(start)}
-    passing = set(RECORD.read_text().split()) if RECORD.exists() else set()
-    passed, done, lost, start = set(), set(), [], time.time()
+    if options.gradients:
+        chosen = {name: op for name, op in chosen.items() if op.supports_autograd and torch.float64 in op.supported_dtypes("cpu")}
+    of = gradient_outcome if options.gradients else outcome
+    done, lost, start = [], [], time.time()
     with ThreadPoolExecutor(options.jobs) as pool:
-        for name, why in zip(chosen, pool.map(in_child, chosen.values()), strict=True):
-            done.add(name)
-            if not why:
-                passed.add(name)
-            elif name in passing:
-                lost.append(name)
-            if why and (options.failures or name in lost):
-                print(f"{name}: {why}", flush=True)
+        for found in pool.map(lambda item: of(*item, options.most), chosen.items()):
+            before = record.get(found.name)
+            lost += [found] if before and before.kind != "random" and found.count - found.passed > before.count - before.passed else []
+            done.append(found)
+            if options.failures and found.passed < found.count:
+                print(found, flush=True)
             if options.update:
-                RECORD.write_text("\n".join(sorted((passing - done) | passed)) + "\n")
-    print(f"{len(passed)} of {len(chosen)} entries agree; {time.time() - start:.0f} s")
+                record[found.name] = found
+                path.write_text("".join(f"{record[name]}\n" for name in sorted(record)))
+    print(table(done))
+    print(f"{time.time() - start:.0f} s")
     if lost and not options.update:
-        print(f"passed before: {', '.join(lost)}")
+        print("more failures than recorded: " + ", ".join(f"{o.name} {o.passed}/{o.count}" for o in lost))
     return 1 if lost and not options.update else 0
 
 

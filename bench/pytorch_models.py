@@ -4,6 +4,18 @@ from collections.abc import Callable
 from typing import Any
 
 
+def _scale() -> tuple[Any, tuple[Any, ...]]:
+    """x * 2 + 1 of eight numbers: what a call costs."""
+    import torch
+    from torch import nn
+
+    class Scale(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2 + 1
+
+    return Scale(), (torch.randn(8),)
+
+
 def _mlp() -> tuple[Any, tuple[Any, ...]]:
     """Three dense layers of 512, batch 32."""
     import torch
@@ -74,4 +86,10 @@ def _gpt() -> tuple[Any, tuple[Any, ...]]:
     return Decoder(), (torch.randint(0, 1000, (2, 64)),)
 
 
-MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {"mlp": _mlp, "cnn": _cnn, "encoder": _encoder, "gpt": _gpt}
+MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
+    "scale": _scale,
+    "mlp": _mlp,
+    "cnn": _cnn,
+    "encoder": _encoder,
+    "gpt": _gpt,
+}

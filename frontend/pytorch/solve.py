@@ -71,6 +71,12 @@ def inverse(A: Tensor | None = None, self: Tensor | None = None) -> Any:
     return (found, reshape(info, a.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
+@aten("linalg_tensorinv", keep=True)
+def tensor_inverse(self: Tensor, ind: int) -> Tensor:
+    n = prod(self.shape[:ind])
+    return reshape(_solve(reshape(self, (n, n)), _unit(n, self.dtype), (n, n))[0], node().sizes)
+
+
 @aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex", keep=True)
 def solve(A: Tensor, B: Tensor, left: bool) -> Any:
     many = node().operator == "aten._linalg_solve_ex"

@@ -36,6 +36,7 @@ CLASSES = {
     "other": "need operators outside Core ATen",
     "random": "random or without values",
     "unexported": "torch.export refuses",
+    "unclassified": "have no class yet",
 }
 
 
@@ -295,7 +296,8 @@ def main():
                 print(found, flush=True)
             if options.update:
                 record[found.name] = found
-                path.write_text("".join(f"{record[name]}\n" for name in sorted(record)))
+                path.with_suffix(".new").write_text("".join(f"{record[name]}\n" for name in sorted(record)))
+                path.with_suffix(".new").replace(path)
     print(table(done))
     print(f"{time.time() - start:.0f} s")
     if lost and not options.update:

@@ -1,7 +1,8 @@
 """What products on GPUs become: copies, matrix loads, registers, for each architecture."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pytest
 from oracle import values
@@ -9,6 +10,7 @@ from support import Const, program
 
 from relayc.bench.tensor_core_product import on_tensor_cores, on_warp_groups, product_of_f16
 from relayc.dialects.relay import build
+from relayc.dialects.relay.module import IRModule
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.build import build as build_module
@@ -26,17 +28,24 @@ def product_of(
     dtype: str, arch: str, strategy: str = "mma", precision: str = "f32", shape: tuple[int, int, int] = (2048, 1024, 1024), **numbers: int
 ) -> tuple[str, KernelFigures]:
     """The PTX and the figures of a product of some rows, depth and columns, with the numbers of the model where none are given."""
-    target = Target("cuda", arch=arch)
-    assert isinstance(target, CudaTarget)
     rows, depth, columns = shape
     arrays = [values((rows, depth), dtype), Const(values((columns, depth), dtype, seed=1))]
     fed = program(lambda a, b: [build("nn.relu", build("nn.dense", a, b))], arrays)
+    return code_of(fed, "dense", arch, strategy, precision, numbers)
+
+
+def code_of(
+    fed: IRModule, name: str, arch: str, strategy: str, precision: str = "f32", numbers: Mapping[str, int] = MappingProxyType({})
+) -> tuple[str, KernelFigures]:
+    """The PTX and the figures of the kernel of a program that has a name."""
+    target = Target("cuda", arch=arch)
+    assert isinstance(target, CudaTarget)
     with PassContext(config={"schedule.kernels": {"*": {"strategy": strategy} | {f"{strategy}.{name}": n for name, n in numbers.items()}}}):
         module = compile(fed, target=target, stop_after="tir", precision=precision)
     with module.context:
         outline_launches(module.module)
         code = lower_device(module.module, target)
-    (kernel,) = [k for name, k in code.images.kernels.items() if "dense" in name]
+    (kernel,) = [k for found, k in code.images.kernels.items() if name in found]
     return kernel.of(arch).ptx, kernel_figures(kernel, arch)
 
 
@@ -58,6 +67,19 @@ def test_tensor_cores_are_fed(arch):
     products = len(re.findall(r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32", ptx))
     loads = len(re.findall(r"ldmatrix\.sync\.aligned\.m8n8\.x4", ptx))
     assert products >= 2 * loads > 0
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_convolutions_of_bytes(arch):
+    """u8 by s8, 32 steps at a time, also where paddings are the zero point, which stores bring: 16 bytes at a time."""
+    weight = values((256, 64, 3, 3), "int8", seed=1)
+    attrs = {"padding": (1, 1, 1, 1), "pad_value": 128, "data_layout": "NHWC", "out_dtype": "int32"}
+    body = lambda x, w: [build("cast", build("nn.conv2d", x, w, **attrs), dtype="uint8")]  # noqa: E731 (an argument, not a definition)
+    ptx, figures = code_of(program(body, [values((8, 28, 28, 64), "uint8"), Const(weight)]), "conv2d", arch, "mma")
+    check_figures(ptx, figures)
+    assert "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32" in ptx
+    assert set(re.findall(r"cp\.async\.(\w+)\.shared\.global\s+\[[^]]*\], \[[^]]*\], (\d+)", ptx)) == {("cg", "16")}
+    assert re.search(r"st\.shared\.v(4\.b32|2\.b64)", ptx)
 
 
 def test_products_of_floats():

@@ -117,6 +117,29 @@ def test_convolutions():
     run(cases, "fma", FMA)
 
 
+@pytest.mark.parametrize(("dtype", "zero"), [("uint8", 200), ("int8", -128)])
+def test_convolutions_of_bytes_padded_with_the_zero_point(dtype, zero):
+    """Exact, by copies of 16, 8 and 4 bytes and through registers, with the requantisation in the same kernel."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    cases = []
+    for channels, strides in ((32, (1, 1)), (8, (2, 1)), (4, (1, 2)), (3, (1, 1))):
+        x = rng.integers(info.min, info.max + 1, (2, 7, 9, channels)).astype(dtype)
+        w = rng.integers(-128, 128, (24, channels, 3, 2)).astype(np.int8)
+        padded = np.pad(x.transpose(0, 3, 1, 2).astype(np.float64), [(0, 0), (0, 0), (1, 1), (2, 0)], constant_values=zero)
+        sums = convolve(padded, w.astype(np.float64), strides, (1, 1), (0, 0, 0, 0), 1).transpose(0, 2, 3, 1)
+        factor = np.float32(127 / np.abs(sums).max())
+        expected = np.rint(sums.astype(np.float32) * factor).astype(np.int8)
+        attrs = {"strides": strides, "padding": (1, 2, 1, 0), "pad_value": zero, "data_layout": "NHWC", "out_dtype": "int32"}
+
+        def body(x, w, factor, attrs=attrs):
+            total = build("cast", build("nn.conv2d", x, w, **attrs), dtype="float32")
+            return build("cast", build("round", build("multiply", total, factor)), dtype="int8")
+
+        cases.append(Case(f"{channels} channels of {dtype}", body, [x, Const(w), Const(factor)], expected, np.zeros(1)))
+    run(cases, "mma", BYTES)
+    run(cases[:1], "mma", {**BYTES, "splits": 3})
+
+
 def test_convolutions_are_channels_last():
     """Convolutions that follow each other are laid out with their channels last, and each is one product, whatever the precision."""
     x, pads = values((1, 8, 10, 10), "float32"), (1, 1, 1, 1)

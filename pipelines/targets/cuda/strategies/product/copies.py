@@ -145,7 +145,23 @@ class AsynchronousCopy(Copy):
             offset = emit.materialize((outer.offset + inner.offset) * way.element_bytes)
             source = as_pointer(added(self.base, offset), GLOBAL)
             is_there = emit.all_of(conditions) if conditions else None
-            copy_asynchronously(self.shared.pointer(added(stage, unit.place)), source, way.copied, is_there)
+            place = added(stage, unit.place)
+            if is_there is None or not way.operand.fill:
+                copy_asynchronously(self.shared.pointer(place), source, way.copied, is_there)
+                continue
+            # Copies put zeros where they read nothing: paddings of other values are stored.
+            nest.when(
+                is_there,
+                self.evaluator,
+                lambda: copy_asynchronously(self.shared.pointer(place), source, way.copied),  # noqa: B023 (called at once)
+                lambda: self._fill(place),  # noqa: B023 (called at once)
+            )
+
+    def _fill(self, place: ir.Value) -> None:
+        """Stores what a padding is of, and behind the depth, where B is 0, as well."""
+        way = self.way
+        value = emit.number(way.operand.fill, emit.vector_of(way.run, way.element))
+        store(value, self.shared.elements(way.element), element_of(place, way.element_bytes))
 
     def _at_depth(self, number: Index) -> tuple[Part, ir.Value | None]:
         part = self.places.of_depth(number)
@@ -245,7 +261,7 @@ class GatheredCopy(Copy):
         if value.type != self.way.element:
             value = emit.convert(value, self.way.operand.casts)
         if conditions:
-            value = emit.select(emit.all_of(conditions), value, emit.zero(value.type))
+            value = emit.select(emit.all_of(conditions), value, emit.number(self.way.operand.fill, value.type))
         return value
 
     def finish(self, values: list[ir.Value], stage: ir.Value) -> None:

@@ -64,10 +64,11 @@ class Problem:
         return int(self.sums.width) // 8
 
 
-def find(kernel: Kernel) -> list[Contraction]:
+def find(kernel: Kernel, fills: bool = False) -> list[Contraction]:
     """The roles in which a kernel is a product of matrices whose columns are one loop; the role whose result is stored along the columns
-    comes first."""
-    found = [c for c in match(kernel) if len(c.columns) == 1 and c.batches != 0]
+    comes first. With `fills` paddings of integers may be of other values than 0."""
+    found = [c for c in match(kernel, fills=fills) if len(c.columns) == 1 and c.batches != 0]
+    found = [c for c in found if not c.a.fill or isinstance(c.node.element, ir.IntegerType)]
     return sorted(found, key=lambda c: c.store_stride(c.column) != 1)
 
 

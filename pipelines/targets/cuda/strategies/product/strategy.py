@@ -48,7 +48,7 @@ def schedule_mma(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | 
     """Schedules a product whose operands tensor cores multiply; None for any other kernel."""
     assert isinstance(target, CudaTarget)
     is_tf32 = bool(tuning.number("tf32", 0))
-    for contraction in find(kernel):
+    for contraction in find(kernel, fills=True):
         instruction = instruction_of(contraction, is_tf32)
         if instruction is not None:
             return _on_tensor_cores(problem_of(kernel, contraction), instruction, target, tuning)

@@ -9,7 +9,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -28,6 +28,8 @@ from relayc.tools.tables import NUMBER, make_table
 
 TITLES = {"eager": "eager", "inductor": "inductor", "compile": "torch.compile by relayc", "export": "from_pytorch"}
 """The engines, by the name on the command line."""
+_END_SECONDS = 30
+"""How long a process that is told to end may take: inductor ends the processes that compile for it, which takes a second."""
 
 
 @dataclass
@@ -120,6 +122,8 @@ def _work(connection: Connection, engine: str, name: str, training: bool, thread
                 call()
                 seconds.append(time.perf_counter() - begin)
             connection.send(seconds)
+    except EOFError:
+        pass  # nobody asks any more
     except Exception as error:
         connection.send(f"{type(error).__name__}: {error}")
 
@@ -135,6 +139,9 @@ def _process(*job: Any) -> Iterator[Connection]:
     try:
         yield ours
     finally:
+        with suppress(OSError):
+            ours.send(None)
+        process.join(_END_SECONDS)
         ours.close()
         process.kill()
         process.join()

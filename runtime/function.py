@@ -16,7 +16,7 @@ from relayc.runtime.host import HostValues, ProgramStrings, current
 from relayc.runtime.late import Late
 from relayc.runtime.result_memory import ResultMemory
 from relayc.runtime.shapes import CallShapes, Made, Shape, Shapes
-from relayc.runtime.tensor import as_array, to_argument, to_tensor
+from relayc.runtime.tensor import as_array, is_direct_torch, to_argument, to_tensor
 from relayc.runtime.threads import Team
 from relayc.symbolic import Dim
 
@@ -139,7 +139,7 @@ class Function:
 
     def _run(self, inputs: Sequence[Any], out: Any) -> list[Any]:
         """Runs the function; gives the arrays that it wrote."""
-        arrays, found, is_direct = self._checked(inputs)
+        arrays, found, is_direct = self._checked(inputs, out is None)
         made, sizes, arena_bytes = found
         results = list(map(ResultMemory.array, self._result_memory, made)) if out is None else self._check_out(out, arrays, made)
         read: Iterable[Any] = arrays
@@ -164,12 +164,16 @@ class Function:
                 arenas.release(arena)
         return results if self._late is None else self._late.results(results, place[0], sizes)
 
-    def _checked(self, inputs: Sequence[Any]) -> tuple[Sequence[np.ndarray], CallShapes, bool]:
-        """The inputs as contiguous arrays, what follows from their shapes, and whether tvm-ffi takes all arrays of the call as they are."""
+    def _checked(self, inputs: Sequence[Any], allows_torch: bool) -> tuple[Sequence[Any], CallShapes, bool]:
+        """The inputs as contiguous arrays (or as they are, tensors of torch), what follows from their shapes, and whether tvm-ffi takes all
+        arrays of the call as they are."""
         if len(inputs) == len(self.inputs):
             shapes = []
             for value, dtype in zip(inputs, self._direct_dtypes):  # noqa: B905 # of equal lengths; `strict` takes as long as a check
-                if type(value) is not np.ndarray or value.dtype is not dtype or value.flags.num & _DIRECT != _DIRECT:
+                if type(value) is np.ndarray:
+                    if value.dtype is not dtype or value.flags.num & _DIRECT != _DIRECT:
+                        break
+                elif not (allows_torch and self._all_numpys and is_direct_torch(value, dtype)):
                     break
                 shapes.append(value.shape)
             # Known shapes were checked when they were found. After a break, `shapes` is too short to be known.

@@ -24,6 +24,9 @@ _BLOCK_MILLISECONDS = 1
 """How long a thread of a team waits for more work by spinning before it sleeps, where the environment does not say. OpenMP's default of
 200 ms takes the core from whoever runs between two calls; between two kernels of a call it is microseconds."""
 _WAITING_VARIABLES = ("KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
+_TORCH = "libtorch_cpu.so"
+_PAUSE_SOFT = 1
+"""OpenMP's number of a pause after which settings still hold (omp_pause_soft)."""
 _COUNT_VARIABLE = "RELAYC_NUM_THREADS"
 
 
@@ -67,6 +70,27 @@ def openmp_library() -> str:
 @functools.cache
 def _runtime() -> ctypes.CDLL:
     return ctypes.CDLL(openmp_library())
+
+
+@functools.cache
+def _torchs_runtime() -> ctypes.CDLL | None:
+    """The OpenMP runtime of torch where it is another one; None where torch has none that can pause."""
+    path = loaded_library(_TORCH)
+    # A symbol of a library is looked for in those that it is linked with, too.
+    library = None if path is None else ctypes.CDLL(path)
+    is_other = hasattr(library, "omp_pause_resource_all") and not hasattr(library, "kmp_set_blocktime")
+    return library if is_other else None
+
+
+def pause_torch() -> None:
+    """Ends the threads that torch has for the calling thread; torch starts others when it needs them.
+
+    For calls between operators of torch: GNU's OpenMP has threads that wait for work spin for milliseconds, on the cores that a call needs.
+    To start them takes some 50 us.
+    """
+    runtime = _torchs_runtime()
+    if runtime is not None:
+        runtime.omp_pause_resource_all(_PAUSE_SOFT)
 
 
 @functools.cache

@@ -21,7 +21,8 @@ from relayc.frontend.pytorch.fx import FxProgram, from_fx
 from relayc.frontend.pytorch.partition import in_parts
 from relayc.frontend.pytorch.registry import KEPT, plain_name
 from relayc.pipelines.driver.compile import compile as compile_module
-from relayc.runtime.tensor import from_torch, is_torch, to_torch
+from relayc.runtime.tensor import is_torch, to_torch
+from relayc.runtime.threads import pause_torch
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Callable[..., Any]:
@@ -82,7 +83,8 @@ class _Call:
 
     def __call__(self, *args: Any) -> list[Any]:
         given = [args[i] for i in self._inputs]
-        found = self._function(*[from_torch(a) if is_torch(a) else _number(a) for a in given])
+        pause_torch()
+        found = self._function(*[_argument(a) for a in given])
         arrays = found if isinstance(found, tuple) else (found,)
         return [args[where] if kind == "argument" else self._result(kind, where, arrays) for kind, where in self._outputs]
 
@@ -116,5 +118,8 @@ def _state(tensor: Any) -> tuple[int, int]:
     return tensor.data_ptr(), tensor._version
 
 
-def _number(value: int) -> Any:
-    return np.asarray(value, np.int64)
+def _argument(value: Any) -> Any:
+    """A tensor without its gradient, which a graph has the operators of itself; a number as an array."""
+    if not is_torch(value):
+        return np.asarray(value, np.int64)
+    return value.detach() if value.requires_grad else value

@@ -250,3 +250,27 @@ def test_a_process_forked_amid_calls_has_all_cores():
     other.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert not threads._running
+
+
+def test_torch_has_no_threads_that_wait_beside_a_call():
+    pytest.importorskip("torch")
+    code = """
+    import os, torch
+    from relayc.runtime import threads
+    def of_process():
+        return len(os.listdir("/proc/self/task"))
+    torch.set_num_threads(3)
+    x = torch.rand(1 << 20)
+    before = of_process()
+    for _ in range(2):
+        wanted = x.exp()
+        during = of_process()
+        threads.pause_torch()
+        print(during - before, of_process() - before, torch.get_num_threads(), torch.equal(x.exp(), wanted))
+        threads.pause_torch()
+    """
+    if sys.platform != "linux" or not run_script(
+        "import torch; from relayc.runtime import threads; print(*[1][threads._torchs_runtime() is None :])"
+    ):
+        pytest.skip("torch has no OpenMP runtime that can pause")
+    assert run_script(code) == ["2", "0", "3", "True"] * 2

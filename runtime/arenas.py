@@ -21,6 +21,7 @@ class ArenaPool:
 
     Attributes:
       params: the parameter blob of calls that begin from now on.
+      empty: the arena of calls that need no memory, which all of them share.
     """
 
     def __init__(self, params: np.ndarray, grows: bool = False) -> None:
@@ -30,6 +31,7 @@ class ArenaPool:
             smaller ones have touched.
         """
         self.params = to_tensor(params)
+        self.empty = self._new(0)
         self._grows = grows
         self._free: FreeMemory[tuple[tvm_ffi.Tensor, np.ndarray]] = FreeMemory()
 
@@ -40,6 +42,10 @@ class ArenaPool:
             return found
         if self._grows:
             room += min(_SPARE * room, MOST_SPARE_BYTES)
+        return self._new(room)
+
+    @staticmethod
+    def _new(room: int) -> tuple[tvm_ffi.Tensor, np.ndarray]:
         arena = aligned_empty(room, _LARGE_PAGE if room > _LARGE_PAGE else ALIGNMENT)
         return to_tensor(arena), arena
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -140,19 +141,29 @@ class Function:
     def _run(self, inputs: Sequence[Any], out: Any) -> list[Any]:
         """Runs the function; gives the arrays that it wrote."""
         arrays, found, is_direct = self._checked(inputs, out is None)
-        made, sizes, arena_bytes = found
+        made = found.outputs
         results = list(map(ResultMemory.array, self._result_memory, made)) if out is None else self._check_out(out, arrays, made)
         read: Iterable[Any] = arrays
         written: Iterable[Any] = results
         if not is_direct:
             read, written = map(to_argument, arrays), map(to_argument, results)
         place = [] if self._late is None else [self._late.place()]
+        self.execute(read, written, found, place)
+        return results if self._late is None else self._late.results(results, place[0], found.sizes)
+
+    def execute(self, read: Iterable[Any], written: Iterable[Any], shapes: CallShapes, place: Sequence[Any] = ()) -> None:
+        """Runs the function on contiguous arguments that tvm-ffi takes as they are, and that only the packed function checks.
+
+        Args:
+          read, written: inputs and outputs, of the host.
+          place: where the shapes of late outputs are written, if there are any.
+        """
         arenas, team = self._arenas, self.team
-        arena = None if arenas is None else arenas.acquire(arena_bytes)
+        arena = None if arenas is None else arenas.acquire(shapes.arena_bytes) if shapes.arena_bytes else arenas.empty
         team.enter()
         try:
             if arenas is None or arena is None:
-                self.packed(*read, *written, *sizes.values())
+                self.packed(*read, *written, *shapes.sizes.values())
             else:
                 self.packed(*read, *written, arena[0], arenas.params, *place)
         except BaseException as error:
@@ -160,9 +171,22 @@ class Function:
             raise
         finally:
             team.leave()
-            if arenas is not None and arena is not None:
+            if arenas is not None and arena is not None and shapes.arena_bytes:
                 arenas.release(arena)
-        return results if self._late is None else self._late.results(results, place[0], sizes)
+
+    def result(self, i: int, made: Made) -> np.ndarray:
+        """An uninitialised array for output i, in memory that is used again when nobody holds the array any more."""
+        return self._result_memory[i].array(made)
+
+    @cached_property
+    def fixed_shapes(self) -> CallShapes | None:
+        """The shapes of every call; None if they differ from call to call, or if a call does more than `execute`."""
+        if type(self) is not Function or self._strings is not None or self._late is not None or self.device.kind != "cpu":
+            return None
+        shapes = tuple(spec.shape for spec in self.inputs)
+        if any(isinstance(d, Dim) for shape in shapes for d in shape):
+            return None
+        return self._shapes.of(shapes)  # type: ignore[arg-type] # no dimension is an expression
 
     def _checked(self, inputs: Sequence[Any], allows_torch: bool) -> tuple[Sequence[Any], CallShapes, bool]:
         """The inputs as contiguous arrays (or as they are, tensors of torch), what follows from their shapes, and whether tvm-ffi takes all

@@ -13,7 +13,7 @@ from relayc.runtime.artifact import aligned_array, aligned_empty
 from relayc.runtime.free_memory import FreeMemory
 from relayc.runtime.shapes import Made
 
-_LEAST_BYTES = 1 << 17
+LEAST_BYTES = 1 << 17
 """From which size on memory is kept: the C library keeps smaller memory itself."""
 _MOST_BYTES = 1 << 28
 """Up to which size."""
@@ -52,7 +52,7 @@ class ResultMemory:
     def array(self, made: Made) -> np.ndarray:
         """An uninitialised array that begins at a multiple of ALIGNMENT."""
         shape, dtype, num_bytes = made
-        if not _LEAST_BYTES <= num_bytes <= _MOST_BYTES:
+        if not LEAST_BYTES <= num_bytes <= _MOST_BYTES:
             return aligned_array(shape, dtype, num_bytes)
         found, room = self._free.take(num_bytes)
         memory = aligned_empty(room) if found is None else found

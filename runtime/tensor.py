@@ -82,6 +82,8 @@ def from_torch(tensor: Any) -> np.ndarray:
     """A torch tensor as an array that shares its memory, in a third of the time that DLPack takes. Raises as `as_array` does."""
     if tensor.requires_grad:
         tensor = tensor.detach()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
     bits = _torch_bits().get(tensor.dtype)
     if tensor.device.type != "cpu" or tensor.is_sparse or bits is False:
         return _from_dlpack(tensor)

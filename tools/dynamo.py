@@ -7,10 +7,12 @@ Operators that relayc lacks, random numbers among them, are left to eager: the g
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined] # torch's stubs lack it; programs of inductor use it
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -21,6 +23,7 @@ from relayc.frontend.pytorch.fx import FxProgram, from_fx
 from relayc.frontend.pytorch.partition import in_parts
 from relayc.frontend.pytorch.registry import KEPT, plain_name
 from relayc.pipelines.driver.compile import compile as compile_module
+from relayc.runtime.result_memory import LEAST_BYTES
 from relayc.runtime.tensor import is_torch, to_torch
 from relayc.runtime.threads import pause_torch
 
@@ -76,23 +79,57 @@ def _decompositions() -> dict[Any, Any]:
 
 
 class _Call:
-    """A call of a program as one of the graph that it was made of."""
+    """A call of a program as one of the graph that it was made of.
+
+    A program of fixed shapes runs on the tensors as they are: torch's guards have checked them.
+    """
 
     def __init__(self, program: FxProgram, function: Any) -> None:
         self._inputs, self._outputs, self._function = program.inputs, program.outputs, function
+        self._plain = all(kind == "tensor" for kind, _ in program.outputs)
+        self._order = [where for _, where in program.outputs]
+        self._fixed = getattr(function, "fixed_shapes", None)
+        made = () if self._fixed is None else self._fixed.outputs
+        self._makers = [self._maker(i, *m) for i, m in enumerate(made)]
+
+    def _maker(self, i: int, shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> Callable[[], Any]:
+        """What makes an uninitialised tensor for output i: small ones are torch's, large ones are in memory that is used again."""
+        if num_bytes >= LEAST_BYTES:
+            function = self._function
+            return lambda: to_torch(function.result(i, (shape, dtype, num_bytes)))
+        like = to_torch(np.empty(shape, dtype))
+        return partial(_empty_strided_cpu, tuple(like.shape), like.stride(), like.dtype)
 
     def __call__(self, *args: Any) -> list[Any]:
-        given = [args[i] for i in self._inputs]
-        pause_torch()
-        found = self._function(*[_argument(a) for a in given])
-        arrays = found if isinstance(found, tuple) else (found,)
-        return [args[where] if kind == "argument" else self._result(kind, where, arrays) for kind, where in self._outputs]
+        if torch.get_num_threads() > 1:
+            pause_torch()
+        found = self._run(args)
+        if self._plain:
+            return [found[i] for i in self._order]
+        return [args[where] if kind == "argument" else self._result(kind, where, found) for kind, where in self._outputs]
+
+    def _run(self, args: Sequence[Any]) -> Sequence[Any]:
+        """The results of the program, as tensors."""
+        if self._fixed is not None:
+            tensors = []
+            for i in self._inputs:
+                value = args[i]
+                # A tensor may say that its elements have the other sign (torch's negative bit).
+                if not isinstance(value, torch.Tensor) or not value.is_contiguous() or value.is_neg():
+                    break
+                tensors.append(value)
+            else:
+                results = [make() for make in self._makers]
+                self._function.execute(tensors, results, self._fixed)
+                return results
+        found = self._function(*[_argument(args[i]) for i in self._inputs])
+        return [to_torch(array) for array in (found if isinstance(found, tuple) else (found,))]
 
     @staticmethod
-    def _result(kind: str, where: Any, arrays: Sequence[Any]) -> Any:
+    def _result(kind: str, where: Any, found: Sequence[Any]) -> Any:
         if kind == "tensor":
-            return to_torch(arrays[where])
-        return arrays[where].item() if kind == "number" else where
+            return found[where]
+        return found[where].item() if kind == "number" else where
 
 
 class _Tracked:
@@ -120,6 +157,6 @@ def _state(tensor: Any) -> tuple[int, int]:
 
 def _argument(value: Any) -> Any:
     """A tensor without its gradient, which a graph has the operators of itself; a number as an array."""
-    if not is_torch(value):
+    if not isinstance(value, torch.Tensor):
         return np.asarray(value, np.int64)
     return value.detach() if value.requires_grad else value

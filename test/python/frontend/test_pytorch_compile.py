@@ -53,6 +53,33 @@ def test_dynamic_sizes_need_no_graph_for_each():
     assert len(made) <= 2  # the first may be of its size alone
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_views_and_results_of_every_size(dtype):
+    """Tensors that a program cannot take as they are, and results on both sides of the size from which memory is used again."""
+
+    def function(x, y):
+        return x * 2 + y, x.amax(0), x[:3] - y[:3]
+
+    compiled = torch.compile(function, backend=backend)
+    rows = (1 << 17) // (64 * dtype.itemsize)
+    for n in (rows - 1, rows, 3 * rows):
+        x, y = torch.randn(n, 64).to(dtype), torch.randn(64, n).to(dtype)
+        held = []
+        for a, b in ((x, x.flip(0)), (x, y.T), (x.t().contiguous().t(), y.mT), (x, x.flip(1).clone())):
+            found, wanted = compiled(a, b), function(a, b)
+            held.append((found, wanted))
+        for found, wanted in held:  # later calls do not write results that are held
+            for one, other in zip(found, wanted, strict=True):
+                torch.testing.assert_close(one, other)
+
+
+def test_tensors_with_the_negative_bit():
+    z = torch.randn(4, 5, dtype=torch.complex64).conj()
+    compiled = torch.compile(lambda x: x * 2 + 1, backend=backend)
+    for x in (z.imag.clone(), z.imag.contiguous(), torch._neg_view(torch.randn(4, 5))):
+        same(compiled(x), x * 2 + 1)
+
+
 @pytest.mark.parametrize("freeze", [False, True])
 def test_weights(freeze):
     network, x = resnet().eval(), torch.randn(1, 3, 32, 32)

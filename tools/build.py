@@ -12,7 +12,7 @@ from relayc.pipelines import DEFAULT_OPT_LEVEL
 from relayc.pipelines.context.passes import PassContext
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.driver.compile import compile as compile_
-from relayc.runtime import Module, num_threads
+from relayc.runtime import num_threads
 
 _DEFAULTS = {"target": "cpu", "precision": "f32", "opt_level": DEFAULT_OPT_LEVEL}
 
@@ -60,7 +60,7 @@ class Build:
         sizes = [(name, size) for name, size in arguments.size if not isinstance(dims.get(name), int)]
         words += [word for name, size in sizes for word in ("--size", f"{name}={size}")]
         build = Build.of(arguments.model, {**options, "shapes": dict(arguments.shape), "dims": dims}, words)
-        return build if arguments.threads is None else replace(build, threads=arguments.threads)
+        return build if arguments.threads is None else build.on_threads(arguments.threads)
 
     def changed(self, **options: Any) -> "Build":
         """The same with some other options of `relayc.compile`."""
@@ -68,14 +68,11 @@ class Build:
 
     def on_threads(self, count: int) -> "Build":
         """The same, planned for a number of threads and run on them."""
-        said = self.options.get("target", "cpu")
-        is_open = isinstance(said, str) and "-num-threads" not in said
-        text = f"{said} -num-threads={count}" if is_open else str(Target(said, num_threads=count))
-        return replace(self.changed(target=text), threads=count)
+        return replace(self, threads=count)
 
     @property
     def target(self) -> Target:
-        return Target(self.options.get("target", "cpu"))
+        return Target(self.options.get("target", "cpu"), num_threads=self.threads)
 
     @property
     def called_on(self) -> int:
@@ -89,10 +86,7 @@ class Build:
             model = IRModule.parse(str(model), model.params)
         outer = PassContext.current()
         with PassContext(**{**self.context, "instruments": outer.instruments}):
-            made = compile_(model, **{**self.options, **more})
-        if isinstance(made, Module):
-            made.num_threads = self.threads
-        return made
+            return compile_(model, **{**self.options, "num_threads": self.threads, **more})
 
     def words(self) -> list[str]:
         """The options as words of the command line."""

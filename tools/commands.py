@@ -53,7 +53,12 @@ def compile_model(arguments: argparse.Namespace, **changes: Any) -> Module:
         set_num_threads(arguments.threads)
     shapes, dims = dict(arguments.shape), dict(arguments.dim)
     options = {"opt_level": arguments.opt_level, "dump_ir": arguments.dump_ir, "cache": False if arguments.no_cache else None}
-    options |= {"precision": arguments.precision, "specialize": arguments.specialize, "quiet": arguments.quiet}
+    options |= {
+        "num_threads": arguments.threads,
+        "precision": arguments.precision,
+        "specialize": arguments.specialize,
+        "quiet": arguments.quiet,
+    }
     return compile_with_progress(arguments.model, target=arguments.target, shapes=shapes, dims=dims, **{**options, **changes})
 
 

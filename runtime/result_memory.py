@@ -42,8 +42,8 @@ class _Lease:
 class ResultMemory:
     """Memory for one result of a function.
 
-    A result has the memory of an earlier one that nobody holds any more, be it as an array, a view or a tensor of another framework; where
-    there is none, new memory. As with arenas, memory that is too small goes, and what has not been needed for a while.
+    A result reuses the memory of an earlier result that is no longer referenced, as an array, a view or a tensor of another framework;
+    otherwise new memory is allocated. As with arenas, memory that is too small or was not needed for a while is freed.
     """
 
     def __init__(self) -> None:

@@ -8,16 +8,16 @@ from relayc.runtime.free_memory import MOST_SPARE_BYTES, FreeMemory
 from relayc.runtime.tensor import to_tensor
 
 _SPARE = 15
-"""How many times an arena may outgrow its first call where the arenas of other calls may be larger."""
+"""Growth of an arena in calls: how many times its first size an arena may reach if arenas of other calls may be larger."""
 _LARGE_PAGE = 1 << 21
-"""Bytes of the large pages that the system gives where it can, if they begin at a multiple of that."""
+"""Bytes of a large page. The system provides large pages, where it can, for memory aligned to this size."""
 
 
 class ArenaPool:
     """Scratch memory for calls of programs: an arena belongs to one call at a time, and is kept for the next.
 
-    There are as many as calls at the same time; those that are kept come to be as large as the largest call, and a burst of calls does not
-    take memory for ever (see FreeMemory).
+    The pool holds as many arenas as there are concurrent calls. Kept arenas grow to the size of the largest call; memory that a burst of
+    calls needed is freed later (see FreeMemory).
 
     Attributes:
       params: the parameter blob of calls that begin from now on.
@@ -53,5 +53,5 @@ class ArenaPool:
         self._free.give(arena, arena[1].nbytes)
 
     def set_params(self, params: np.ndarray) -> None:
-        """Gives calls that begin from now on another parameter blob."""
+        """Sets the parameter blob of calls that begin from now on."""
         self.params = to_tensor(params)

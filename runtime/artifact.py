@@ -1,10 +1,10 @@
-"""What a compiled program is, as plain data: the contract between the compiler, which fills it, and the runtime, which runs it.
+"""A compiled program as plain data: the contract between the compiler, which creates it, and the runtime, which runs it.
 
-Nothing here knows MLIR. An artifact says where the packed functions are in memory, what they take and give, and what its programs do: which
-kernels, packed functions and other programs each calls, in which order, under which conditions and on which buffers.
+This module does not depend on MLIR. An artifact gives the addresses of the packed functions, their arguments and results, and the steps of
+its programs: which kernels, packed functions and other programs each calls, in which order, under which conditions and on which buffers.
 
-Sizes may be expressions over symbols (relayc.symbolic): a function has symbols of its own, whose values follow from the shapes of what it
-is called with.
+Sizes may be expressions over symbols (relayc.symbolic). A function has its own symbols, whose values follow from the shapes of its
+arguments.
 """
 
 import ctypes
@@ -41,26 +41,26 @@ DLPACK_CODES = {
 """DLDataTypeCode of the dtypes that numpy does not export."""
 
 SUB_BYTE = ("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4", "uint4", "int2", "uint2")
-"""Element types of less than a byte: an element takes a byte, of which the bits above its own are zeros."""
+"""Element types narrower than a byte: each element is stored in one byte, whose upper bits are zero."""
 
 _NOT_NUMPY = {name: np.dtype(getattr(ml_dtypes, name)) for name in (*DLPACK_CODES, *SUB_BYTE)}
 
 
 def is_object_dtype(name: str) -> bool:
-    """Whether a dtype name is that of an object of the host: "seq(float32)", "optional(float32)", "map(string, float32)"; or of a value of
-    the Relay language: "value(List[int32])"."""
+    """Whether a dtype name is the dtype of an object of the host, "seq(float32)", "optional(float32)", "map(string, float32)", or of a
+    value of the Relay language, "value(List[int32])"."""
     return name.startswith(("seq(", "optional(", "map(", "value("))
 
 
 def is_host_dtype(name: str) -> bool:
-    """Whether a dtype name is that of values which the host holds, and code knows by number (see runtime.host)."""
+    """Whether a dtype name is the dtype of values kept on the host, which code refers to by number (see runtime.host)."""
     return name == "string" or is_object_dtype(name)
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """The numpy dtype of a dtype name such as "float32" or "bfloat16"; of ml_dtypes where numpy has none. Raises TypeError.
+    """The numpy dtype of a dtype name such as "float32" or "bfloat16"; from ml_dtypes if numpy lacks it. Raises TypeError.
 
-    That of values of the host is the dtype of their numbers, int64.
+    Values of the host are represented by numbers, of dtype int64.
     """
     if is_host_dtype(name):
         return np.dtype(np.int64)
@@ -70,7 +70,7 @@ def numpy_dtype(name: str) -> np.dtype:
 
 def is_numpys(dtype: np.dtype) -> bool:
     """Whether a dtype is one of numpy's own, which DLPack, files and the array interface take."""
-    return dtype.isbuiltin != 2  # 1 says so of a dtype itself, 0 of one that was unpickled
+    return dtype.isbuiltin != 2  # 1 for a dtype itself, 0 for an unpickled one
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ class TensorSpec:
 
     @property
     def num_elements(self) -> Size:
-        """The product of the sizes, an expression where they are symbolic."""
+        """The product of the sizes; an expression if sizes are symbolic."""
         return prod(self.shape)
 
     @property
     def num_bytes(self) -> Size:
-        """Bytes of the elements in memory, an expression where sizes are symbolic."""
+        """Bytes of the elements in memory; an expression if sizes are symbolic."""
         return self.num_elements * numpy_dtype(self.dtype).itemsize
 
     def at(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """The shape where symbols have the given values."""
+        """The shape for given values of the symbols."""
         return tuple(evaluate(d, sizes) for d in self.shape)
 
     def __str__(self) -> str:
@@ -106,13 +106,13 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class BufferRef:
-    """Where a tensor lives during a call of a program.
+    """The location of a tensor during a call of a program.
 
     Attributes:
       space: "input" and "output" are arguments of the program, at position `index` of its inputs or outputs; "arena" and "param" are blobs,
-        at byte `offset`: the program's part of the arena, and the parameters of the module; "heap" is what slot `index` holds, from that
-        byte on.
-      spec: the tensor that is read or written there.
+        at byte `offset`: the program's part of the arena, and the parameters of the module; "heap" is the memory in slot `index`, from byte
+        `offset`.
+      spec: the tensor at this location.
     """
 
     space: Literal["input", "output", "arena", "param", "heap"]
@@ -127,7 +127,7 @@ class Step:
 
     Attributes:
       kernel: name of the kernel.
-      sources: names of the ONNX nodes that the call stands for.
+      sources: names of the ONNX nodes that the call implements.
       sizes: the values of the kernel's symbols, which its packed function takes after the tensors.
     """
 
@@ -143,8 +143,8 @@ class PackedCall:
     """A call of a packed function of the process: it takes the inputs, then the outputs, which it writes.
 
     Attributes:
-      name: under which the function is registered (runtime.register_func); it is looked up when the call runs.
-      sources: names of the ONNX nodes that the call stands for.
+      name: the registered name of the function (runtime.register_func); it is looked up when the call runs.
+      sources: names of the ONNX nodes that the call implements.
     """
 
     name: str
@@ -161,11 +161,11 @@ class ProgramCall:
       function: name of the called program.
       inputs, outputs: buffers of the caller, of the shapes and dtypes of the callee's inputs and outputs.
       arena: byte of the caller's arena at which the callee's arena begins.
-      sources: names of the ONNX nodes that the call stands for.
+      sources: names of the ONNX nodes that the call implements.
       sizes: the values of the callee's symbols.
-      heap: the slot of memory that is its arena instead; -1 for none.
-      slots: which then hold the memory that the callee gives.
-      names: of the sizes that it gives.
+      heap: the slot whose memory is the callee's arena instead; -1 for none.
+      slots: receive the memory that the callee returns.
+      names: of the sizes that the callee returns.
     """
 
     function: str
@@ -181,18 +181,18 @@ class ProgramCall:
 
 @dataclass(frozen=True, slots=True)
 class EqualSizes:
-    """A condition on sizes: those of each pair are equal."""
+    """A condition on sizes: the sizes of each pair are equal."""
 
     pairs: tuple[tuple[Size, Size], ...]
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it does where symbols have the given values."""
+        """Whether the condition holds for given values of the symbols."""
         return all(evaluate(a, sizes) == evaluate(b, sizes) for a, b in self.pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Runs `then` where the condition, a tensor of one bool element or one on sizes, holds, else `otherwise`."""
+    """Runs `then` if the condition holds, otherwise `otherwise`. The condition is a bool tensor of one element, or a condition on sizes."""
 
     condition: BufferRef | EqualSizes
     then: "tuple[Node, ...]"
@@ -202,8 +202,8 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Runs `condition_steps`, which write the condition, a tensor of one bool element, and where it holds `body`; then again, until it
-    does not."""
+    """Repeats: run `condition_steps`, which write the condition, a bool tensor of one element, and run `body` if the condition holds, until
+    it does not hold."""
 
     condition_steps: "tuple[Node, ...]"
     condition: BufferRef
@@ -213,7 +213,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Puts memory of the heap into a slot: so many bytes. A slot is a variable of the program."""
+    """Allocates heap memory of `num_bytes` bytes and assigns it to a slot. A slot is a variable of the program."""
 
     slot: int
     num_bytes: Size
@@ -221,7 +221,7 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """Gives a size the value of an element of a tensor of integers: `position` counts in row-major order."""
+    """Sets a size to the value of an element of an integer tensor; `position` is the row-major index of the element."""
 
     name: str
     source: BufferRef
@@ -230,7 +230,8 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Lets slots hold what others hold, and sizes be others, all at once: what a branch gives, and a loop carries."""
+    """Assigns slots and sizes simultaneously: `slots` from `taken`, `names` from `sizes`. Used for results of branches and loop-carried
+    values."""
 
     slots: tuple[int, ...]
     taken: tuple[int, ...]
@@ -240,14 +241,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """What a program gives to its caller: the memory in these slots, and these sizes."""
+    """The results of a program for its caller: the memory in these slots, and these sizes."""
 
     slots: tuple[int, ...]
     sizes: tuple[Size, ...] = ()
 
 
 Node = Step | PackedCall | ProgramCall | Branch | Loop | Allocate | Define | Move | Give
-"""What a program does at a place."""
+"""A step of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,16 +256,15 @@ class ProgramInfo:
     """A function that calls kernels, such as `main`.
 
     Attributes:
-      steps: what it does, in order.
-      public: whether it is a function of the module, with a packed entry; others are called by programs only.
-      max_depth: how many calls of the program may be under way in one another; 0 for a program that does not call itself, however
-        indirectly.
+      steps: in order of execution.
+      public: whether it is a function of the module, with a packed entry; other programs are only called by programs.
+      max_depth: maximum depth of recursive calls; 0 for a program that does not call itself, directly or indirectly.
       symbols: names of its symbols; each has a value that follows from the shapes of the inputs.
       arena_bytes: memory for intermediate tensors that a call needs.
-      late: which outputs are of sizes that only the program finds out. It gives memory of the C library's heap for them; others it writes
-        where it is told.
-      defined: names of the sizes that it finds out, which it gives with that.
-      sizes: of a program that is another one at some sizes, those, by symbol.
+      late: the outputs whose sizes are computed by the program. The program allocates them on the heap of the C library; it writes other
+        outputs to memory given by the caller.
+      defined: names of the sizes that the program computes and returns with the late outputs.
+      sizes: for a program specialised from another one: the values of the symbols, by name.
     """
 
     name: str
@@ -282,18 +282,17 @@ class ProgramInfo:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """What a kernel is made of.
+    """The contents of a kernel.
 
     Attributes:
       ops: Relay names of the operators fused into it, in order.
-      sources: names of the ONNX nodes it stands for (of its first use, where equal kernels share one function).
+      sources: names of the ONNX nodes that it implements (of its first use, if equal kernels share a function).
       flops: floating-point operations that a call does; a multiply-add counts as two.
-      bytes: bytes of its inputs and outputs: what a call moves at least.
-      schedule: the strategy that it got, and its tunable numbers: "contraction rows=6 vectors=2".
-      own_flops: those that its operators are by their definitions, where the kernel computes them with others (Winograd); else None.
-      symbols: names of the symbols whose values its packed function takes, integers after the tensors.
-      declined: why strategies that were asked before did not take it, "NAME: WHY", where that was asked for ("schedule.why" of a
-        PassContext).
+      bytes: bytes of its inputs and outputs: the least memory traffic of a call.
+      schedule: the applied strategy and its tunable numbers: "contraction rows=6 vectors=2".
+      own_flops: operations of the operators by definition, if the kernel computes them differently (Winograd); otherwise None.
+      symbols: names of the symbols whose values its packed function takes as integers after the tensors.
+      declined: why strategies tried before declined, "NAME: WHY"; recorded if requested ("schedule.why" of a PassContext).
     """
 
     name: str
@@ -310,11 +309,11 @@ class KernelInfo:
 
     @property
     def operator_flops(self) -> Size:
-        """Floating-point operations that its operators are by their definitions, however the kernel computes them."""
+        """Floating-point operations of its operators by definition, however the kernel computes them."""
         return self.flops if self.own_flops is None else self.own_flops
 
     def at(self, sizes: Mapping[str, int]) -> "KernelInfo":
-        """What it is where its symbols have the given values."""
+        """The same kernel for given values of its symbols."""
         if not self.symbols:
             return self
         own = None if self.own_flops is None else evaluate(self.own_flops, sizes)
@@ -328,8 +327,7 @@ class ParameterInfo:
     """A parameter in the parameter blob.
 
     Attributes:
-      spec: its name, which no other parameter and no input of a public program has, and its shape and dtype as kernels read it: in the
-        layout that they want.
+      spec: its name, unique among parameters and inputs of public programs, and its shape and dtype in the layout that kernels read.
       offset: its first byte.
     """
 
@@ -342,10 +340,10 @@ class ObjectCode:
     """The machine code of a program as object files.
 
     Attributes:
-      root: the object of everything but the kernels in `parts`, which it refers to by name.
-      parts: kernel names, in the order of the part's table, and the object that holds them.
-      images: the code of a device, where programs run on another one than the host, as its kind keeps it; `kernels` are the names of the
-        kernels in it, in the order in which the code of the host counts them.
+      root: the object of all code except the kernels in `parts`, which it refers to by name.
+      parts: kernel names, in the order of the part's table, and the object that contains them.
+      images: the code of a device other than the host, in the format of its kind; `kernels` are the names of its kernels, in the order in
+        which the host code numbers them.
     """
 
     root: bytes
@@ -363,27 +361,27 @@ class Artifact:
     """A compiled module.
 
     Attributes:
-      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of each public program and of each kernel, by function name.
-        A program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, outputs, and the
+      functions: address of the packed entry (tvm-ffi's TVMFFISafeCallType) of each public program and of each kernel, by function name. A
+        program takes inputs, outputs, the arena and the parameters (both uint8 of one dimension); a kernel takes inputs, outputs, and the
         values of its symbols.
-      keep_alive: owner of the code; lives as long as any function made of it.
+      keep_alive: owner of the code; lives as long as any function created from it.
       programs: all programs, public ones first; the first one is `main` if there is one.
       kernels: one entry per kernel function; programs may call a kernel more than once.
-      ranges: least and largest size of symbols of which that is known.
+      ranges: minimum and maximum of the symbols for which they are known.
       params: the parameter blob, uint8 of one dimension, aligned to ALIGNMENT bytes.
       ir: text of the stages that were kept: "relay", "te", "tir", "llvm".
       stats: seconds spent per compilation stage.
-      target: text of the target the code is for, with all attributes.
+      target: text of the compilation target, with all attributes.
       device: kind of the devices that run it (see runtime.device).
-      precision: what products and convolutions of f32 are computed in: "f32", "bf16", "f16" or "tf32".
-      lacking: features of the target that this machine does not have: with any, the functions cannot be called, and have the address 0.
-      permissions: what a process must ask the system for before the code may run, in words of the kind of device.
+      precision: in which products and convolutions of f32 are computed: "f32", "bf16", "f16" or "tf32".
+      lacking: features of the target that this machine lacks; if there are any, the functions cannot be called and have address 0.
+      permissions: which a process must request from the system before it runs the code, as named by the kind of device.
       code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
-      strings: those that the program's own numbers stand for, the empty one first (see runtime.host).
-      parameters: what is where in the parameter blob.
+      strings: the string constants that the program refers to by number, the empty string first (see runtime.host).
+      parameters: the layout of the parameter blob.
       signature: how `main` is called with nested arguments, the text of a runtime.signature.Signature; empty for a program without one.
-      native: of a program with data types, references or functions as values, what runtime.native must know; `functions` has the functions
-        of NativeInfo, and others under names that begin with NATIVE.
+      native: for a program with data types, references or functions as values: the data for runtime.native. `functions` then contains the
+        functions of NativeInfo, and more whose names begin with NATIVE.
     """
 
     functions: Mapping[str, int]

@@ -1,14 +1,15 @@
-"""The on-disk cache of compiled programs: one file per program, named by the digest of all that it was made from.
+"""The on-disk cache of compiled programs: one file per program, named by the digest of its inputs.
 
-A file holds metadata (JSON), object code and the parameter blob, which is mapped into memory when the program is loaded, so that all
-processes that run it share one copy. Files appear by renaming a finished one, so readers never see half of one and writers never meet;
-one that does not check is removed and counts as missing. When all together outgrow the limit, those not used for longest go.
+A file contains metadata (JSON), object code and the parameter blob, which is mapped into memory when the program is loaded, so all
+processes that run it share one copy. A file is written under a temporary name and then renamed, so readers never see an incomplete file and
+writers do not conflict; a file that fails its checks is removed and counts as missing. If the total size exceeds the limit, the least
+recently used files are removed.
 
-All of a file is checked when it is loaded: that it is the program of the key it is named by; metadata and code by SHA-256, before they are
-used; parameters by CRC-32 through the very mapping that the program will read (0.3 s a gigabyte on one core). Nothing is checked later:
-who writes into a file of the cache, or cuts it off, breaks the processes that run it (the latter by SIGBUS); removing files is always safe.
-Files of other users, and folders that others can write, are not used. Models are known by the SHA-256 of their contents, which is noted for
-as long as the file system says that a file is the same.
+A file is checked completely when it is loaded: the key, by which it is named; metadata and code by SHA-256, before use; parameters by
+CRC-32 through the mapping that the program reads (0.3 s a gigabyte on one core). There are no later checks: writing into a file of the
+cache, or truncating it, breaks the processes that run it (the latter by SIGBUS); removing files is always safe. Files of other users, and
+folders that others can write, are not used. Models are identified by the SHA-256 of their contents, which is remembered for as long as the
+file system reports that a file is unchanged.
 """
 
 import dataclasses
@@ -35,31 +36,31 @@ from relayc.runtime.device import DeviceError, device_kind
 from relayc.runtime.records import as_plain, program_fields, program_record
 
 DEFAULT_LIMIT = 10 << 30
-"""Bytes that the cache may take where RELAYC_CACHE_SIZE does not say otherwise."""
+"""Maximum size of the cache in bytes, unless RELAYC_CACHE_SIZE specifies another."""
 
 _MAGIC = b"relayc program A"
 _SUFFIX = ".relayc"
 _HEAD = struct.Struct("<16s32sQQ")
-"""Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text that it begins with. Object code is the rest of the body."""
+"""Magic, SHA-256 of the body, bytes of the body, bytes of the JSON text at its start. Object code is the rest of the body."""
 _CHUNK = 16 << 20
-"""Bytes of the blob, or of a file, that are digested or written as one piece."""
+"""Bytes of the blob, or of a file, per digest or write operation."""
 _STALE_SECONDS = 3600
-"""Age after which an unfinished file has no writer any more."""
+"""Age after which an unfinished file is assumed to have no writer."""
 _NOTE_SUFFIX = ".digest"
-"""Of notes of the digests of model files."""
+"""Of files that record the digests of model files."""
 _NOTE_SECONDS = 30 * 24 * 3600
-"""Age after which such a note goes."""
+"""Age after which a digest record is removed."""
 _PART_SUFFIX = ".part"
-"""Of what compilers made of parts of programs."""
+"""Of compiled parts of programs."""
 _PART_SECONDS = 30 * 24 * 3600
-"""Age since its last use after which such a file goes."""
+"""Time since the last use after which a compiled part is removed."""
 _REST_NANOSECONDS = 2_000_000_000
-"""How long a file must have been left alone for its times to tell whether it is the same."""
+"""How long a file must have been unmodified before its times prove that it is unchanged."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A program in the cache: file, bytes, when it was last used (seconds since the epoch), and what it was made from, in words."""
+    """A program in the cache: file, bytes, time of last use (seconds since the epoch), and a description of its source."""
 
     path: Path
     num_bytes: int
@@ -69,10 +70,10 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """What a program was made from besides what its key says.
+    """The source of a program, besides its key.
 
     Attributes:
-      source: the model in words, for people.
+      source: a description of the model for the user.
       files: external data of the model: digest by path relative to the model's folder.
     """
 
@@ -81,14 +82,14 @@ class Origin:
 
 
 class Cache:
-    """The programs in a folder, of at most `limit` bytes together."""
+    """The programs in a folder, limited to `limit` bytes in total."""
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
         self.folder, self.limit = folder, limit
 
     @staticmethod
     def default() -> "Cache | None":
-        """The cache that the environment asks for: None with RELAYC_CACHE=0.
+        """The cache configured by the environment: None with RELAYC_CACHE=0.
 
         RELAYC_CACHE_DIR is its folder (else relayc in XDG_CACHE_HOME, or in ~/.cache), RELAYC_CACHE_SIZE its limit in bytes, with K, M, G.
 
@@ -104,11 +105,11 @@ class Cache:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether nobody but this user (and root) can put files into the folder: others' code must not run."""
+        """Whether only this user (and root) can write files into the folder: code of others must not run."""
         try:
             found = self.folder.stat()
         except FileNotFoundError:
-            return True  # it will be made for this user alone
+            return True  # it will be created for this user alone
         except OSError:
             return False
         return found.st_uid in (0, os.getuid()) and not found.st_mode & stat.S_IWOTH
@@ -116,13 +117,13 @@ class Cache:
     # ---- reading
 
     def load(self, key: str, folder: Path | None = None, runs_here: bool = True) -> Artifact | None:
-        """The program of a key, ready to run; None where there is none of this user in a folder that is this user's, or none for the
-        external data found in `folder`.
+        """The program of a key, ready to run; None if there is no such program owned by this user in a folder owned by this user, or none
+        that matches the external data found in `folder`.
 
-        The functions of a program that does not run here have the address 0.
+        If `runs_here` is false, the functions have address 0.
 
         Raises:
-          DeviceError: the program is for a kind of device that nobody registered in this process. It is kept.
+          DeviceError: the program is for a kind of device that is not registered in this process. It is kept.
         """
         path = self._path(key)
         if not self.is_trusted:
@@ -154,9 +155,9 @@ class Cache:
         return self.folder.glob(f"*{suffix}") if self.folder.is_dir() else iter(())
 
     def file_digest(self, path: Path) -> str:
-        """Digest of a file's contents; remembered for as long as the file system says that the file is the same.
+        """Digest of a file's contents; remembered for as long as the file system reports that the file is unchanged.
 
-        Raises OSError where it cannot be read.
+        Raises OSError if the file cannot be read.
         """
         note = self.folder / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()}{_NOTE_SUFFIX}"
         state = _state(path)
@@ -167,7 +168,7 @@ class Cache:
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not known yet
         found = file_digest(path)
-        # What changes within a tick of the clock may leave the times as they are, so a file must have been at rest for a while.
+        # Changes within one tick of the clock may leave the times unchanged, so a file must have been unmodified for a while.
         if _state(path) == state and time.time_ns() - max(state[:2]) > _REST_NANOSECONDS:
             self._try_to_write(note, lambda handle: _write_all(handle, json.dumps({"state": state, "digest": found}).encode(), 0))
         return found
@@ -175,8 +176,8 @@ class Cache:
     # ---- writing
 
     def store(self, key: str, artifact: Artifact, origin: Origin) -> bool:
-        """Keeps a program. False where it has no object code, there is no room for it, the folder is not this user's alone, or the file
-        system refuses: the cache is never a reason to fail."""
+        """Keeps a program. False if it has no object code, it does not fit, the folder is not this user's alone, or the file system fails:
+        the cache never causes an error."""
         code = artifact.code
         if code is None or not self.is_trusted:
             return False
@@ -188,7 +189,7 @@ class Cache:
         return written
 
     def _try_to_write(self, path: Path, write: Callable[[int], None], num_bytes: int = 0) -> bool:
-        """Makes a file of what `write` writes to a file descriptor, all at once; False where that cannot be."""
+        """Creates a file atomically with the content that `write` writes to a file descriptor; False on failure."""
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             if shutil.disk_usage(self.folder).free < 2 * num_bytes:
@@ -213,7 +214,7 @@ class Cache:
     # ---- parts of programs
 
     def read_part(self, key: str) -> bytes | None:
-        """What `write_part` kept under a key, a digest of all it was made from; None where there is nothing, or nothing that checks."""
+        """The content that `write_part` stored under a key, a digest of all inputs; None if it is missing or fails the checks."""
         path = self.folder / f"{key}{_PART_SUFFIX}"
         try:
             if not self.is_trusted or path.stat().st_uid not in (0, os.getuid()):
@@ -227,14 +228,14 @@ class Cache:
         return data[32:]
 
     def write_part(self, key: str, content: bytes) -> bool:
-        """Keeps what a compiler made of a part of a program, for as long as it is used; False where that cannot be."""
+        """Keeps a compiled part of a program for as long as it is used; False on failure."""
         if not self.is_trusted:
             return False
         data = hashlib.sha256(content).digest() + content
         return self._try_to_write(self.folder / f"{key}{_PART_SUFFIX}", lambda handle: _write_all(handle, data, 0), len(data))
 
     def evict(self) -> None:
-        """Removes the programs not used for longest until the rest fits, and what writers that died left behind."""
+        """Removes the least recently used programs until the rest fits, and the files of writers that died."""
         now = time.time()
         for suffix, age in ((".tmp", _STALE_SECONDS), (_NOTE_SUFFIX, _NOTE_SECONDS), (_PART_SUFFIX, _PART_SECONDS)):
             for path in self._files(suffix):
@@ -247,7 +248,7 @@ class Cache:
                 _remove(entry.path)
 
     def clear(self) -> int:
-        """Removes all programs; gives how many."""
+        """Removes all programs and returns their number."""
         paths = list(self._files(_SUFFIX))
         for path in [*paths, *self._files(".tmp"), *self._files(_NOTE_SUFFIX), *self._files(_PART_SUFFIX)]:
             _remove(path)
@@ -263,7 +264,7 @@ def default_folder() -> Path:
 
 
 def file_digest(path: Path) -> str:
-    """Digest of a file's contents, read by all cores. Raises OSError where it cannot be read."""
+    """Digest of a file's contents, computed on all cores. Raises OSError if the file cannot be read."""
     with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
@@ -278,7 +279,7 @@ def digest(parts: Sequence[Any]) -> str:
 
 
 def _state(path: Path) -> list[int]:
-    """What the file system knows of a file: it changes whenever the file does."""
+    """The state of a file according to the file system: it changes whenever the file does."""
     found = path.stat()
     return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev]
 
@@ -300,7 +301,7 @@ def checksums(blob: np.ndarray) -> list[int]:
 
 
 def _params_at(body_bytes: int) -> int:
-    """Where the blob begins: at a page, so that it can be mapped."""
+    """Offset of the blob: page-aligned, so that it can be mapped."""
     return -(-(_HEAD.size + body_bytes) // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
@@ -331,7 +332,7 @@ def _write_all(handle: int, content: Any, at: int) -> None:
 
 
 def _body(handle: int) -> tuple[dict[str, Any], bytes, int]:
-    """Metadata, object code and where the blob begins. Raises ValueError where the file does not check."""
+    """Metadata, object code and the offset of the blob. Raises ValueError if the file fails the checks."""
     magic, checksum, body_bytes, text_bytes = _HEAD.unpack(os.pread(handle, _HEAD.size, 0))
     if magic != _MAGIC or body_bytes > os.fstat(handle).st_size:
         raise ValueError("not a program")

@@ -75,7 +75,7 @@ class Read(Step):
 
 @dataclass(frozen=True, slots=True)
 class Write(Step):
-    """Makes a reference refer to another value; gives the empty tuple."""
+    """Makes a reference refer to another value; the result is the empty tuple."""
 
     to: int
     ref: int
@@ -84,7 +84,7 @@ class Write(Step):
 
 @dataclass(frozen=True, slots=True)
 class Bind(Step):
-    """A function as a value, with what it uses from around it."""
+    """Creates a function value from a function and the values that it captures."""
 
     to: int
     function: int
@@ -126,7 +126,7 @@ class Jump(Step):
 
 @dataclass(frozen=True, slots=True)
 class Unless(Step):
-    """Goes on at another step where a scalar does not hold."""
+    """Jumps to another step if a scalar is false."""
 
     value: int
     target: int
@@ -134,7 +134,7 @@ class Unless(Step):
 
 @dataclass(frozen=True, slots=True)
 class Unlike(Step):
-    """Goes on at another step where a value was made by another constructor."""
+    """Jumps to another step if a value was created by another constructor."""
 
     value: int
     tag: int

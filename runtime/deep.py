@@ -36,7 +36,7 @@ class _Worker:
             except queue.Empty:
                 try:
                     _idle.remove(self)
-                except ValueError:  # a caller has just taken it: its task comes
+                except ValueError:  # a caller has just taken it: its task will arrive
                     task = self._tasks.get()
                 else:
                     return
@@ -44,7 +44,7 @@ class _Worker:
             del task
 
     def run(self, task: Callable[[], None]) -> None:
-        """Does something, and waits until it is done."""
+        """Runs a task and waits for its end."""
         done = threading.Lock()
         done.acquire()
 

@@ -1,7 +1,7 @@
-"""Devices: where tensors are and programs run.
+"""Devices: where tensors are stored and programs run.
 
-What devices of a kind are and do is said by a `DeviceKind`, registered under its name. The kind "cpu" comes with relayc, others register
-themselves: `register_device_kind(MyKind())`.
+A `DeviceKind`, registered under its name, describes the devices of a kind. The kind "cpu" is part of relayc; others are registered by
+`register_device_kind(MyKind())`.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DeviceError(ValueError):
-    """A kind of device that nobody registered, a device that this machine does not have, or one that cannot do what is asked."""
+    """A kind of device that is not registered, a device that this machine does not have, or one that does not support the request."""
 
 
 class DeviceMemoryError(MemoryError, RuntimeError):
@@ -32,16 +32,16 @@ class DeviceMemoryError(MemoryError, RuntimeError):
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What a device is.
+    """The properties of a device.
 
     Attributes:
-      name: what its maker calls it.
-      cores: units that run code independently: of a CPU those that this process may use, of a GPU its multiprocessors.
-      memory_bytes: its memory; 0 where the system does not tell.
+      name: the manufacturer's name.
+      cores: units that run code independently: the CPU cores that this process may use, or the multiprocessors of a GPU.
+      memory_bytes: its memory; 0 if the system does not report it.
       vector_bytes: width of its vector registers.
-      cache_bytes: data caches from the first level on, those of one core or shared by several; a level of which the system tells nothing
-        is missing, and so are those behind it. Of a GPU: shared memory of a block, L2.
-      architecture: that code is generated for, where the kind has several ("sm_90"); an empty text where the features of a target say it.
+      cache_bytes: data caches from the first level on, of one core or shared by several; a level that the system does not report is
+        missing, and so are the levels after it. For a GPU: shared memory of a block, L2.
+      architecture: for which code is generated, if the kind has several ("sm_90"); empty if the features of a target determine it.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Recording(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """Gives the work to the device, behind what the thread's stream was given before."""
+        """Submits the work to the device, after the earlier work of the thread's stream."""
 
 
 class LoadedProgram(ABC):
@@ -74,7 +74,7 @@ class LoadedProgram(ABC):
 
     @abstractmethod
     def record(self, run: Callable[[ctypes.Array], None]) -> Recording:
-        """What `run`, which is called with a context, gives to the device. Raises what `run` raises."""
+        """Records the work that `run`, called with a context, submits to the device. Raises the exceptions of `run`."""
 
     @abstractmethod
     def time(self, run: Callable[[], None]) -> Callable[[], float]:
@@ -123,7 +123,7 @@ class DeviceKind(ABC):
         return self.to_numpy(tensor)
 
     def wait(self, index: int) -> None:
-        """Waits until the thread's stream of a device has done all that it was given to do."""
+        """Waits for all work submitted to the thread's stream of a device."""
         return  # `send` and `fetch` have waited
 
     @abstractmethod
@@ -132,7 +132,7 @@ class DeviceKind(ABC):
 
     @abstractmethod
     def synchronize(self, index: int) -> None:
-        """Waits until a device has done all that it was given to do."""
+        """Waits for all work submitted to a device."""
 
     @property
     def loads_code(self) -> bool:
@@ -145,7 +145,7 @@ class DeviceKind(ABC):
         return True
 
     def stream_of(self, index: int, values: Sequence[Any]) -> int:
-        """The stream on which work for some tensors is to be done: that of the framework that made them, else the thread's."""
+        """The stream for work on some tensors: the stream of the framework that created them, otherwise the thread's."""
         return 0
 
     def within(self, index: int, stream: int) -> AbstractContextManager[object]:
@@ -216,7 +216,7 @@ class DeviceKind(ABC):
         return library
 
     def lacking(self, features: Sequence[str]) -> tuple[str, ...]:
-        """Those out of the features of a target that this machine does not have."""
+        """The features of a target, out of `features`, that this machine lacks."""
         return ()
 
     def open_library(self, path: Path, symbol: str) -> ctypes.CDLL:
@@ -235,10 +235,10 @@ class DeviceKind(ABC):
         raise DeviceError(f"device {self.name}: expected a kind with a disassembler, found one without")
 
     def request(self, permissions: Sequence[str]) -> None:
-        """Asks the system for what a program needs before it may run (`Artifact.permissions`).
+        """Requests the permissions that a program needs from the system before it runs (`Artifact.permissions`).
 
         Raises:
-          DeviceError: the kind does not know such a permission.
+          DeviceError: the kind does not know the permission.
           RuntimeError: the system refuses.
         """
         if permissions:
@@ -251,7 +251,7 @@ HOST = "cpu"
 """The kind whose code libraries and programs of the host are, whatever device has the kernels."""
 _KINDS: dict[str, DeviceKind] = {}
 _HOMES = {"cpu": "relayc.runtime.cpu.device", "cuda": "relayc.runtime.cuda.device"}
-"""Modules that register a kind when it is first asked for."""
+"""Modules that register a kind on its first use."""
 
 
 def register_device_kind(kind: DeviceKind, override: bool = False) -> None:
@@ -368,7 +368,7 @@ class Device:
 
     @property
     def memory_bytes(self) -> int:
-        """Its memory in bytes; 0 where the system does not tell."""
+        """Its memory in bytes; 0 if the system does not report it."""
         return self.facts.memory_bytes
 
     @property
@@ -416,7 +416,7 @@ class Device:
         return made
 
     def synchronize(self) -> None:
-        """Waits until the device has done all that it was given to do."""
+        """Waits for all work submitted to the device."""
         self._kind.synchronize(self.index)
 
 

@@ -24,7 +24,7 @@ class DeviceArenas:
         """Changes with the parameters."""
 
     def acquire(self, index: int, stream: int, num_bytes: int) -> tvm_ffi.Tensor:
-        """An arena of at least that size; to be given back with `release`. One that is too small goes."""
+        """An arena of at least that size; to be returned with `release`. An arena that is too small is freed."""
         free = self._free.setdefault((index, stream), [])
         try:
             found = free.pop()
@@ -47,7 +47,7 @@ class DeviceArenas:
             return self._copies[index]
 
     def set_params(self, params: np.ndarray) -> None:
-        """Gives calls that begin from now on another parameter blob."""
+        """Sets the parameter blob of calls that begin from now on."""
         with self._lock:
             self._params, self._copies = params, {}
             self.version += 1

@@ -32,7 +32,7 @@ Value: TypeAlias = np.ndarray | tvm_ffi.Tensor
 """An argument that was checked: an array of the host, or a tensor of the device."""
 
 MOST_RECORDINGS = 32
-"""Of a function: of those beyond, the one not used for longest goes."""
+"""Recordings per function; beyond this number, the least recently used one is dropped."""
 CALLS_BEFORE_RECORDING = 2
 """Of a size, without a recording: the next call is recorded."""
 MOST_SIZES_COUNTED = 8
@@ -72,9 +72,9 @@ class DeviceFunction(Function):
     ) -> None:
         """
         Args:
-          owner: of the program's code (DeviceKind.load).
-          is_kernel: it takes the values of its symbols behind its tensors, and neither arena nor parameters.
-          can_record: what it gives to the device depends on sizes alone.
+          owner: owner of the program's code (DeviceKind.load).
+          is_kernel: whether it takes the values of its symbols after the tensors, and neither arena nor parameters.
+          can_record: whether the work that it submits to the device depends on sizes alone.
         """
         super().__init__(name, packed, inputs, outputs, None, device, shapes, late)
         self._kind, self._memory, self._owner, self._is_kernel = device_kind(device.kind), arenas, owner, is_kernel
@@ -131,7 +131,8 @@ class DeviceFunction(Function):
 
     @contextmanager
     def on_device(self, inputs: Sequence[Any]) -> Iterator["DeviceCall"]:
-        """What a call with some inputs works on, all of it on the device, and the thread's stream is that of the call."""
+        """The operands of a call for some inputs, all of them on the device; inside the context the thread's stream is the stream of the
+        call."""
         index, _ = self._index(inputs)
         stream = self._kind.stream_of(index, inputs)
         with self._kind.within(index, stream):
@@ -144,7 +145,7 @@ class DeviceFunction(Function):
             yield DeviceCall(program, memory, arguments, outputs, empty((arena_bytes,), "uint8"), self._memory.params(index), sizes)
 
     def set_records(self, wanted: bool) -> None:
-        """Lets calls be recorded or not, where they can be; what was recorded goes where they are not to be."""
+        """Enables or disables recording of calls, where it is possible; disabling drops the recordings."""
         self.records = wanted and self.can_record
         if not wanted:
             with self._lock:
@@ -196,7 +197,7 @@ class DeviceFunction(Function):
         )
 
     def _contiguous(self, value: Any, where: str) -> Any:
-        """The tensor; one of another framework that is strided as a copy, where the framework makes one."""
+        """The tensor; a strided tensor of another framework is copied, if the framework can do so."""
         if isinstance(value, Tensor):
             return value.data
         if hasattr(value, "contiguous"):
@@ -215,7 +216,7 @@ class DeviceFunction(Function):
             raise ValueError(f"{where}, found a tensor that is not contiguous")
 
     def _aligned(self, index: int, tensor: tvm_ffi.Tensor, spec: TensorSpec) -> tvm_ffi.Tensor:
-        """The tensor, or a copy where it does not begin where code of the kind relies on."""
+        """The tensor, or a copy if it lacks the alignment that code of this kind relies on."""
         if tensor.data_ptr() % self._kind.alignment == 0:
             return tensor
         copy = self._kind.empty(index, tuple(tensor.shape), spec.dtype)
@@ -228,7 +229,7 @@ class DeviceFunction(Function):
         if not any(map(self._is_on_device, values)):
             return list(self._check_out(out, (), made))
         if self._late is not None or len(values) != len(self.outputs):
-            self._check_out([np.empty(0)] * len(values), (), made)  # says what is wrong
+            self._check_out([np.empty(0)] * len(values), (), made)  # raises the error
         found: list[Value] = []
         for i, (value, spec, (shape, _, _)) in enumerate(zip(values, self.outputs, made, strict=True)):
             where = f"{self.name}: output {i} {spec.name!r}: expected a contiguous tensor {TensorSpec('', shape, spec.dtype)}"

@@ -45,7 +45,7 @@ _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 _alive: dict[int, tuple[object, Callable[[], None]]] = {}
-"""By address of its structure, what a tensor that somebody holds is made of, and what is to be done when nobody does any more."""
+"""For each structure, by address: the owner of an exported tensor, and the action to run when it is no longer referenced."""
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -17,7 +17,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 
 
 class ElfError(ValueError):
-    """A file that is no whole ELF file, or not of the kind that was expected; the text says what was expected and found."""
+    """A file that is not a complete ELF file, or not of the expected kind; the text gives the expected and the actual kind."""
 
 
 @dataclass(frozen=True)

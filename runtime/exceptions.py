@@ -12,7 +12,7 @@ from typing import Any
 
 import tvm_ffi
 
-# Raised by compiled code; tvm-ffi itself does not know the class.
+# Raised by compiled code; tvm-ffi does not know this class.
 tvm_ffi.register_error("RecursionError", RecursionError)
 
 
@@ -26,7 +26,7 @@ _raised = _Raised()
 
 
 def keeping_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of positional arguments that does the same, and whose exceptions `reraise_original` finds."""
+    """Wraps a function of positional arguments so that `reraise_original` finds its exceptions."""
 
     def call(*arguments: Any) -> Any:
         try:
@@ -41,7 +41,7 @@ def keeping_exceptions(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _error(exception: BaseException) -> tvm_ffi.core.Error:
-    """What stands for an exception in tvm-ffi. (tvm-ffi takes the error of the attribute `__tvm_ffi_error__` where there is one.)"""
+    """The tvm-ffi error of an exception. (tvm-ffi uses the error in the attribute `__tvm_ffi_error__`, if there is one.)"""
     error = tvm_ffi.convert(exception)
     try:
         error.py_error()
@@ -51,7 +51,7 @@ def _error(exception: BaseException) -> tvm_ffi.core.Error:
 
 
 def reraise_original(error: BaseException) -> None:
-    """Raises the exception that `error`, raised by a call of a packed function, stands for; returns where `error` stands for itself."""
+    """Raises the exception that `error`, raised by a call of a packed function, represents; returns if `error` is itself the original."""
     exception, carried = _raised.exception, getattr(error, "__tvm_ffi_error__", None)
     if exception is None or carried is None or not carried.same_as(exception.__tvm_ffi_error__):  # type: ignore[attr-defined] # as set above
         return

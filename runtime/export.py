@@ -1,4 +1,4 @@
-"""What is asked of a backend that writes modules as libraries."""
+"""The request to a backend that writes modules as libraries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from relayc.runtime.artifact import Artifact
 
 @dataclass(frozen=True)
 class ExportedProgram:
-    """A program to be written, what it was made from (see docs/export.md), and the programs that its module imports."""
+    """A program to write, its source (see docs/export.md), and the programs that its module imports."""
 
     artifact: Artifact
     source: Mapping[str, Any]
@@ -19,11 +19,11 @@ class ExportedProgram:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What `Module.export_library` is asked for; `beside` is whether the parameters are.
+    """The arguments of `Module.export_library`; `beside`: whether the parameters are in a separate file.
 
     Raises:
-      ValueError: a path that ends in something else than .so or .o, a prefix that is no identifier of C, parameters beside an object.
-      OSError: there is no such folder.
+      ValueError: a path that ends in neither .so nor .o, a prefix that is not a C identifier, separate parameters for an object.
+      OSError: the folder does not exist.
     """
 
     path: Path

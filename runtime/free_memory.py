@@ -12,10 +12,9 @@ Memory = TypeVar("Memory")
 
 
 class FreeMemory(Generic[Memory]):
-    """Pieces of memory: the one given back last is taken first; one that has not been needed for a while goes, as one that is too small.
+    """A free list of memory: last in, first out. Memory that was not needed for a while, or is too small, is freed.
 
-    Any thread may take and give back, at any time: what is done to the list is atomic, so that there is no lock which a thread could
-    meet that holds it.
+    Any thread may take and return memory at any time: operations on the list are atomic, so no thread waits for a lock.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -31,10 +30,10 @@ class FreeMemory(Generic[Memory]):
         return len(self._pieces)
 
     def take(self, num_bytes: int) -> tuple[Memory | None, int]:
-        """Memory of at least so many bytes, and its bytes; None where there is none, and how many bytes new memory should have.
+        """Memory of at least `num_bytes` bytes, and its size; if there is none, None and the size to allocate.
 
-        That is more than asked for where the memory before was too small: sizes that grow by and by get new memory, whose pages cost time,
-        seldom. What nobody touches has no pages.
+        The size to allocate is larger than requested if the previous memory was too small: growing sizes then seldom need new memory, whose
+        pages cost time. Pages that are never touched use no memory.
         """
         try:
             _, found_bytes, found = self._pieces.pop()

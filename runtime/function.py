@@ -1,4 +1,4 @@
-"""A named function of a compiled program on arrays: it checks what it is given, and makes what it gives."""
+"""A named function of a compiled program on arrays: it checks its arguments and creates its results."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -139,7 +139,7 @@ class Function:
         return _NO_HOST_VALUES if self._strings is None else HostValues(self._strings)
 
     def _run(self, inputs: Sequence[Any], out: Any) -> list[Any]:
-        """Runs the function; gives the arrays that it wrote."""
+        """Runs the function; returns the arrays that it wrote."""
         arrays, found, is_direct = self._checked(inputs, out is None)
         made = found.outputs
         results = list(map(ResultMemory.array, self._result_memory, made)) if out is None else self._check_out(out, arrays, made)
@@ -219,7 +219,7 @@ class Function:
         return self.call_shapes(self.check(inputs)).arena_bytes
 
     def check(self, inputs: Sequence[Any]) -> list[np.ndarray]:
-        """The inputs as contiguous numpy arrays, copied where they are not; raises as `__call__` does."""
+        """The inputs as contiguous numpy arrays, copied if necessary; raises the errors of `__call__`."""
         if len(inputs) != len(self.inputs):
             names = ", ".join(spec.name for spec in self.inputs)
             raise TypeError(f"{self.name}: expected {len(self.inputs)} inputs ({names}), found {len(inputs)}")
@@ -235,7 +235,7 @@ class Function:
         if not fits(value.shape, spec):
             raise ValueError(f"{self._argument(i, spec)}, found {TensorSpec('', value.shape, spec.dtype)}")
         if value.flags.num & _PLAIN != _PLAIN:
-            # Not np.ascontiguousarray: it makes a scalar one-dimensional, and leaves unaligned memory as it is.
+            # Not np.ascontiguousarray: it makes a scalar one-dimensional, and keeps unaligned memory.
             copy = aligned_array(value.shape, dtype, value.nbytes)
             copy[...] = value
             return copy
@@ -300,7 +300,7 @@ def _describe(value: np.ndarray) -> str:
 
 
 def in_order(inputs: Mapping[str, Any] | Sequence[Any], specs: Sequence[TensorSpec]) -> Sequence[Any]:
-    """Inputs in the order of a function, where they are given by name."""
+    """Inputs in the order of a function, also if they are given by name."""
     if not isinstance(inputs, (dict, Mapping)):  # a dict is recognised sooner than a Mapping
         return inputs
     found = [inputs[spec.name] for spec in specs if spec.name in inputs]

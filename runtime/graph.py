@@ -83,7 +83,7 @@ class GraphNode:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the model's nodes that it stands for."""
+        """Names of the model's nodes that it implements."""
         return tuple(json.loads(self.attrs.get("sources", "[]")))
 
 
@@ -153,10 +153,10 @@ _COMPUTED = ("num_outputs", "num_inputs", "func_name", "flatten_data", "sizes")
 
 
 def parse_graph(text: str) -> Graph:
-    """The graph of a JSON text, as `Graph.json` gives it, or TVM.
+    """The graph of a JSON text, as created by `Graph.json` or by TVM.
 
     Raises:
-      ValueError: it is no graph in this form.
+      ValueError: the text is not a graph in this form.
     """
     try:
         data = json.loads(text)
@@ -282,7 +282,7 @@ class _Written:
 
 @dataclass(slots=True)
 class _Made:
-    """A node that is being made; of each output where it is."""
+    """A node under construction; for each output its location."""
 
     op: str
     name: str
@@ -311,7 +311,7 @@ class _Reader:
         self.storages: dict[tuple[str, int, int], int] = {}
 
     def arguments(self, program: ProgramInfo, sizes: Mapping[str, int]) -> None:
-        """Makes the nodes of the inputs, and of the parameters that the program and those that it calls read."""
+        """Creates the nodes of the inputs, and of the parameters that the program and its callees read."""
         given = [(_Byte("input", i, 0), spec) for i, spec in enumerate(program.inputs)]
         used = self._parameters_of(program.steps, {program.name})
         known = {p.offset: p.spec for p in self.parameters}
@@ -403,7 +403,7 @@ class _Reader:
     # ---- which tensor a memory holds
 
     def _add(self, node: _Made) -> int:
-        """Adds a node; what it writes is what its memory holds from now on."""
+        """Adds a node and records it as the writer of its outputs' memory."""
         number = len(self.nodes)
         self.nodes.append(node)
         for index, (place, spec) in enumerate(node.outputs):
@@ -415,7 +415,7 @@ class _Reader:
         return number
 
     def _read(self, place: _Byte, spec: TensorSpec) -> tuple[int, int]:
-        """The tensor at a place: one that was written there as it is, or a new node of what was."""
+        """The tensor at a location: an output written there with the same type, or a new node that reinterprets it."""
         begin, end = place.offset, place.offset + int(spec.num_bytes)
         held = self.held.get((place.space, place.index), [])
         over = [w for w in held if (w.begin < end and begin < w.end) or (begin == end == w.begin == w.end)]
@@ -444,7 +444,7 @@ class _Reader:
         return Graph(tuple(nodes), tuple(self.args), tuple(heads), tuple(spec.name for spec in program.outputs))
 
     def _first_bytes(self) -> dict[tuple[int, int], int]:
-        """For each tensor the first byte of all that a node without code makes one with it: these share memory."""
+        """For each tensor, the first byte of the group of tensors that nodes without code connect to it: they share memory."""
         groups: dict[tuple[int, int], set[tuple[int, int]]] = {}
         offsets: dict[tuple[int, int], int] = {}
         for number, made in enumerate(self.nodes):

@@ -248,7 +248,7 @@ class GraphExecutor:
         return len(self.graph.heads)
 
     def get_input_index(self, name: str) -> int:
-        """The number of an input; -1 where there is none of the name."""
+        """The number of an input; -1 if the name is unknown."""
         return self._numbers.get(name, -1)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
@@ -257,7 +257,7 @@ class GraphExecutor:
         return {name: entry.shape for name, entry in entries.items()}, {name: entry.dtype for name, entry in entries.items()}
 
     def get_output_index(self, name: str) -> int:
-        """The number of an output; -1 where there is none of the name."""
+        """The number of an output; -1 if the name is unknown."""
         names = list(self.graph.output_names)
         return names.index(name) if name in names else -1
 
@@ -267,11 +267,11 @@ class GraphExecutor:
         return {name: entry.shape for name, entry in entries.items()}, {name: entry.dtype for name, entry in entries.items()}
 
     def get_input(self, index: int | str, out: Any = None) -> Any:
-        """An input, by number or name: a tensor on the executor's memory, or where it is given `out`, which it is copied to.
+        """An input, by number or name: a tensor that shares the executor's memory, or `out`, if given, into which the input is copied.
 
         Raises:
           KeyError: there is no such input.
-          ValueError: it has not been set.
+          ValueError: the input has not been set.
         """
         place = (self.graph.arguments[self._number(index)], 0)
         if self.graph.entry(place).storage not in self._memory:
@@ -279,10 +279,10 @@ class GraphExecutor:
         return self._given(place, out)
 
     def get_output(self, index: int | str, out: Any = None) -> Any:
-        """An output of the last run, by number or name: a tensor on the executor's memory, which the next run overwrites, or where it is
-        given `out`, which it is copied to.
+        """An output of the last run, by number or name: a tensor that shares the executor's memory, which the next run overwrites, or
+        `out`, if given, into which the output is copied.
 
-        Raises KeyError where there is no such output.
+        Raises KeyError if there is no such output.
         """
         return self._given(self._head(index), out)
 
@@ -322,7 +322,7 @@ class GraphExecutor:
             raise ValueError(f"run: expected all inputs and parameters to be set, found none for {', '.join(missing)}")
 
     def _run_nodes(self, nodes: Sequence[int], around: Callable[[int, Callable[[], None]], None] | None = None) -> None:
-        """Calls nodes in order; `around` is given each with what calls it."""
+        """Calls nodes in order; `around`, if given, is called with each node and the function that calls it."""
         try:
             with self._team:
                 for number in nodes:
@@ -407,7 +407,7 @@ class GraphExecutor:
             raise ValueError(f"{where}: expected the device {self.device}, found {device}")
 
     def __getitem__(self, key: str) -> Any:
-        """A method by TVM's name for it: `executor["set_input"]`. Raises KeyError where there is none."""
+        """A method by its TVM name: `executor["set_input"]`. Raises KeyError if there is none."""
         found = None if key.startswith("_") else getattr(self, key, None)
         if not callable(found):
             raise KeyError(f"no function {key!r} of a graph executor")

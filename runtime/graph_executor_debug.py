@@ -1,4 +1,4 @@
-"""A graph executor that keeps what every node gave and how long it took, and writes it as files that other tools open."""
+"""A graph executor that keeps the outputs and times of all nodes, and writes them as files for other tools."""
 
 import json
 import os
@@ -59,7 +59,7 @@ class GraphExecutorDebug(GraphExecutor):
         self.tensors: dict[str, np.ndarray] = {}
 
     def run(self, **input_dict: Any) -> None:
-        """As `GraphExecutor.run`; what nodes give is copied after each call, which no time counts."""
+        """As `GraphExecutor.run`; copies the outputs of nodes after each call, outside the measured time."""
         self.set_input(None, None, **input_dict)
         self._check_set()
         self.tensors, times = {}, []
@@ -114,7 +114,7 @@ class GraphExecutorDebug(GraphExecutor):
         return [self._array(entry).copy() for i, entry in enumerate(found.outputs) if str(i) != workspace]
 
     def node_number(self, node: int | str) -> int:
-        """The number of a node. Raises KeyError where there is none of the name or number."""
+        """The number of a node. Raises KeyError for an unknown name or number."""
         if isinstance(node, str):
             found = next((i for i, n in enumerate(self.graph.nodes) if n.name == node), -1)
         else:
@@ -124,11 +124,11 @@ class GraphExecutorDebug(GraphExecutor):
         return found
 
     def debug_get_output(self, node: int | str, out: np.ndarray | None = None) -> np.ndarray:
-        """What a node gave, its first output: from the last run, or where there was none, from a run that ends with the node.
+        """The first output of a node: from the last run, or if there was none, from a run that ends with the node.
 
         Args:
           node: its number or name.
-          out: what to copy it to, and to give.
+          out: receives a copy, and is returned.
 
         Raises:
           KeyError: there is no such node.

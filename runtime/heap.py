@@ -80,7 +80,7 @@ _shared: list[Heap] = []
 
 
 def shared_heap(addresses: Mapping[str, int], owner: object) -> Heap:
-    """The heap of the process; where there is none yet, that of a program that is being loaded, by name of the function."""
+    """The heap of the process; created on the first call from the functions of the program that is being loaded, given by name."""
     if not _shared:
         _shared.append(Heap(addresses, owner))
     return _shared[0]

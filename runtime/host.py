@@ -20,7 +20,7 @@ from relayc.runtime.objects import Object, object_of, value_of
 from relayc.runtime.tensor import as_array
 
 HOST_PREFIX = "relayc.host."
-"""What the names of the packed functions on values of the host begin with."""
+"""Prefix of the names of packed functions on values of the host."""
 
 ABSENT = -1
 """The number of an optional value that is not there."""
@@ -38,18 +38,18 @@ _NO_STRINGS = ProgramStrings()
 
 
 class HostValues:
-    """The strings and objects of a call; in `with`, those of the thread.
+    """The strings and objects of a call; inside `with`, of the current thread.
 
     Args:
-      program: the program's own strings; those of the call have the numbers behind.
+      program: the strings of the program; strings of the call are numbered after them.
 
     Attributes:
-      objects: by number. They are never changed.
+      objects: by number; immutable.
     """
 
     def __init__(self, program: ProgramStrings = _NO_STRINGS) -> None:
         self.objects: list[Object] = []
-        # Ids of arrays that somebody outside has: another one that is given a tensor of them gets a copy.
+        # Ids of arrays that code outside references: a result that shares such an array is copied.
         self._outside: set[int] = set()
         self._program = program
         self._texts: list[str] = []
@@ -76,7 +76,7 @@ class HostValues:
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new and set(map(type, new)) != {str}:
             return self.numbers_of([_text_of(text) for text in texts])
-        # The program's own enter when they are asked for.
+        # The program's strings are entered on first use.
         its = self._program.numbers
         known.update((text, its[text]) for text in new if text in its)
         own = [text for text in new if text not in its]
@@ -113,7 +113,7 @@ class HostValues:
     # ---- arguments and results of the call
 
     def taken(self, value: Any, spec: TensorSpec) -> np.ndarray:
-        """An argument as the tensor of numbers that the code takes. Raises TypeError or ValueError that say what was found."""
+        """An argument as the tensor of numbers that compiled code takes. Raises TypeError or ValueError with the value found."""
         if is_object_dtype(spec.dtype):
             found = object_of(value, spec.dtype, self._tensor_taken)
             return np.asarray(ABSENT if found is None else self.add(found), np.int64)
@@ -136,7 +136,7 @@ class HostValues:
         return array
 
     def given(self, array: np.ndarray, spec: TensorSpec) -> Any:
-        """A result: what the tensor of numbers that the code gave stands for."""
+        """A result: the value that a tensor of numbers from compiled code represents."""
         if is_object_dtype(spec.dtype):
             number = int(array)
             return value_of(None if number == ABSENT else self.objects[number], spec.dtype, self._tensor_given)
@@ -153,7 +153,7 @@ class HostValues:
 
 
 def _text_of(value: Any) -> str:
-    """What is a string, or bytes of one, as a string of Python's own class."""
+    """A string or bytes, as a string of Python's own class."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -168,7 +168,7 @@ _thread = threading.local()
 
 
 def current() -> HostValues:
-    """The host's values of the call that runs in this thread. Raises RuntimeError where there is none."""
+    """The host values of the call that runs in this thread. Raises RuntimeError if there is none."""
     found = getattr(_thread, "values", None)
     if found is None:
         raise RuntimeError("values of the host: expected the call of a module's function around this one, found none")

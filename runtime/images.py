@@ -28,11 +28,11 @@ _PIXELS: dict[str, tuple[int, Callable[[Any], np.ndarray]]] = {
     "BGR": (3, lambda image: _colors(image)[..., ::-1]),
     "Grayscale": (1, _gray),
 }
-"""By pixel format: how many channels it has, and what makes them of an image."""
+"""For each pixel format: the number of channels, and the function that extracts them from an image."""
 
 
 def _eight_bits(image: Any) -> Any:
-    """An image whose elements have no more than 8 bits: Pillow clips those of 16, where the upper ones are meant."""
+    """An image reduced to 8 bits per element: Pillow would clip elements of 16 bits, but their upper bits are needed."""
     from PIL import Image
 
     return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)) if image.mode.startswith("I;16") else image
@@ -49,7 +49,7 @@ def _decoded(encoded: np.ndarray, pixel_format: str) -> np.ndarray:
         with Image.open(io.BytesIO(encoded.tobytes()), formats=FORMATS) as image:
             return pixels(_eight_bits(image))
     except (OSError, ValueError, SyntaxError, EOFError, struct.error):
-        # As ONNX says: what cannot be decoded gives an image of no pixels.
+        # ONNX: an image that cannot be decoded is an image without pixels.
         return np.zeros((0, 0, channels), np.uint8)
 
 

@@ -15,7 +15,7 @@ _ModuleLike = Any
 
 
 class Imports:
-    """The modules that a module imports, in the order in which they are asked for a function."""
+    """The modules that a module imports, in the order in which they are searched for a function."""
 
     def __init__(self) -> None:
         self.modules: tuple[_ModuleLike, ...] = ()
@@ -24,8 +24,8 @@ class Imports:
         """Imports a module into `owner`.
 
         Raises:
-          TypeError: it is no module.
-          ValueError: it is `owner`, or imports it.
+          TypeError: not a module.
+          ValueError: the module is `owner`, or imports it.
         """
         if not callable(getattr(module, "get_function", None)):
             raise TypeError(f"import_module: expected a relayc or tvm-ffi module, found {module!r}")
@@ -34,11 +34,11 @@ class Imports:
         self.modules = (*self.modules, module)
 
     def find(self, name: str) -> Any | None:
-        """The function of a name in the modules, each with what it imports; None where none of them has it."""
+        """The function of a name in the modules and their imports; None if there is none."""
         for module in self.modules:
             try:
                 return module.get_function(name, True)
-            except (KeyError, AttributeError):  # as relayc and tvm-ffi say that there is none
+            except (KeyError, AttributeError):  # how relayc and tvm-ffi report a missing function
                 continue
         return None
 
@@ -78,7 +78,7 @@ class Library:
         return tuple(self._functions)
 
     def get_function(self, name: str, query_imports: bool = False) -> tvm_ffi.Function:
-        """The packed function of a name; with `query_imports` those of imported modules are found too.
+        """The packed function of a name; with `query_imports`, imported modules are searched too.
 
         Raises:
           KeyError: there is none.

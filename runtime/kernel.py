@@ -35,7 +35,7 @@ class Kernel:
 
     @property
     def ir(self) -> Mapping[str, str]:
-        """The text of the stages "te", "tir" and "llvm", where they were kept (keep_ir)."""
+        """The text of the stages "te", "tir" and "llvm", if kept (keep_ir)."""
         return self.module.ir
 
     def assembly(self) -> str:

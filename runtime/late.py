@@ -1,4 +1,4 @@
-"""Outputs of sizes that a program finds out while it runs: it gives their memory, and the sizes."""
+"""Outputs whose sizes a program computes while it runs: the program returns their memory and sizes."""
 
 import ctypes
 import weakref
@@ -26,17 +26,17 @@ class Late:
         self._defined = program.defined
 
     def place(self) -> np.ndarray:
-        """Where a call writes the addresses of the outputs and the sizes that it found out."""
+        """The array to which a call writes the addresses of late outputs and the computed sizes."""
         return np.zeros(len(self._specs) + len(self._defined), np.int64)
 
     def results(self, others: Sequence[np.ndarray], place: np.ndarray, sizes: Mapping[str, int]) -> list[np.ndarray]:
-        """All outputs of a call in order: those that it has given, which are freed when nobody holds them any more, among the others."""
+        """All outputs of a call in order, the late ones among `others`; late outputs are freed when they are no longer referenced."""
         return self.among(others, place, sizes, _array_at)
 
     def among(
         self, others: Sequence[Any], place: np.ndarray, sizes: Mapping[str, int], made: Callable[[int, tuple[int, ...], str], Any]
     ) -> list[Any]:
-        """As `results`; `made` gives the tensor of an address, a shape and a dtype."""
+        """As `results`; `made` creates the tensor from an address, a shape and a dtype."""
         addresses, found = place[: len(self._specs)].tolist(), place[len(self._specs) :].tolist()
         sizes = {**sizes, **dict(zip(self._defined, found, strict=True))}
         results = list(others)

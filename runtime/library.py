@@ -1,9 +1,9 @@
-"""Exported modules: shared libraries that say what they hold, checked before any of their code runs.
+"""Exported modules: shared libraries that describe their contents, checked before any of their code runs.
 
-Sections of the library are relayc's: metadata in JSON, which says what the program is, what it was made from and what it needs; the
-parameters, where they are not in a file beside the library; and the SHA-256 of the file without the parameters, computed with zeros in the
-place of the digest. Parameters are checked by the CRC-32 of each 16 MiB. Digests find what is stale, cut off or damaged. They are no
-signature: who can write the file can write others, so load only files of those whom you would let run programs.
+The library has sections of relayc: metadata in JSON, which describe the program, its source and its requirements; the parameters, unless
+they are in a file beside the library; and the SHA-256 of the file without the parameters, computed with zeros in the place of the digest.
+Parameters are checked by the CRC-32 of each 16 MiB. Digests detect stale, truncated or damaged files. They are not a signature: load only
+files whose authors you trust to run code.
 """
 
 import contextlib
@@ -99,7 +99,7 @@ def load_module(path: _File, model: _File | None = None, params: _File | None = 
 
 
 def library_metadata(path: _File) -> dict[str, Any]:
-    """What an exported module says of itself; nothing of it is run. Raises OSError and LibraryError as `load_module` does."""
+    """The metadata of an exported module; none of its code is run. Raises OSError and LibraryError as `load_module` does."""
     path = Path(path)
     try:
         with _Mapped(path) as content:
@@ -133,7 +133,7 @@ class _Mapped:
 
 
 def _file_digest(content: memoryview, sections: Mapping[str, Section]) -> bytes:
-    """SHA-256 of a library as it is said above."""
+    """SHA-256 of a library as described above."""
     left_out = {name: place for name, place in sections.items() if name == SECTIONS.digest or name.startswith(SECTIONS.params)}
     holes = sorted((place.offset, place.offset + place.size, name == SECTIONS.digest) for name, place in left_out.items())
     found, at = hashlib.sha256(), 0
@@ -194,7 +194,7 @@ def _check_model(path: Path, metadata: Mapping[str, Any], model: Path) -> None:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal. Raises OSError where it cannot be read."""
+    """SHA-256 of a file, in hexadecimal. Raises OSError if the file cannot be read."""
     found = hashlib.sha256()
     with open_file(path) as file:
         while chunk := file.read(1 << 20):
@@ -221,7 +221,7 @@ def _load(path: Path, model: Path | None, given: Path | None) -> Module:
         if files and given is not None:
             files[metadata["identity"]] = given
         seen = [_params_seen(program, content, sections, files.get(program["identity"])) for program in programs]
-        # Parameters are the most of a file: they are looked through while all else is made ready.
+        # Parameters are most of a file: they are checked while everything else is prepared.
         found = pool.submit(lambda: [checksums(params) for params in seen])
         library = host.open_library(path, entries_symbol(metadata["identity"]))
         fields = [program_fields(program["program"]) for program in programs]
@@ -243,7 +243,7 @@ def _load(path: Path, model: Path | None, given: Path | None) -> Module:
 
 
 def _with_imports(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What a library says of a module and of all that it imports, each once."""
+    """The metadata of a module and of all its imports, each once."""
     found = {metadata["identity"]: metadata}
     for imported in metadata["imports"]:
         found |= {program["identity"]: program for program in _with_imports(imported) if program["identity"] not in found}
@@ -251,7 +251,7 @@ def _with_imports(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, Section], file: Path | None) -> np.ndarray:
-    """The parameters as the file has them: those in the library, or a map of the file beside it."""
+    """The parameters as stored: in the library, or mapped from the file beside it."""
     if file is not None:
         return _mapped_params(file, program)
     if not program["params"]["bytes"]:
@@ -261,7 +261,7 @@ def _params_seen(program: Mapping[str, Any], content: memoryview, sections: Mapp
 
 
 def _device_code(program: Mapping[str, Any], content: memoryview, sections: Mapping[str, Section]) -> ObjectCode:
-    """What a library has of a program besides the code in memory: that of devices."""
+    """The code for devices in a library, if there is any."""
     place = sections.get(images_section(program["identity"]))
     images = b"" if place is None else bytes(content[place.offset : place.offset + place.size])
     return ObjectCode(b"", (), images, tuple(program.get("kernels", ())))

@@ -38,28 +38,28 @@ class _Texts(dict[str, str]):
 class Module:
     """A compiled module: `module["main"](*inputs)`, or `module.run({"x": ...})` by name.
 
-    Its functions are its public programs and, under the names they have in the IR, its kernels. What concerns one function and is not told
-    which one concerns `main`, or where there is no `main` the first public program.
+    Its functions are its public programs and, under their names in the IR, its kernels. Methods about one function use `main` by default,
+    or the first public program if there is no `main`.
 
     Attributes:
-      inputs, outputs: names, shapes and dtypes of what `main` takes and gives, in order.
-      kernels: what each kernel is made of.
-      step_kernels: the kernels that `main` and the programs it calls may run: one for each call in the text, in its order. A kernel that is
-        called in two places is there twice, one that is called in a loop once.
+      inputs, outputs: names, shapes and dtypes of the arguments and results of `main`, in order.
+      kernels: the contents of each kernel.
+      step_kernels: the kernels that `main` and its callees may run: one entry per call in the text, in order. A kernel called in two places
+        has two entries, a kernel called in a loop one.
       ir: text of the stages that were kept ("relay", "te", "tir", "llvm").
       stats: seconds spent per compilation stage.
-      target: text of the target the code is for, with all attributes.
+      target: text of the compilation target, with all attributes.
       device: where its functions run.
-      precision: what products and convolutions of f32 are computed in: "f32" or "bf16" (rounded operands, sums in f32).
-      ranges: least and largest value of the symbols in these shapes, of which that is known.
-      recompile: what `specialize` calls: gives the module compiled for some sizes, from a model or where that is None from what it was
-        compiled from. None where there is no compiler.
-      describe_schedule: what `schedule` calls; None where there is no compiler.
-      exporter: what `export_library` calls with the program; None where there is no compiler.
-      signature: how the module is called, where it came in with nested arguments (`relayc.from_pytorch`); None for any other.
-      source: gives what the module was made from: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
-      lacking: features of the target that this machine does not have. With any, calling a function of the module raises RuntimeError:
-        the program can be looked at, and kept in the cache for machines that have them.
+      precision: in which products and convolutions of f32 are computed: "f32" or "bf16" (rounded operands, sums in f32).
+      ranges: minimum and maximum of the symbols in these shapes, where known.
+      recompile: used by `specialize`: compiles the module for given sizes, from a given model or, if it is None, from the original. None
+        without a compiler.
+      describe_schedule: used by `schedule`; None without a compiler.
+      exporter: called by `export_library` with the program; None without a compiler.
+      signature: how the module is called, if it was imported with nested arguments (`relayc.from_pytorch`); otherwise None.
+      source: returns the source of the module: "name", "sha256" of the file, "files", the SHA-256 of the external data by name.
+      lacking: features of the target that this machine lacks. If there are any, calling a function raises RuntimeError; the program can
+        still be inspected, and cached for machines that have them.
     """
 
     def __init__(self, artifact: Artifact, measure_peak: Callable[[int], Peak] | None = None) -> None:
@@ -190,9 +190,9 @@ class Module:
 
     @property
     def num_threads(self) -> int | None:
-        """How many threads a call uses where it runs alone; None for what holds for the process (runtime.num_threads), the default.
+        """The number of threads of a call that runs alone; None (default): the setting of the process (runtime.num_threads).
 
-        Raises TypeError or ValueError where it is set to what is no number of threads.
+        Setting it raises TypeError or ValueError for an invalid number of threads.
         """
         return self._functions[self._default].team.count
 
@@ -266,7 +266,7 @@ class Module:
         return self.exporter(self._exported(), ExportRequest(Path(path).absolute(), params == "beside", prefix, bundle))
 
     def _exported(self) -> ExportedProgram:
-        """The program and those of imported modules. Raises ValueError where one of them was not compiled here."""
+        """The program and the programs of imported modules. Raises ValueError if one of them was not compiled here."""
         others = [module for module in self.imported_modules if not isinstance(module, Module)]
         if others or self.source is None:
             raise ValueError(f"export_library: expected imported modules that relayc.compile gave, found {others[0] if others else self!r}")
@@ -295,8 +295,8 @@ class Module:
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         """The function of a name; the same as `module[name]`.
 
-        With `query_imports` the imported modules are asked too where the module has none, in order and each with what it imports: a tvm-ffi
-        module gives a packed function. Raises KeyError where there is none.
+        With `query_imports`, imported modules and their imports are searched next, in order; a tvm-ffi module returns a packed function.
+        Raises KeyError if there is none.
         """
         if name in self._functions:
             return self._functions[name]
@@ -350,7 +350,7 @@ class Module:
         return parameter_arrays(self._artifact)
 
     def save_params(self, path: str | os.PathLike[str]) -> None:
-        """Writes the parameters as a safetensors file. Raises OSError where it cannot be written."""
+        """Writes the parameters as a safetensors file. Raises OSError if it cannot be written."""
         save_param_dict_to_file(self.params, path)
 
     def load_params(self, params: str | os.PathLike[str] | Mapping[str, Any]) -> None:
@@ -367,8 +367,8 @@ class Module:
         self._code.set_params(self._artifact.params)
 
     def __getitem__(self, name: str) -> Any:
-        """The function of a name. Where none is called "default", `module["default"](device)` makes a graph executor, as of a module that
-        `relay.build` gave. Raises KeyError where there is none."""
+        """The function of a name. If no function is named "default", `module["default"](device)` creates a graph executor, as for a module
+        from `relay.build`. Raises KeyError if there is none."""
         if name == "default" and name not in self._functions:
             from relayc.runtime.graph_executor import GraphExecutor  # which knows modules
 
@@ -376,7 +376,7 @@ class Module:
         return self.get_function(name)
 
     def _program(self, name: str | None, public: bool = True) -> ProgramInfo:
-        """A program; by default `main`. Raises KeyError where there is none of the name, or none that is public."""
+        """A program; by default `main`. Raises KeyError if there is no program, or no public program, of the name."""
         name = self._default if name is None else name
         found = self._code.programs.get(name)
         if found is None or (public and not found.public):
@@ -483,7 +483,7 @@ class Module:
         return f"<relayc module: {self._functions[self._default]!r}, {len(self.kernels)} kernels, on {self.device}, target {self.target}>"
 
     def _repr_html_(self) -> str | None:
-        """The program in a notebook; None where what shows it is not installed."""
+        """The program as HTML for a notebook; None if the viewer is not installed."""
         try:
             # By name: what shows programs imports this one.
             return importlib.import_module("relayc").notebook_html(self)

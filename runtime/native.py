@@ -1,7 +1,7 @@
-"""Programs with data types, references and functions as values: what they are, and native functions on values of Python.
+"""Programs with data types, references and functions as values: native functions on Python values.
 
-Values are as runtime.values has them. One that a program gives stays on the native heap (runtime.heap), and is read when it is asked for;
-one that a program takes is copied to the heap, unless a program gave it.
+Values are represented as in runtime.values. A result of a program stays on the native heap (runtime.heap) and is read on demand; an
+argument is copied to the heap, unless it is a result of a program.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _EMPTY_WORD = 4 << 1 | 1
 
 @dataclass(slots=True)
 class _Making:
-    """A value while its parts are made; `source` is the reference that it is."""
+    """A value whose parts are being created; `source` is the reference, if it is one."""
 
     fields: Sequence[Any]
     types: Sequence[ValueType]
@@ -58,18 +58,18 @@ def _taken_array(value: Any, type_: ValueType) -> np.ndarray:
 
 
 def word_of(array: np.ndarray) -> Any:
-    """What a program takes for an array: a number for a scalar of the kinds that words hold, else a tensor."""
+    """The argument for an array: a number for a scalar of a kind that fits a word, otherwise a tensor."""
     kind = _SCALARS.get(array.dtype) if array.ndim == 0 else None
     return to_tensor(array) if kind is None else kind(array)
 
 
 class Values:
-    """Values of Python as those of a program, and back.
+    """Converts Python values to values of a program, and back.
 
     Args:
-      data: the data types of the program, and their constructors as callers know them.
-      array: makes the arrays that callers get.
-      tensor: makes an array of what callers give for a tensor of a type.
+      data: the data types of the program, and their constructors as used by callers.
+      array: creates the arrays returned to callers.
+      tensor: converts a caller's value for a tensor of a type to an array.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Values:
         """The types of the fields of a value of a data type."""
         if type_ is None or type_.kind != "data":
             return ()
-        found = self._field_types.get((id(type_), tag))  # the hash of a type takes as long as all else
+        found = self._field_types.get((id(type_), tag))  # hashing a type would take as long as all the rest
         if found is None:
             data = self.data[type_.name]
             types = dict(zip(data.params, type_.parts, strict=True))
@@ -140,7 +140,7 @@ class Values:
                 found = top.finish(*top.made)
 
     def _begin(self, value: Any, type_: ValueType, waiting: Sequence[_Making]) -> Any:
-        """What stands for a value, or how it is made of parts."""
+        """The representation of a value, or the plan to create it from parts."""
         kind = type_.kind
         if kind == "tensor":
             return self._number_or_tensor(value, type_)
@@ -225,7 +225,7 @@ class HeapValue(ConstructorValue):
         super().__init__(tag, (), constructors.known[values.heap.info(cell)])
 
     def is_of(self, values: Values, type_: ValueType) -> bool:
-        """Whether a program takes it as it is: the type is the same, and so is what the type's name stands for."""
+        """Whether a program accepts it unchanged: type and definition of the type's name are equal."""
         return self.type_ == type_ and (self._values is values or self._values.data == values.data)
 
     def __len__(self) -> int:
@@ -454,7 +454,7 @@ class NativeFunction:
 
 
 def spec_of(name: str, type_: ValueType) -> TensorSpec:
-    """What a function says of a parameter or a result of a type."""
+    """The TensorSpec of a parameter or a result of a type."""
     if type_.kind != "tensor":
         return TensorSpec(name, (), f"value({type_})")
     return TensorSpec(name, tuple(symbol(f"{name}_{i}") if d is None else d for i, d in enumerate(type_.shape)), type_.name)

@@ -103,11 +103,11 @@ class NativeFunctionInfo:
 
 @dataclass(frozen=True, slots=True)
 class NativeInfo:
-    """What a program is besides its code and its kernels.
+    """The description of a program besides its code and kernels.
 
     Attributes:
-      has_closures: whether cells may have addresses of its functions.
-      is_pure: whether a call that was left can be done again: it has changed nothing.
+      has_closures: whether cells may contain addresses of its functions.
+      is_pure: whether an aborted call can be repeated, because it has no side effects.
     """
 
     functions: tuple[NativeFunctionInfo, ...]
@@ -118,7 +118,7 @@ class NativeInfo:
 
 
 def native_info(record: Mapping[str, Any] | None) -> NativeInfo | None:
-    """What a record (runtime.records) says of a program. Raises KeyError, TypeError for what is no record."""
+    """The NativeInfo in a record (runtime.records). Raises KeyError, TypeError for an invalid record."""
     if record is None:
         return None
     functions = [

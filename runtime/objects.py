@@ -27,7 +27,8 @@ class Version:
         return self._items[position]
 
     def appended(self, item: np.ndarray) -> "Version":
-        """With an element more at the end. Only where others have gone on from here already are the elements listed anew."""
+        """This version with one more element at the end. The elements are copied only if another version already extends the shared
+        list."""
         items = self._items if len(self._items) == self.length else list(self)
         items.append(item)
         return Version(items)
@@ -60,13 +61,13 @@ Object = np.ndarray | Version | Maps | dict[int, int | float]
 
 
 def object_of(value: Any, dtype: str, take: Callable[[Any, str], np.ndarray]) -> Object | None:
-    """What a caller gives for an object: tensors, lists or tuples of them, None for an optional value that is not there, dicts.
+    """The object of a caller's value: tensors, lists or tuples of them, None for an absent optional value, dicts.
 
     Args:
       dtype: of the object, "optional(seq(float32))".
-      take: gives the array of a tensor of a dtype. Raises TypeError or ValueError that say what was found.
+      take: converts a tensor to an array of a dtype. Raises TypeError or ValueError with the value found.
 
-    Raises TypeError for something else, and as `take` does.
+    Raises TypeError for other values, and the errors of `take`.
     """
     kind, _, content = dtype.removesuffix(")").partition("(")
     if kind == "optional":
@@ -114,8 +115,8 @@ def _scalars(values: Iterable[Any], dtype: str, what: str, take: Callable[[Any, 
 
 
 def value_of(found: Object | None, dtype: str, give: Callable[[np.ndarray, str], Any]) -> Any:
-    """What a caller gets for an object: as `object_of` takes it, sequences as lists, maps as dicts. `give` gives the tensor that an array
-    stands for."""
+    """The inverse of `object_of` for results: sequences are returned as lists, maps as dicts. `give` converts an array to the caller's
+    tensor."""
     if isinstance(found, Maps):
         return found.dicts()
     if isinstance(found, dict):

@@ -26,7 +26,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytes:
 
 
 def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """As `save_param_dict`, into a file. Raises OSError where it cannot be written."""
+    """As `save_param_dict`, into a file. Raises OSError if it cannot be written."""
     write_safetensors(path, _arrays(params))
 
 
@@ -40,7 +40,7 @@ def load_param_dict(content: bytes | bytearray | memoryview) -> dict[str, np.nda
 
 
 def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """As `load_param_dict`, from a file. Raises OSError where it cannot be read."""
+    """As `load_param_dict`, from a file. Raises OSError if it cannot be read."""
     return read_safetensors(read_file(path), str(path))[0]
 
 

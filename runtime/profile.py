@@ -39,11 +39,11 @@ class Peak:
 COMPUTE, MEMORY, OVERHEAD, THREADS, LATENCY = BOUNDS = ("compute", "memory", "overhead", "threads", "latency")
 """What keeps work from being faster (see Work.bound)."""
 _NEAR = 0.5
-"""The share of a limit from which the limit counts as what bounds the work."""
+"""The fraction of a limit above which the limit is regarded as the bound of the work."""
 _CACHED = 1.5
 """The share of the memory's bandwidth above which data are in caches, and memory bounds nothing."""
 _SHORT_SECONDS = 10e-6
-"""A call of less is mostly its own start, and that of its threads."""
+"""A shorter call consists mostly of its own start and the start of its threads."""
 _SCALING = 0.25
 """Of the gain that each further thread could bring, the least that counts as one."""
 
@@ -135,7 +135,7 @@ class CallSite:
 
 @dataclass(frozen=True, slots=True)
 class SiteWork:
-    """What the kernels of all calls of a call site do, as `Work` has it."""
+    """The work of the kernels of all calls of a call site, as in `Work`."""
 
     flops: int = 0
     done_flops: int = 0
@@ -198,7 +198,7 @@ class ProfileRow(Work):
 
 @dataclass(frozen=True)
 class Total(Work):
-    """Several kernel calls together; `operators` are those of each of them."""
+    """Several kernel calls together; `operators` are the operators of each call."""
 
     operators: tuple[str, ...]
     calls: int
@@ -233,7 +233,7 @@ class Profile:
 
     @cached_property
     def peak(self) -> Peak | None:
-        """What the machine can do, measured when it is first asked for; None where no compiler is there to measure it."""
+        """The peak performance of the machine, measured on first use; None if there is no compiler to measure it."""
         if self.measure_peak is None:
             return None
         try:
@@ -321,12 +321,12 @@ def share_texts(work: Work, peak: Peak | None) -> tuple[str, str]:
 
 
 def marked(kernel: KernelInfo) -> str:
-    """The name of a kernel, with a mark where it computes its operators with other operations than they are by their definitions."""
+    """The name of a kernel, marked with * if it computes its operators with other operations than by definition."""
     return kernel.name if kernel.own_flops is None else f"*{kernel.name}"
 
 
 def saved_text(work: Work) -> str:
-    """What is to be said of the operations where fewer were done than the operators are; nothing where they were done as they are."""
+    """A note if fewer operations were done than the operators have by definition; empty if the numbers are equal."""
     if work.flops == work.done_flops:
         return ""
     return f"{work.flops / 1e9:.2f} GFLOP by the operators' definitions, {work.done_flops / 1e9:.2f} done (kernels marked *: Winograd)"

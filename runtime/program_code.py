@@ -57,7 +57,7 @@ class ProgramCode:
         return self.functions[kernel].packed
 
     def set_params(self, params: np.ndarray) -> None:
-        """Gives the parameters other values, for calls that begin from now on."""
+        """Replaces the values of the parameters, for calls that begin from now on."""
         for memory in (self.arenas, self._device_arenas, self._native):
             if memory is not None:
                 memory.set_params(params)
@@ -107,7 +107,7 @@ class ProgramCode:
         return Function(name, packed, program.inputs, program.outputs, arenas, self._device, shapes, late, strings)
 
     def _has_host_values(self, program: ProgramInfo) -> bool:
-        """Whether a program takes or gives values of the host, or calls what does something to them."""
+        """Whether a program takes or returns values of the host, or contains calls that use them."""
         if any(is_host_dtype(spec.dtype) for spec in (*program.inputs, *program.outputs)):
             return True
         if program.name not in self.programs:

@@ -12,12 +12,12 @@ _FIELDS = ("programs", "kernels", "ranges", "target", "device", "permissions", "
 
 
 def program_record(artifact: Artifact) -> dict[str, Any]:
-    """What a program is besides its code and its parameters, as `json.dumps(..., default=as_plain)` takes it."""
+    """The description of a program without code and parameters, for `json.dumps(..., default=as_plain)`."""
     return {name: getattr(artifact, name) for name in _FIELDS}
 
 
 def program_fields(program: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an artifact that a record of it says. Raises KeyError, TypeError or ValueError for what is no record."""
+    """The fields of an artifact from its record. Raises KeyError, TypeError or ValueError for an invalid record."""
     return {
         "programs": tuple(_program(p) for p in program["programs"]),
         "kernels": tuple(_kernel(k) for k in program["kernels"]),

@@ -53,7 +53,7 @@ def _packed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _received(value: Any) -> Any:
-    # A tensor that a program passes does not own its memory, and tvm-ffi would export it through a null pointer.
+    # A tensor passed by a program does not own its memory; tvm-ffi would export it through a null pointer.
     return borrowed(value) if isinstance(value, tvm_ffi.Tensor) and value.device.type == "cpu" else value
 
 
@@ -64,7 +64,7 @@ def get_global_func(name: str, allow_missing: bool) -> tvm_ffi.Function | None: 
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> tvm_ffi.Function | None:
-    """The packed function registered under a global name, from Python or from C++; None where it is missing and that is allowed.
+    """The packed function registered under a global name, from Python or C++; None if it is missing and `allow_missing` is set.
 
     Raises:
       ValueError: there is none of this name.

@@ -42,7 +42,7 @@ _MOST_HEADER_BYTES = 100_000_000
 """Of a header, as the format has it."""
 _META = "__metadata__"
 _PADDING = "padding"
-"""What the names of bytes between tensors begin with."""
+"""Prefix of the names of padding between tensors."""
 
 
 def safetensors_parts(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> Iterator[bytes | memoryview]:
@@ -66,9 +66,9 @@ def safetensors_parts(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
 def write_blob(
     path: str | os.PathLike[str], blob: np.ndarray, places: Sequence[tuple[TensorSpec, int]], metadata: Mapping[str, str]
 ) -> None:
-    """Writes a file whose data are a blob of uint8, with the tensors at these bytes of it; what is between them has names of its own.
+    """Writes a file whose data are a uint8 blob, with tensors at the given offsets; bytes between tensors are named as padding.
 
-    Raises OSError where it cannot be written, ValueError as `safetensors_parts` does.
+    Raises OSError if the file cannot be written, ValueError as `safetensors_parts` does.
     """
     filled: list[tuple[TensorSpec, int]] = []
     end = 0
@@ -109,7 +109,7 @@ def safetensors_bytes(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, s
 
 
 def write_safetensors(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a file. Raises OSError where it cannot be written."""
+    """Writes a file. Raises OSError if it cannot be written."""
     with Path(path).open("wb") as file:
         for part in safetensors_parts(arrays, metadata):
             file.write(part)
@@ -144,7 +144,7 @@ def read_safetensors(content: Any, where: str = "safetensors") -> tuple[dict[str
 
 
 def data_bytes(content: Any) -> int:
-    """Where the data begin in the contents of a file that `read_safetensors` has read."""
+    """The offset of the data in a file that `read_safetensors` has read."""
     return _LENGTH.size + _LENGTH.unpack(memoryview(content)[: _LENGTH.size])[0]
 
 
@@ -153,7 +153,7 @@ def _found(error: Exception) -> str:
 
 
 def _header(memory: memoryview) -> tuple[dict[str, Any], int]:
-    """The header, and where the data begin."""
+    """The header, and the offset of the data."""
     if len(memory) < _LENGTH.size:
         raise ValueError(f"{len(memory)} bytes")
     (length,) = _LENGTH.unpack(memory[: _LENGTH.size])

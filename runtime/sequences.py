@@ -34,7 +34,7 @@ def _copy(tensor: Tensor) -> np.ndarray:
 
 
 def text_of(where: Tensor) -> str:
-    """What an error begins with."""
+    """The start of an error message."""
     return borrowed(where).tobytes().decode()
 
 
@@ -172,7 +172,7 @@ def _parts(sequence: Tensor, axis: int, new_axis: bool, rank: int, where: Tensor
 
 @register_host_func(f"{HOST_PREFIX}sequence.concat_shape")
 def concat_shape(sequence: Tensor, axis: Tensor, new_axis: Tensor, where: Tensor, out: Tensor) -> None:
-    """int64[rank]: the shape of what `concat` gives. Raises ValueError."""
+    """int64[rank]: the shape of the result of `concat`. Raises ValueError."""
     along, is_new, to = number_in(axis), bool(number_in(new_axis)), borrowed(out)
     items = _parts(sequence, along, is_new, len(to), where)
     found = list(items[0].shape)
@@ -223,18 +223,18 @@ def some(tensor: Tensor, out: Tensor) -> None:
 
 @register_host_func(f"{HOST_PREFIX}optional.present")
 def present(optional: Tensor, where: Tensor, out: Tensor) -> None:
-    """The content of an optional value that is an object. Raises ValueError where there is none."""
+    """The content of an optional value that is an object. Raises ValueError if it is absent."""
     _content(optional, where)
     _set(out, number_in(optional))
 
 
 @register_host_func(f"{HOST_PREFIX}optional.shape")
 def optional_shape(optional: Tensor, where: Tensor, out: Tensor) -> None:
-    """int64[rank]: the shape of the content. Raises ValueError where there is none, or one of another rank."""
+    """int64[rank]: the shape of the content. Raises ValueError if it is absent, or has another rank."""
     _write_shape(out, _tensor(optional, where), "content", where)
 
 
 @register_host_func(f"{HOST_PREFIX}optional.get")
 def get(optional: Tensor, where: Tensor, out: Tensor) -> None:
-    """The content, a tensor. Raises ValueError where there is none, or one of another shape."""
+    """The content, a tensor. Raises ValueError if it is absent, or has another shape."""
     _write(out, _tensor(optional, where), "content", where)

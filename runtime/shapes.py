@@ -1,7 +1,7 @@
-"""The shapes of a call: what the symbols of a function are, and with that the shapes of what it gives, and the memory that it needs.
+"""The shapes of a call: the values of a function's symbols, and from them the shapes of its results and the memory that it needs.
 
-A symbol has the value of the dimensions that are it alone. One that stands in expressions only is solved for, where it stands with a number
-before it. Every other dimension must be what its expression says.
+A symbol takes its value from dimensions that consist of the symbol alone. If a symbol occurs in expressions only, its value is solved for
+from an expression in which it has a numeric factor. Every other dimension must equal the value of its expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,9 +50,9 @@ class SymbolSource:
 
 
 def find_sources(inputs: Sequence[TensorSpec], symbols: Sequence[str]) -> tuple[SymbolSource, ...]:
-    """Where the values of symbols come from, in an order in which each needs earlier ones only.
+    """The sources of the values of symbols, ordered so that each depends on earlier ones only.
 
-    Raises ValueError where the shapes do not determine one.
+    Raises ValueError if the shapes do not determine a symbol.
     """
     places = [(i, axis, d) for i, spec in enumerate(inputs) for axis, d in enumerate(spec.shape) if isinstance(d, Dim)]
     found: dict[str, SymbolSource] = {}
@@ -108,7 +108,7 @@ class Shapes:
 
     @cached_property
     def _divisors(self) -> frozenset[Dim]:
-        """The divisors in the dimensions of inputs and outputs. (Those in other sizes may be of a branch that is not taken.)"""
+        """The divisors in the dimensions of inputs and outputs. (Divisors in other sizes may belong to a branch that is not taken.)"""
         return frozenset().union(*(divisors_of(d) for spec in (*self.inputs, *self.outputs) for d in spec.shape))
 
     def of(self, shapes: tuple[Shape, ...]) -> CallShapes:
@@ -150,12 +150,12 @@ class Shapes:
         sizes: dict[str, int] = {}
         for source in self._sources:
             rest = shapes[source.input][source.axis] - evaluate(source.rest, sizes)
-            # What does not divide is found out where the dimension is compared with its expression.
+            # Indivisibility is detected when the dimension is compared with its expression.
             sizes[source.name] = max(rest // source.factor, 0)
         return sizes
 
     def _bytes(self, spec: TensorSpec, shape: Shape, sizes: Mapping[str, int]) -> int:
-        """Bytes of an output. Raises ValueError where no memory can hold it."""
+        """Bytes of an output. Raises ValueError if memory cannot hold it."""
         num_bytes = TensorSpec(spec.name, shape, spec.dtype).num_bytes
         assert isinstance(num_bytes, int)
         if min(shape, default=0) < 0 or num_bytes > MAX_BYTES:

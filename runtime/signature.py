@@ -84,7 +84,7 @@ class Signature:
         return count if ordered and given and count else -1
 
     def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The leaves of the arguments. Raises TypeError where they are of another structure."""
+        """The leaves of the arguments. Raises TypeError if their structure differs."""
         _, (positional, named) = self.arguments
         count, order = len(positional[1]), [key for key, _ in named[1]]
         if kwargs and len(args) < count:
@@ -112,7 +112,7 @@ class Signature:
         return found
 
     def given(self, leaves: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """What a call gives, of the leaves of its arguments and the outputs of `main`."""
+        """The result of a call, built from the leaves of its arguments and the outputs of `main`."""
         values = [_VALUES[kind](where, leaves, outputs) for kind, where in self.outputs]
         return _built(self.results, values)
 
@@ -176,7 +176,7 @@ def _built(structure: Structure, values: Sequence[Any]) -> Any:
 
 
 def _class_of(name: str) -> Any:
-    """The class of a name "module:class", None where it is not there."""
+    """The class of a name "module:class"; None if it does not exist."""
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)

@@ -57,10 +57,10 @@ def _inner(path: _Path, nodes: Sequence[Node]) -> Iterator[tuple[Node, tuple[_Pa
 def call_sites(
     function: str, programs: Mapping[str, ProgramInfo], kernels: Mapping[str, KernelInfo], sizes: Mapping[str, int] | None = None
 ) -> dict[tuple[_Path, int], CallSite]:
-    """The places that call kernels and packed functions, in a program and all that it calls, by path and position in the sequence there.
+    """The places that call kernels and packed functions, in a program and its callees, by path and position in the sequence.
 
-    They are in the order of the text; those of a called program are where the program is called first. Where the values of the program's
-    symbols are given, what the program does not do at these is left out.
+    They are in the order of the text; the places of a called program are at its first call. If the values of the program's symbols are
+    given, steps that do not run at these sizes are omitted.
     """
     sites: dict[tuple[_Path, int], CallSite] = {}
     seen = set()
@@ -102,7 +102,7 @@ def _packed_info(call: PackedCall) -> KernelInfo:
 
 
 _Action = Callable[[], "Iterator | None"]
-"""What a node does: calls something, or gives the sequence that is to run next, as an iterator over what its nodes give."""
+"""The effect of a node: a call, or the sequence to run next, as an iterator over the results of its nodes."""
 
 
 def _is_fixed(nodes: Sequence[Node]) -> bool:
@@ -116,7 +116,7 @@ def _is_fixed(nodes: Sequence[Node]) -> bool:
 
 
 def depends_on_sizes_only(function: str, programs: Mapping[str, ProgramInfo]) -> bool:
-    """Whether what a program does, and all that it calls, follows from the sizes of its arguments, and not from what is in tensors."""
+    """Whether the steps of a program and its callees depend only on the sizes of its arguments, and not on the contents of tensors."""
     found: dict[str, bool] = {}
 
     def holds(nodes: Sequence[Node]) -> bool:
@@ -224,26 +224,26 @@ class Stepwise:
 
 
 class _Entry:
-    """A place from which a program is called: its frame is made at the first call, or where it is not fixed at each."""
+    """A place from which a program is called: its frame is created at the first call, or if it is not fixed, at each call."""
 
     def __init__(self, make: Callable[[], "_Frame"], is_fixed: bool) -> None:
         self._make, self._is_fixed = make, is_fixed
         self.frame: _Frame | None = None
 
     def sequence(self) -> Iterator:
-        """What a call does. Raises RecursionError where too many are under way."""
+        """The steps of a call. Raises RecursionError if too many calls are active."""
         if self.frame is None or not self._is_fixed:
             self.frame = self._make()
         return self.frame.start()
 
 
 class _Frame:
-    """The buffers of a call of a program, and what its nodes do with them.
+    """The buffers of a call of a program, and the actions of its nodes on them.
 
     Attributes:
-      heap: what slots hold.
-      sizes: values of the symbols, and of the sizes that were found out so far.
-      given: what the program has given.
+      heap: the memory in the slots.
+      sizes: values of the symbols, and of the sizes computed so far.
+      given: the results of the program.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class _Frame:
         return self.owner.memory.part(memory, 0 if of_caller else self.number(ref.offset), ref.spec.at(self.sizes), ref.spec.dtype)
 
     def sequence(self, path: _Path, nodes: Sequence[Node]) -> Callable[[], Iterator]:
-        """Nodes to be run in order; what they need is made when they are first reached, or where it may change, each time."""
+        """Nodes to run in order; their resources are created on first use, or each time if they may change."""
         places = [((path, at), node, inner) for at, (node, inner) in enumerate(_inner(path, nodes))]
         actions: list[_Action] = []
 
@@ -312,7 +312,7 @@ class _Frame:
         return self.owner.call(key, self.owner.packed(node.kernel), [*tensors, *values], dict(zip(symbols, values, strict=True)))
 
     def assign(self, node: Allocate | Define | Move | Give) -> None:
-        """Changes what slots hold and sizes are, or notes what the program gives."""
+        """Assigns slots and sizes, or records the results of the program."""
         if isinstance(node, Allocate):
             self.heap[node.slot] = self.owner.memory.allocate(self.number(node.num_bytes))
         elif isinstance(node, Define):

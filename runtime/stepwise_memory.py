@@ -32,7 +32,7 @@ class StepwiseMemory(Protocol):
         """A tensor as the argument of a packed function."""
 
     def time(self, packed: tvm_ffi.Function, arguments: Sequence[tvm_ffi.Tensor | int]) -> Callable[[], float]:
-        """Calls a packed function; gives what tells, after `wait`, how many seconds that took."""
+        """Calls a packed function; returns a function that gives, after `wait`, the duration in seconds."""
 
     def wait(self) -> None:
         """Waits until all calls are done."""

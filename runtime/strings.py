@@ -54,7 +54,7 @@ def ranks(x: np.ndarray, out: np.ndarray) -> None:
 
 
 def _of_each(x: np.ndarray, compute: Callable[[str], Any], out: np.ndarray) -> None:
-    """Writes what `compute` gives for each string, which it is asked for once."""
+    """Writes the result of `compute` for each string; it is called once per distinct string."""
     numbers, places = np.unique(x, return_inverse=True)
     found = np.array(list(map(compute, _texts(numbers))), out.dtype)
     out[...] = found[places].reshape(out.shape)
@@ -110,9 +110,10 @@ _ACTIONS: dict[str, Callable[[str, str], str]] = {"NONE": _as_it_is, "LOWER": _l
 def normalize(
     x: np.ndarray, stopwords: np.ndarray, action: np.ndarray, locale: np.ndarray, exactly: np.ndarray, count: np.ndarray, kept: np.ndarray
 ) -> None:
-    """The strings that are no stop words, in another case as `action` says (NONE, LOWER, UPPER); the empty string where none is left.
+    """The strings that are not stop words, with the case changed by `action` (NONE, LOWER, UPPER); the empty string if none remain.
 
-    Case counts in a comparison with stop words where `exactly` is set. Gives int64: how many there are, and the number of what is kept.
+    With `exactly`, comparison with stop words is case-sensitive. Results, int64: the number of remaining strings, and the number of kept
+    strings.
     """
     language = _text(locale).replace("-", "_").split("_")[0].lower()
     compared = _as_it_is if bool(exactly) else _lower
@@ -189,7 +190,7 @@ def _flag(text: str) -> bool:
 
 
 def _reader(dtype: np.dtype) -> Callable[[str], Any]:
-    """What reads a number of a dtype. What it gives raises ValueError for a text that says none."""
+    """The parser of numbers of a dtype. It raises ValueError for a text that is not a number."""
     read: Callable[[str], Any] = {"i": _whole, "u": _whole, "b": _flag}.get(dtype.kind, float)
     bits = 8 * dtype.itemsize
 

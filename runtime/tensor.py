@@ -28,7 +28,7 @@ def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
     """The memory of `array` as a tvm-ffi tensor, which keeps the array alive."""
     if is_numpys(array.dtype):
         return tvm_ffi.from_dlpack(array.__dlpack__(max_version=_DLPACK_VERSION))
-    # numpy exports its own dtypes only: let it export the bits, then say what they mean.
+    # numpy exports only its own dtypes: export the bits, then set the dtype.
     capsule = array.view(f"u{array.dtype.itemsize}").__dlpack__(max_version=_DLPACK_VERSION)
     code = DLPACK_CODES.get(array.dtype.name)
     if code is not None:
@@ -38,7 +38,7 @@ def to_tensor(array: np.ndarray) -> tvm_ffi.Tensor:
 
 
 def to_argument(array: np.ndarray) -> np.ndarray | tvm_ffi.Tensor:
-    """What stands for `array` as an argument of a packed function: itself where tvm-ffi can take it, which is quicker than a tensor."""
+    """`array` as an argument of a packed function: itself if tvm-ffi accepts it, which is faster than a tensor."""
     return array if is_numpys(array.dtype) and array.flags.writeable else to_tensor(array)
 
 

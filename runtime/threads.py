@@ -36,7 +36,7 @@ def usable_cpus() -> int:
 
 
 def loaded_library(name: str) -> str | None:
-    """Path of a shared library of a name that this process has in memory; None where it has none, or the system does not tell."""
+    """Path of a shared library loaded in this process; None if it is not loaded, or the system does not report it."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
             return next((line.split(maxsplit=5)[5].rstrip("\n") for line in maps if line.rstrip("\n").endswith(f"/{name}")), None)
@@ -46,8 +46,8 @@ def loaded_library(name: str) -> str | None:
 
 @functools.cache
 def openmp_library() -> str:
-    """Path of the OpenMP runtime: one that is in the process already, else the one of the intel-openmp package, else an LLVM libomp of the
-    system.
+    """Path of the OpenMP runtime: one that is already loaded, otherwise the one of the intel-openmp package, otherwise a system LLVM
+    libomp.
 
     Raises:
       OSError: there is none.
@@ -95,7 +95,7 @@ def pause_torch() -> None:
 
 @functools.cache
 def _default() -> int:
-    """RELAYC_NUM_THREADS, else what OpenMP says before anything has been set: OMP_NUM_THREADS, or all cores."""
+    """RELAYC_NUM_THREADS, otherwise OpenMP's initial setting: OMP_NUM_THREADS, or all cores."""
     text = os.environ.get(_COUNT_VARIABLE, "")
     if not text:
         return startable_threads(_runtime().omp_get_max_threads())
@@ -106,7 +106,7 @@ def _default() -> int:
 
 
 class _Caller(threading.local):
-    """What holds for parallel regions that this thread opens; None where nothing was set."""
+    """The settings of parallel regions opened by this thread; None if nothing was set."""
 
     count: int | None = None
 
@@ -118,7 +118,7 @@ _running: list[None] = []
 
 
 def _after_fork() -> None:
-    # The child has this thread only, and an OpenMP runtime that begins anew.
+    # The child process has only this thread, and an OpenMP runtime that starts anew.
     global _caller
     _caller = _Caller()
     _running.clear()
@@ -197,11 +197,11 @@ def num_threads() -> int:
 
 
 class Team:
-    """A context in which the calling thread runs compiled code; entering it gives how many threads it has for that. It may be entered many
+    """A context in which the calling thread runs compiled code; entering it returns the number of its threads. It may be entered many
     times, also from several threads at once.
 
     Attributes:
-      count: how many to have where no one else runs; None for `num_threads()`.
+      count: number of threads if no other call runs; None for `num_threads()`.
     """
 
     __slots__ = ("count",)
@@ -245,7 +245,7 @@ class Within(Team):
 
 
 def _apply(count: int) -> None:
-    """Makes a number of threads hold for the calling thread: OpenMP keeps it for each thread that opens parallel regions."""
+    """Sets the number of threads for the calling thread: OpenMP keeps it for each thread that opens parallel regions."""
     if _caller.count is None and not any(os.environ.get(name) for name in _WAITING_VARIABLES):
         _runtime().kmp_set_blocktime(_BLOCK_MILLISECONDS)
     _runtime().omp_set_num_threads(count)

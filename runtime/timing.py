@@ -92,7 +92,7 @@ def timed(
 def evaluator(
     function: Callable[..., object], number: int = 10, repeat: int = 1, finish: Callable[[], object] = lambda: None, **options: Any
 ) -> Callable[..., BenchmarkResult]:
-    """Makes a function that times another one on the arguments that it is given, after a run that is not timed.
+    """Creates a function that times `function` on given arguments, after a warm-up run.
 
     Args:
       number, repeat, finish, options: of `timed`.

@@ -5,12 +5,12 @@ from typing import Any
 
 
 class ConstructorValue:
-    """What a constructor of a data type has made of its fields.
+    """A value created by a constructor of a data type.
 
     Attributes:
-      tag: the number of the constructor among those of its type.
+      tag: the number of the constructor in its type.
       fields: its values.
-      constructor: what has made it; its `name_hint` is its name.
+      constructor: that created the value; `name_hint` is its name.
     """
 
     __slots__ = ("constructor", "fields", "tag")
@@ -35,11 +35,11 @@ class ConstructorValue:
 
 
 class RefValue:
-    """A reference. One that a native program was given, or gave, is the program's: both see what either writes.
+    """A reference. A reference passed to or returned by a native program is shared with the program: both see writes of the other.
 
     Attributes:
-      value: what it refers to.
-      shared: what reads and writes the value in a native program (runtime.native); None for a reference of Python alone.
+      value: the referenced value.
+      shared: reads and writes the value in a native program (runtime.native); None for a reference of Python alone.
     """
 
     __slots__ = ("_value", "shared")
@@ -49,7 +49,7 @@ class RefValue:
 
     @property
     def value(self) -> Any:
-        """What it refers to."""
+        """The referenced value."""
         return self._value if self.shared is None else self.shared.read()
 
     @value.setter
@@ -64,12 +64,12 @@ class RefValue:
 
 
 class Closure:
-    """A function as a value, with the values from around it that it uses.
+    """A function value with the values that it captures.
 
     Attributes:
-      function: its number among those of the program.
-      captures: these values.
-      machine: what runs it (runtime.control).
+      function: its number in the program.
+      captures: the captured values.
+      machine: runs it (runtime.control).
     """
 
     __slots__ = ("captures", "function", "machine")
@@ -82,7 +82,7 @@ class Closure:
 
 
 def with_results(function: Callable[..., Any], take: Callable[[Any], Any], type_: Any) -> Callable[..., Any]:
-    """A function of Python for a program: its results are what `take` gives of them, whose TypeErrors and ValueErrors name the function."""
+    """Wraps a Python function for a program: `take` converts its results; TypeErrors and ValueErrors of `take` name the function."""
 
     def call(*args: Any) -> Any:
         found = function(*args)

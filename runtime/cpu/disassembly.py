@@ -1,6 +1,6 @@
-"""Machine code as text: what LLVM made of a program, function by function.
+"""Machine code as text: LLVM's output for a program, by function.
 
-The disassembler is iced-x86, which comes with `pip install relayc[asm]`.
+The disassembler is iced-x86, which is installed with `pip install relayc[asm]`.
 """
 
 import bisect

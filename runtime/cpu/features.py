@@ -60,7 +60,7 @@ _BASELINE = "sse2"
 
 
 def with_needs(feature: str) -> frozenset[str]:
-    """A feature and all that it implies."""
+    """A feature and all features that it implies."""
     return frozenset({feature}).union(*map(with_needs, IMPLIES[feature]))
 
 

@@ -24,18 +24,18 @@ def _entries() -> dict[str, str]:
 
 
 def name() -> str:
-    """What the maker calls the CPU; under a hypervisor it is often wrong."""
+    """The manufacturer's name of the CPU; under a hypervisor it is often wrong."""
     return _entries().get("model name") or platform.processor() or platform.machine()
 
 
 def flags() -> list[str]:
-    """Features of the CPU as Linux spells them; none where the system does not list any."""
+    """Features of the CPU as Linux spells them; empty if the system does not list them."""
     return (_entries().get("flags") or _entries().get("Features") or "").split()
 
 
 @functools.cache
 def cache_bytes(level: int) -> int | None:
-    """Size of the data cache at `level` (1 is the nearest); None where the system does not tell."""
+    """Size of the data cache at `level` (1: nearest to the core); None if the system does not report it."""
     for entry in sorted(_CACHES.glob("index*")) if _CACHES.exists() else []:
         try:
             if (entry / "level").read_text().strip() == str(level) and (entry / "type").read_text().strip() != "Instruction":
@@ -47,7 +47,7 @@ def cache_bytes(level: int) -> int | None:
 
 
 def memory_bytes() -> int:
-    """Physical memory; 0 where the system does not tell."""
+    """Physical memory; 0 if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -38,7 +38,7 @@ class LoadError(ValueError):
 
 
 class LoadedCode:
-    """Object code in memory, ready to run; it stays as long as this object does."""
+    """Object code in memory, ready to run, for the lifetime of this object."""
 
     def __init__(self, code: ObjectCode) -> None:
         """Raises LoadError where the code is not for this kind of machine, is damaged or needs what is not there."""
@@ -89,7 +89,7 @@ class _Image:
 
     def _load(self, content: bytes, find: Callable[[str], int]) -> None:
         code_bytes, size = self._place()
-        # The global offset table, of the addresses of symbols, is behind all else.
+        # The global offset table, which contains the addresses of symbols, follows all sections.
         self._table = _align(size, 8)
         size = self._table + 8 * sum(s.size // _SYMBOL_BYTES for s in self._sections if s.kind == _SYMTAB)
         self._memory = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
@@ -134,7 +134,7 @@ class _Image:
         return values
 
     def _relocate(self, content: bytes, section: SectionHeader, place: int, symbols: Sequence[int]) -> None:
-        """Writes what a table of relocations says into the section that it is of, which begins at `place`."""
+        """Applies a relocation table to its section, which begins at `place`."""
         size = self._sections[section.info].size
         for at in range(section.offset, section.offset + section.size, _RELA_BYTES):
             offset, info, addend = struct.unpack_from("<QQq", content, at)
@@ -154,7 +154,7 @@ class _Image:
             struct.pack_into("<Q", self._memory, place + offset, value & _MASK)
 
     def table(self, symbol: str, count: int) -> list[int]:
-        """Calls the function `symbol`, which gives an array of `count` addresses. Raises LoadError where there is none."""
+        """Calls the function `symbol`, which returns an array of `count` addresses. Raises LoadError if it does not exist."""
         address = self._names.get(symbol)
         if not address:
             raise LoadError(f"symbol {symbol}: expected a definition in the object, found none")
@@ -204,7 +204,7 @@ class ParsedObject:
 
 
 def read_object(content: bytes) -> ParsedObject:
-    """Parses an object file; raises LoadError where it is not one of x86-64, or is damaged."""
+    """Parses an object file; raises LoadError if it is not for x86-64, or is damaged."""
     try:
         return ParsedObject(content)
     except (struct.error, IndexError, ValueError) as error:

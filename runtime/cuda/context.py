@@ -1,4 +1,4 @@
-"""What compiled host code is told in a call: an array of 64-bit words, whose address is its last argument (see
+"""The call context of compiled host code: an array of 64-bit words, whose address is the last argument (see
 pipelines.targets.cuda.host)."""
 
 STATUS, STREAM, FUNCTIONS = 0, 1, 2
@@ -7,7 +7,7 @@ bytes of dynamic shared memory for each, in the order of their numbers."""
 ENTRY_POINTS = 3
 """From here on the addresses of driver.ENTRY_POINTS."""
 GIVEN = 10
-"""Address of where the call writes the memory that it gives (see runtime.late)."""
+"""Address to which the call writes the addresses of late outputs (see runtime.late)."""
 FAILED = 11
 """What failed: the number of the kernel that could not be launched, or READ, or TENSOR_MAP; in the next words the sizes of the grid, those
 of the block, and the bytes of dynamic shared memory."""

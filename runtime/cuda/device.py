@@ -34,7 +34,7 @@ _VECTOR_BYTES = 16
 _LEGACY_STREAM, _NO_WAIT = 1, -1
 """What DLPack's producers are told for the default stream, and for a stream that needs no waiting."""
 _LASTING_STREAMS = 0, _LEGACY_STREAM
-"""The default stream, which exists as long as the process; others are destroyed when their owner wants it."""
+"""The default stream, which exists as long as the process; other streams are destroyed by their owner."""
 
 
 class Cuda(DeviceKind):
@@ -150,7 +150,7 @@ class Cuda(DeviceKind):
         self._allocations.pop((index, address)).free()
 
     def _use(self, tensor: tvm_ffi.Tensor, stream: int, is_exported: bool = False) -> None:
-        """Notes that a stream is given work on memory, if the memory is relayc's own."""
+        """Records that a stream uses memory, if the memory was allocated by relayc."""
         found = self._allocations.get((tensor.device.index, tensor.data_ptr()))
         if found is not None:
             found.users[stream] = is_exported or found.users.get(stream, False)
@@ -183,7 +183,7 @@ class Cuda(DeviceKind):
         index = destination.device.index
         num_bytes = prod(source.shape) * numpy_dtype(str(source.dtype)).itemsize
         if source.device.index != index:
-            # What the other device was given before has to be done.
+            # Earlier work of the other device must be complete.
             self.synchronize(source.device.index)
         for tensor in (source, destination):
             self._use(tensor, _stream(index))
@@ -197,7 +197,7 @@ class Cuda(DeviceKind):
         if isinstance(value, tvm_ffi.Tensor):
             self._use(value, stream)
             return value
-        # The producer lets its own stream be waited for, unless it is this one.
+        # The producer makes this stream wait for its own, unless they are equal.
         wanted = _NO_WAIT if _framework_stream(index, value) == stream else stream or _LEGACY_STREAM
         try:
             try:
@@ -240,7 +240,7 @@ class Cuda(DeviceKind):
 
 
 def _framework_stream(index: int, value: Any) -> int | None:
-    """The stream on which the framework of a tensor works now; None where that is not known."""
+    """The current stream of the framework of a tensor; None if it is unknown."""
     package = type(value).__module__.partition(".")[0]
     if package == "torch":
         return int(sys.modules["torch"].cuda.current_stream(index).cuda_stream)
@@ -255,7 +255,7 @@ def _stream(index: int) -> int:
 
 
 def _follow(of: Driver, stream: int, other: int) -> None:
-    """Lets a stream wait for what another one was given so far."""
+    """Makes a stream wait for all work submitted so far to another stream."""
     event = of.make_event()
     try:
         of.record(event, other)
@@ -268,7 +268,7 @@ class _Allocation:
     """Memory of a device.
 
     Attributes:
-      users: the streams that are given work on it, the one that it was taken on first; of each whether a framework does so too.
+      users: the streams that use it, beginning with the stream that allocated it; for each, whether a framework uses it there too.
     """
 
     def __init__(self, of: Driver, index: int, address: int, stream: int) -> None:
@@ -276,7 +276,7 @@ class _Allocation:
         self.users = {stream: False}
 
     def free(self) -> None:
-        """Gives the memory back behind the work of all its users."""
+        """Frees the memory after the work of all its users."""
         if is_forked():
             return
         of, index = self._driver, self._index

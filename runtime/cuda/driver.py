@@ -34,7 +34,7 @@ _CUDA_VERSION = 12000
 
 
 class ImageRefused(RuntimeError):
-    """The driver does not load a cubin or PTX, where it may load another image of the same kernel."""
+    """The driver does not load a cubin or PTX; it may load another image of the same kernel."""
 
 
 IMAGE_REFUSALS = {
@@ -70,7 +70,7 @@ class DeviceAttributes:
 
 
 class Driver(ABC):
-    """What relayc asks of the driver. All but what is about devices acts on the thread's current context (`push`, `pop`)."""
+    """The interface to the driver. All methods except those about devices act on the thread's current context (`push`, `pop`)."""
 
     @cached_property
     def _usable(self) -> dict[int, DeviceAttributes]:
@@ -98,13 +98,13 @@ class Driver(ABC):
             self.follow(stream, self._marks[index, marked])
 
     def release_stream(self, index: int) -> int:
-        """The stream of a device on which memory is given back whose own stream may not exist any more."""
+        """The stream of a device on which memory is freed whose own stream may no longer exist."""
         if index not in self._release_streams:
             self._release_streams[index] = self.make_stream()
         return self._release_streams[index]
 
     def usable(self, index: int) -> DeviceAttributes:
-        """What a device is. Raises DeviceError for one whose architecture is older than OLDEST."""
+        """The attributes of a device. Raises DeviceError if its architecture is older than OLDEST."""
         if index not in self._usable:
             found = self.attributes(index)
             if found.capability < OLDEST:
@@ -139,7 +139,7 @@ class Driver(ABC):
 
     @abstractmethod
     def free(self, address: int, stream: int) -> None:
-        """Gives memory back once the work given to `stream` so far is done."""
+        """Frees memory after the work submitted so far to `stream`."""
 
     @abstractmethod
     def trim(self, index: int) -> None:
@@ -170,11 +170,11 @@ class Driver(ABC):
 
     @abstractmethod
     def wait(self, stream: int) -> None:
-        """Waits until all that was given to a stream is done."""
+        """Waits for all work submitted to a stream."""
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Waits until all that was given to the current context's device is done."""
+        """Waits for all work submitted to the device of the current context."""
 
     @abstractmethod
     def make_event(self) -> int:
@@ -189,7 +189,7 @@ class Driver(ABC):
 
     @abstractmethod
     def follow(self, stream: int, event: int) -> None:
-        """Lets what is given to a stream from now on wait for an event."""
+        """Makes later work on a stream wait for an event."""
 
     @abstractmethod
     def elapsed(self, first: int, second: int) -> float:
@@ -208,7 +208,7 @@ class Driver(ABC):
 
     @abstractmethod
     def begin_capture(self, stream: int) -> None:
-        """Lets a stream note what this thread gives to it instead of doing it."""
+        """Starts recording the work that this thread submits to a stream, instead of running it."""
 
     @abstractmethod
     def end_capture(self, stream: int) -> int:
@@ -216,7 +216,7 @@ class Driver(ABC):
 
     @abstractmethod
     def instantiate(self, graph: int) -> int:
-        """A graph that can be launched; the one that it is made of goes."""
+        """A launchable graph; the source graph is destroyed."""
 
     @abstractmethod
     def launch_graph(self, graph: int, stream: int) -> None: ...
@@ -257,7 +257,7 @@ class CudaDriver(Driver):
         self._contexts: dict[int, int] = {}
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """What a function of the driver gives behind its status. Raises DeviceMemoryError or RuntimeError where that is an error."""
+        """The results of a driver function after its status. Raises DeviceMemoryError or RuntimeError if the status is an error."""
         result, *found = getattr(self._cuda, name)(*arguments)
         if result != self._cuda.CUresult.CUDA_SUCCESS:
             if result == self._cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
@@ -298,7 +298,7 @@ class CudaDriver(Driver):
         if index not in self._contexts:
             device = self._call("cuDeviceGet", index)
             self._contexts[index] = int(self._call("cuDevicePrimaryCtxRetain", device))
-            # Memory that is given back stays with the pool, until `trim`: the next call takes it without asking the system.
+            # Freed memory stays in the pool until `trim`, so that the next call does not request it from the system.
             pool = self._call("cuDeviceGetDefaultMemPool", device)
             threshold = self._cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
             self._call("cuMemPoolSetAttribute", pool, threshold, self._cuda.cuuint64_t((1 << 64) - 1))
@@ -409,7 +409,7 @@ def driver() -> Driver:
     """The driver.
 
     Raises:
-      DeviceError: there is none, each time that it is asked for; or this process was forked from one that has used it.
+      DeviceError: there is none (raised on each request), or this process was forked from a process that used it.
     """
     if not _found:
         replace_driver(CudaDriver())
@@ -427,5 +427,5 @@ def is_forked() -> bool:
 
 
 def replace_driver(other: Driver | None) -> None:
-    """Lets another driver be that of the process, or with None the machine's own again; what was loaded before stays as it is."""
+    """Replaces the driver of the process, or with None restores the machine's driver; code that is already loaded is unaffected."""
     _found[:] = [] if other is None else [(other, os.getpid())]

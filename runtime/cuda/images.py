@@ -23,10 +23,10 @@ class Image:
     """A kernel for an architecture.
 
     Attributes:
-      arch: "sm_80", "sm_90a": with a letter behind the number code runs on that architecture alone.
-      ptx: which the driver compiles where there is no cubin for the device.
-      cubin: machine code; b"" where there was no ptxas.
-      report: what ptxas said of it.
+      arch: "sm_80", "sm_90a": code with a letter after the number runs on this architecture only.
+      ptx: compiled by the driver if there is no cubin for the device.
+      cubin: machine code; b"" if ptxas was not available.
+      report: output of ptxas.
     """
 
     arch: str
@@ -75,7 +75,7 @@ class KernelImages:
     images: tuple[Image, ...]
 
     def of(self, arch: str) -> Image:
-        """The image of an architecture. Raises NoImage where there is none."""
+        """The image of an architecture. Raises NoImage if there is none."""
         for image in self.images:
             if image.arch == arch:
                 return image
@@ -135,7 +135,7 @@ class Images:
 
     @staticmethod
     def from_bytes(data: bytes) -> "Images":
-        """What `to_bytes` gave. Raises ValueError for anything else."""
+        """The inverse of `to_bytes`. Raises ValueError for other bytes."""
         try:
             magic, size = _HEAD.unpack_from(data)
             if magic != _MAGIC:

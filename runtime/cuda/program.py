@@ -22,10 +22,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class CudaProgram:
-    """The code of a program: that of the host in memory, that of its kernels on the devices where it was called.
+    """The code of a program: host code in memory, and kernels on each device on which it was called.
 
     Attributes:
-      loaded: by number of the device.
+      loaded: by device number.
     """
 
     def __init__(self, host: object, code: ObjectCode) -> None:
@@ -34,7 +34,7 @@ class CudaProgram:
         self._lock = threading.Lock()
 
     def load(self, index: int, attributes: DeviceAttributes) -> "LoadedCudaProgram":
-        """The kernels on a device whose context is the current one. Raises DeviceError where there is no code for it."""
+        """The kernels on a device whose context is current. Raises DeviceError if there is no code for the device."""
         with self._lock:
             if index not in self.loaded:
                 self.loaded[index] = self._load(index, attributes)
@@ -163,7 +163,7 @@ class _Graph(Recording):
 
 
 def _quietly(of: Driver, index: int, act: Callable[[], None]) -> None:
-    """Does what the end of an object asks for; a driver that is shutting down, or in error, has done it already."""
+    """Runs a finalizer; ignores a driver that is shutting down or in error, which has already released its resources."""
     if is_forked():
         return
     try:

@@ -1,13 +1,12 @@
-"""Symbolic sizes: integer expressions over named symbols, equal where their normal forms are.
+"""Symbolic sizes: integer expressions over named symbols, which are equal if their normal forms are equal.
 
-A `Dim` behaves like the int it stands for as long as nobody asks what it is: arithmetic gives a Dim (an int where it is constant), `==`
-says whether two expressions are the same, and an order is answered where the ranges of the symbols prove it and raises `Undecided`
-elsewhere, so that no code decides by accident. `proves` asks without raising, and `guess` gives a representative size for choices that
-are right either way.
+A `Dim` behaves like the int that it represents: arithmetic returns a Dim (an int if it is constant), `==` compares expressions, and order
+comparisons are answered if the ranges of the symbols prove the answer and raise `Undecided` otherwise, so that no code decides by accident.
+`proves` never raises, and `guess` returns a representative size for choices that are correct in any case.
 
 An expression is a polynomial over atoms: symbols, floor divisions, minima and maxima. Its text is Python's (`2*n + 1`, `(n + 7)//8`,
-`max(n, past)`), in which `broadcast(n, m)` is the size to which axes of sizes n and m broadcast, and `parse` reads it back. What is known
-of the symbols is a `Ranges`; `with ranges:` makes it hold.
+`max(n, past)`), with `broadcast(n, m)` for the size to which axes of sizes n and m broadcast; `parse` reads it. The known ranges of symbols
+are a `Ranges`; `with ranges:` activates it.
 """
 
 from relayc.symbolic.division import ceil_div, divided, exact

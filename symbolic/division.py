@@ -52,7 +52,7 @@ def _by_number(num: Dim, den: int) -> Size:
         return num
     if den <= 0:
         raise ZeroDivisionError(f"{num} divided by {den}")
-    # Whole multiples come out; what stays has coefficients nearest to zero, and that of its first term is positive.
+    # Whole multiples are moved out of the division; the remainder has coefficients nearest to zero, and its first coefficient is positive.
     nearest = {m: _nearest(c, den) if m else c // den for m, c in num.terms.items()}
     whole = Dim.make(nearest)
     rest = Dim.make({m: c - nearest[m] * den for m, c in num.terms.items()})
@@ -86,7 +86,7 @@ def ceil_div(num: Size, den: Size) -> Size:
 
 
 def exact(num: Size, den: Size) -> Size | None:
-    """num / den where it is a polynomial, else None: division of leading terms. A den that is an expression counts as not 0."""
+    """num / den if it is a polynomial, otherwise None: division of leading terms. A symbolic den is assumed to be nonzero."""
     if isinstance(den, int):
         terms = terms_of(num)
         return Dim.make({m: c // den for m, c in terms.items()}) if den and all(c % den == 0 for c in terms.values()) else None

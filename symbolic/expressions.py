@@ -1,4 +1,4 @@
-"""Expressions over symbols: their arithmetic, their text, and what can be asked of them."""
+"""Expressions over symbols: arithmetic, text, and queries."""
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol, TypeAlias
 
 
 class Undecided(Exception):
-    """A question about a size that has one answer for some sizes and another one for others: its words and sizes."""
+    """A question about a size whose answer depends on the values of symbols; has the question and the sizes."""
 
     def __str__(self) -> str:
         # Most are raised for an answer that is no, and never read.
@@ -44,7 +44,7 @@ class Floor:
         return self._text
 
     def __repr__(self) -> str:
-        # By which terms are ordered: it must not say where the object is.
+        # Terms are ordered by this text, so it must not contain the address of the object.
         return f"Floor(num={self.num}, den={self.den})"
 
 
@@ -85,15 +85,15 @@ Terms: TypeAlias = dict[Monomial, int]
 
 
 class Knowledge(Protocol):
-    """What is known of symbols (`ranges.Ranges`): by it expressions are compared and get their normal form."""
+    """The known facts about symbols (`ranges.Ranges`), used to compare and normalise expressions."""
 
     memo: dict[object, object]
 
     def bound(self, dim: "Dim", upper: bool) -> int:
-        """One of the inclusive bounds of an expression."""
+        """An inclusive bound of an expression."""
 
     def is_positive(self, size: "Size", strict: bool) -> bool | None:
-        """Whether a size is above 0, or at least 0 where it is not `strict`; None where neither that nor the opposite is proved."""
+        """Whether a size is above 0, or at least 0 if not `strict`; None if neither the statement nor its negation is proved."""
 
     def quotient(self, num: "Size", den: "Size") -> "Size":
         """floor(num / den) in normal form; den > 0."""
@@ -104,7 +104,7 @@ class Dim:
 
     __slots__ = ("_hash", "_symbols", "_text", "terms")
     holding: ClassVar[ContextVar[tuple[Knowledge, ...]]]
-    """What is known of symbols, the last one (`ranges` sets it)."""
+    """The known facts about symbols; the last entry is in use (set by `ranges`)."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -239,18 +239,18 @@ Size: TypeAlias = int | Dim
 
 
 def known() -> Knowledge:
-    """What holds of symbols in this thread."""
+    """The known facts about symbols in this thread."""
     return Dim.holding.get()[-1]
 
 
 @lru_cache(maxsize=1024)
 def symbol(name: str) -> Dim:
-    """The size that a name stands for."""
+    """The size represented by a name."""
     return Dim({(name,): 1})
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """The product of some sizes: 1 of none."""
+    """The product of sizes: 1 if there are none."""
     # Numbers first: each product with an expression is a new one.
     number = 1
     found: Size | None = None
@@ -263,7 +263,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def terms_of(x: Size) -> Terms:
-    """The terms of a size: none of 0."""
+    """The terms of a size: none for 0."""
     return x.terms if isinstance(x, Dim) else {(): x} if x else {}
 
 
@@ -291,8 +291,8 @@ MOST_DEPTH, MOST_FACTORS = 16, 1024
 
 
 def is_long(x: Size) -> bool:
-    """Whether a size is an expression so long or so deep that whoever made it should give it a name or do without it: what is asked of an
-    expression takes time that grows with it, and goes as deep."""
+    """Whether a size is an expression so long or deep that its creator should name it or avoid it: queries take time in proportion to its
+    length, and recurse to its depth."""
     return isinstance(x, Dim) and (depth(x) > MOST_DEPTH or factors(x) > MOST_FACTORS)
 
 
@@ -359,7 +359,7 @@ def _text(terms: Terms) -> str:
 
 
 def _with_broadcasts(m: Monomial) -> list[Atom]:
-    """The factors of a product, in which `broadcast(a, b)` stands for max(a, b)*min(1, a)*min(1, b) (see extremes.broadcast)."""
+    """The factors of a product, with `broadcast(a, b)` for max(a, b)*min(1, a)*min(1, b) (see extremes.broadcast)."""
     left: list[Atom] = list(m)
     for atom in m:
         if isinstance(atom, Extreme) and atom.kind == "max":
@@ -372,7 +372,7 @@ def _with_broadcasts(m: Monomial) -> list[Atom]:
 
 
 def _factor(x: Size) -> str:
-    """The text of a size where it is an operand of a division."""
+    """The text of a size as an operand of a division."""
     simple = isinstance(x, int) or (
         len(x.terms) == 1 and all(isinstance(m[0], (str, Extreme)) and len(m) == 1 and c == 1 for m, c in x.terms.items())
     )

@@ -21,7 +21,7 @@ def broadcast(*sizes: Size) -> Size:
 
 
 def extreme(kind: str, sizes: Iterable[Size]) -> Size:
-    """Without arguments of which it is proved that another one is as small (large)."""
+    """The minimum (maximum), without arguments for which another one is proved to be as small (large)."""
     kept: list[Size] = []
     for size in _flattened(kind, sizes):
         if any(_no_better(kind, k, size) for k in kept):

@@ -24,7 +24,7 @@ def is_name(text: str) -> bool:
 
 
 def parse(text: str) -> Size:
-    """The size that a text says. Raises ValueError for a text that is no expression of sizes."""
+    """The size that a text describes. Raises ValueError for a text that is not an expression of sizes."""
     memo, key = known().memo, ("parse", text)
     if key not in memo:
         memo[key] = symbol(text) if is_name(text) else _parse(text)

@@ -1,4 +1,4 @@
-"""What is known of symbols, and the bounds of expressions that follow from it."""
+"""The known ranges of symbols, and the bounds of expressions that follow from them."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from relayc.symbolic.expressions import Atom, Dim, Extreme, Floor, Monomial, Siz
 from relayc.symbolic.values import evaluate
 
 FAR = (1 << 31) - 1
-"""The largest size of a symbol of which nothing else is known."""
+"""The largest size of a symbol without a known range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Range:
 
 
 _REMEMBERED = 1 << 16
-"""Expressions of which a Ranges remembers what it found out."""
+"""Expressions for which a Ranges caches results."""
 
 
 class Ranges(Mapping[str, Range]):
-    """The ranges of symbols by name; of any other symbol the default one holds. `with ranges:` makes them hold for this thread."""
+    """The ranges of symbols by name; the default range applies to all other symbols. `with ranges:` activates them for this thread."""
 
     def __init__(self, ranges: Mapping[str, Range] | None = None) -> None:
         self._ranges = dict(ranges or {})
@@ -44,7 +44,7 @@ class Ranges(Mapping[str, Range]):
         self._times: dict[tuple[Atom, Floor], int | None] = {}
         self._shifted: dict[Monomial, list[tuple[Monomial, int, int]]] = {}
         self.memo: dict[object, object] = {}
-        """For what is found out under these ranges. Those of a program may refer to it, as they end with it."""
+        """Cache of results under these ranges. Results of a program may refer to it, because both are freed together."""
 
     def __getitem__(self, name: str) -> Range:
         return self._ranges[name]
@@ -56,7 +56,7 @@ class Ranges(Mapping[str, Range]):
         return len(self._ranges)
 
     def of(self, name: str) -> Range:
-        """What is known of a symbol."""
+        """The known range of a symbol."""
         return self._ranges.get(name, _DEFAULT)
 
     def bounds(self, dim: Dim) -> tuple[int, int]:
@@ -64,7 +64,7 @@ class Ranges(Mapping[str, Range]):
         return self.bound(dim, False), self.bound(dim, True)
 
     def bound(self, dim: Dim, upper: bool) -> int:
-        """One of the inclusive bounds of an expression."""
+        """An inclusive bound of an expression."""
         found = self._bounds.get((dim, upper))
         if found is None:
             self.trim()
@@ -79,13 +79,13 @@ class Ranges(Mapping[str, Range]):
         return found
 
     def is_positive(self, size: Size, strict: bool) -> bool | None:
-        """Whether a size is above 0, or at least 0 where it is not `strict`: for all values of its symbols, for none (False), or neither
-        is proved (None)."""
+        """Whether a size is above 0, or at least 0 if not `strict`: True for all values of its symbols, False for none, None if neither is
+        proved."""
         if isinstance(size, int):
             return size > 0 if strict else size >= 0
         if (size, strict) not in self._positive:
             self.trim()
-            # What holds for no sample needs no proof.
+            # A statement that fails for all samples needs no proof.
             samples = self._samples(size)
             least, most = min(samples, default=1), max(samples, default=-1)
             holds: bool | None = None
@@ -106,7 +106,7 @@ class Ranges(Mapping[str, Range]):
         return found
 
     def times(self, atom: Atom, other: Floor) -> int | None:
-        """The k for which `atom` is at most k times a coarser division: 4 of (n + 1)//2 and (n + 7)//8. None where there is none."""
+        """The k for which `atom` is at most k times a coarser division: 4 for (n + 1)//2 and (n + 7)//8. None if there is none."""
         key = atom, other
         if key not in self._times:
             self.trim()
@@ -137,7 +137,7 @@ class Ranges(Mapping[str, Range]):
         return found
 
     def trim(self) -> None:
-        """Forgets what was found out, where that has become much."""
+        """Clears the caches if they have become large."""
         kept: tuple[dict[Any, Any], ...] = self._atoms, self._bounds, self._positive, self._quotients, self._times, self._shifted, self.memo
         if sum(map(len, kept)) > _REMEMBERED:
             for found in kept:
@@ -152,12 +152,12 @@ class Ranges(Mapping[str, Range]):
 
     @property
     def is_of_program(self) -> bool:
-        """Whether someone made them hold; the others last as long as the process."""
+        """Whether the ranges were activated explicitly; the default ones last as long as the process."""
         return self is not _NOTHING_KNOWN
 
     @staticmethod
     def current() -> "Ranges":
-        """Those that hold."""
+        """The active ranges."""
         return _HOLDING.get()[-1]
 
 
@@ -172,7 +172,7 @@ def _bound_of(dim: Dim, ranges: Ranges, upper: bool) -> int:
     to follow all would ask 2^n questions about a sum of n minima and maxima."""
     found = _immediate_bound(dim, ranges, upper)
     left, scale = dim, 1
-    # What is asked for is the sign, as a rule.
+    # Usually only the sign is needed.
     while (found > 0) if upper else (found < 0):
         choices = []
         for relaxed, divisor in _relaxed(left, upper):
@@ -270,10 +270,11 @@ def _atom_bounds(atom: Atom, ranges: Ranges) -> tuple[int, int]:
 
 
 def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, int]]:
-    """Expressions that are at least `dim` (at most, where not `upper`) times a number, and the number: without one of the divisions, minima
-    or maxima of `dim`.
+    """Pairs of an expression and a number: the expression is at least (at most, if not `upper`) `dim` times the number, and lacks one of
+    the divisions, minima or maxima of `dim`.
 
-    A division is within what is divided, which may cancel with other terms. The deepest goes first: then none comes back.
+    A division is bounded by its numerator, which may cancel with other terms. The deepest atom is replaced first, so that it does not
+    reappear.
     """
     atoms = [(m[0].depth, m, m[0]) for m in dim.terms if len(m) == 1 and not isinstance(m[0], str)]
     for _, m, atom in sorted(atoms, key=lambda entry: -entry[0]):
@@ -294,7 +295,7 @@ def _relaxed(dim: Dim, upper: bool) -> Iterator[tuple[Size, int]]:
 
 
 def _coarser(dim: Dim, upper: bool) -> Size | None:
-    """An expression that is at least `dim` (at most, where not `upper`), of which a product has a coarser division."""
+    """An expression that is at least `dim` (at most, if not `upper`), in which a product has a coarser division."""
     ranges, divisions = Ranges.current(), dict.fromkeys(a for n in dim.terms for a in n if isinstance(a, Floor))
     for m, c in dim.terms.items():
         if len(m) > 1 and (c > 0) == upper and all(ranges.atom_bounds(a)[0] >= 0 for a in m):

@@ -1,4 +1,4 @@
-"""Sizes where their symbols have values."""
+"""Sizes for given values of their symbols."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import gcd, prod
@@ -8,7 +8,7 @@ from relayc.symbolic.extremes import extreme
 
 
 def substitute(x: Size, values: Mapping[str, Size]) -> Size:
-    """A size in which symbols stand for others; those without a value stay. What it becomes follows from the ranges that hold."""
+    """Replaces symbols in a size; symbols without a value are kept. The result is normalised under the active ranges."""
     if isinstance(x, int):
         return x
     name = name_of(x)
@@ -39,7 +39,7 @@ def _divisor(atom: Atom) -> int:
 
 
 def divisors_of(x: Size) -> frozenset[Dim]:
-    """The expressions by which a size divides, those inside of others too."""
+    """The divisors in a size, including nested ones."""
     found: set[Dim] = set()
     for atom in () if isinstance(x, int) else (a for m in x.terms for a in m if not isinstance(a, str)):
         parts = (atom.num, atom.den) if isinstance(atom, Floor) else atom.args
@@ -50,10 +50,10 @@ def divisors_of(x: Size) -> frozenset[Dim]:
 
 
 def evaluate(x: Size, values: Mapping[str, int], known: dict[Atom, int] | None = None) -> int:
-    """The number that a size is where its symbols have the given values.
+    """The value of a size for given values of its symbols.
 
     Args:
-      known: numbers of atoms at these values, to which those that are computed are added: sizes share most of their atoms.
+      known: values of atoms for these symbols; computed values are added, because sizes share most of their atoms.
     """
     if isinstance(x, int):
         return x

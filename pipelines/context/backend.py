@@ -1,8 +1,8 @@
-"""Backends: what stands behind a kind of target. A backend says which attributes its targets have, which schedules there are, and how
-programs in the tir stage become code.
+"""Backends: the implementations of kinds of targets. A backend defines the attributes of its targets, the available schedules, and how
+programs of the tir stage are compiled.
 
-The backend of "cpu" comes with relayc. Another registers itself under a kind of its own, `relayc.register_backend(MyBackend())`, and is
-used by every target of that kind: `relayc.compile(model, target="mine")`.
+The backend of "cpu" is part of relayc. Others register under their own kind, `relayc.register_backend(MyBackend())`, and are used by every
+target of that kind: `relayc.compile(model, target="mine")`.
 """
 
 import importlib
@@ -33,9 +33,9 @@ class MachineCode:
     """A program as machine code in memory.
 
     Attributes:
-      functions: address of the packed entry of each function; 0 where this machine cannot run the code.
-      owner: what keeps the code in memory.
-      code: the same as object files, for the cache; None where the backend makes none.
+      functions: address of the packed entry of each function; 0 if this machine cannot run the code.
+      owner: keeps the code in memory.
+      code: the same code as object files, for the cache; None if the backend does not create object files.
     """
 
     functions: Mapping[str, int]
@@ -61,7 +61,7 @@ class Backend(ABC):
     @property
     @abstractmethod
     def target(self) -> "type[Target]":
-        """The class of its targets: attributes, how they are parsed and filled, what passes and schedules ask."""
+        """The class of its targets: attributes, their parsing and completion, and the properties that passes and schedules query."""
 
     def device_of(self, target: "Target") -> str:
         """Kind of the devices that run the code of a target."""
@@ -110,14 +110,14 @@ class Backend(ABC):
         entries: "Mapping[str, PackedEntry]",
         linked: "tuple[Mapping[str, str], Future[Any]] | None" = None,
     ) -> MachineCode:
-        """The machine code of a module that `lower` gave, with a packed entry for each function of `entries`.
+        """The machine code of a module from `lower`, with a packed entry for each function of `entries`.
 
         Args:
-          entries: what each function takes.
-              linked: symbols by name of entries that `control_part` was given, and what it gave.
+          entries: the parameters of each function. linked: symbols of the entries passed to `control_part`, by name, and the result of
+            `control_part`.
 
         Raises:
-          ValueError: the backend makes none, or not of this module.
+          ValueError: the backend does not create machine code, or not for this module.
         """
         raise ValueError(f"target {self.kind}: expected a backend that makes machine code, found one that only lowers (use stop_after)")
 
@@ -147,7 +147,7 @@ class Backend(ABC):
         return ()
 
     def quick_peak(self, threads: int) -> "Peak":
-        """What this machine reaches with a number of threads. Raises ImportError where that cannot be measured."""
+        """The peak performance of this machine with a number of threads. Raises ImportError if it cannot be measured."""
         raise ImportError(f"target {self.kind}: nothing measures what the machine can do")
 
 
@@ -155,15 +155,15 @@ class Backend(ABC):
 
 _BACKENDS: dict[str, Backend] = {}
 _HOMES = {"cpu": "relayc.pipelines.targets.cpu.backend", "cuda": "relayc.pipelines.targets.cuda.backend"}
-"""Modules that register a backend when it is first asked for."""
+"""Modules that register a backend on its first use."""
 _ALIASES = {"llvm": "cpu"}
 
 
 def register_backend(backend: Backend, override: bool = False) -> None:
-    """Makes a backend that of its kind.
+    """Registers a backend under its kind.
 
     Raises:
-      ValueError: the kind is no word, or is taken and `override` is false.
+      ValueError: the kind is not a word, or is registered and `override` is false.
     """
     kind, home = backend.kind, type(backend).__module__
     if not kind.isidentifier():
@@ -194,7 +194,7 @@ def find_backend(kind: str) -> Backend:
 
 
 def target_kinds() -> list[str]:
-    """The kinds of targets that there are backends for."""
+    """The kinds of targets that have a backend."""
     return sorted({*_BACKENDS, *_HOMES})
 
 

@@ -111,7 +111,7 @@ class _Timed:
 
 
 class PassTimingInstrument(PassInstrument):
-    """Measures how long each pass takes, those of a Sequential below it."""
+    """Measures the time of each pass; passes of a Sequential are listed below it."""
 
     def __init__(self) -> None:
         self._root = _Timed("total")
@@ -216,7 +216,7 @@ class KeepSchedules(PassInstrument):
 
 
 class Verifier(PassInstrument):
-    """Verifies the module after every pass, and that symbols have values where they are used: an error names the pass that breaks it."""
+    """Verifies the module after every pass, and that symbols have values at their uses; an error names the pass that caused it."""
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         try:

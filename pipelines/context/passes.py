@@ -1,7 +1,7 @@
-"""Pass infrastructure: what a pass is, in which order passes run, and the context that switches, configures and observes them.
+"""Pass infrastructure: passes, their order, and the context that enables, configures and observes them.
 
-A pass takes an IRModule and gives one, changed in place or new. It has a name as in Relay (`FoldConstant`), by which
-`required_pass` and `disabled_pass` know it, and a flag made from the name (`fold-constant`), by which `relayc-opt` knows it:
+A pass takes an IRModule and returns one, changed in place or new. Its name, as in Relay (`FoldConstant`), is used by `required_pass` and
+`disabled_pass`; its flag, derived from the name (`fold-constant`), by `relayc-opt`:
 
     @module_pass(opt_level=1, name="DropNegatives")
     def drop_negatives(mod, ctx):
@@ -11,7 +11,7 @@ A pass takes an IRModule and gives one, changed in place or new. It has a name a
     with PassContext(opt_level=3, config={"pipelines.add_pass": [("before:FuseOps", drop_negatives)]}):
         relayc.compile(model)
 
-The same passes work on any stage: a module of the `te`, `tir` or `llvm` stage is an IRModule too.
+Passes work on any stage: a module of the `te`, `tir` or `llvm` stage is an IRModule too.
 """
 
 import contextvars
@@ -67,7 +67,7 @@ _PASS_MODULES = (
 
 @dataclass(frozen=True)
 class ConfigOption:
-    """One key of `PassContext.config`: the type of its values, its default and what it does."""
+    """A key of `PassContext.config`: the type of its values, its default and its documentation."""
 
     key: str
     type: type
@@ -80,7 +80,7 @@ CONFIG: dict[str, ConfigOption] = {}
 
 
 def config_option(key: str, type_: type, default: Any, doc: str) -> None:
-    """Registers a key of `PassContext.config`; a pass that reads a key registers it where it is defined."""
+    """Registers a key of `PassContext.config`; the pass that reads a key registers it beside its definition."""
     CONFIG[key] = ConfigOption(key, type_, default, doc)
 
 
@@ -163,14 +163,14 @@ class PassContext:
 
     @staticmethod
     def current() -> "PassContext":
-        """The innermost context of this thread; one with the defaults where there is none."""
+        """The innermost context of this thread; the default context if there is none."""
         stack = _STACK.get()
         if not stack and _DEFAULT.get() is None:
             _DEFAULT.set(PassContext())
         return stack[-1] if stack else _DEFAULT.get()  # type: ignore[return-value] # it is set
 
     def override_instruments(self, instruments: Sequence[PassInstrument] | None) -> None:
-        """Observes passes by other instruments from now on; those of before are left. The context has none where one of them fails."""
+        """Replaces the instruments; the previous ones are exited. If an instrument fails, the context has none."""
         before, self.instruments = self.instruments, []
         for instrument in before:
             instrument.exit_pass_ctx()
@@ -192,7 +192,7 @@ class PassContext:
         return entered
 
     def __enter__(self) -> "PassContext":
-        known = [id(instrument) for instrument in PassContext.current().instruments]  # those have been entered
+        known = [id(instrument) for instrument in PassContext.current().instruments]  # already entered
         self._entered.append(self._enter(i for i in self.instruments if id(i) not in known))
         self._tokens.append(_STACK.set((*_STACK.get(), self)))
         return self
@@ -203,7 +203,7 @@ class PassContext:
             instrument.exit_pass_ctx()
 
     def get(self, key: str) -> Any:
-        """The value of a config key, its default where the context does not set it. Raises KeyError for a key never registered."""
+        """The value of a config key, its default if the context does not set it. Raises KeyError for an unregistered key."""
         if key in self.config:
             return self.config[key]
         if key not in CONFIG:
@@ -232,8 +232,8 @@ class Pass(ABC):
 
     @abstractmethod
     def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        """The work: gives the module, changed in place or new. The MLIR context of `mod` is the ambient one,
-        and what it knows of symbols holds."""
+        """The work of the pass: returns the module, changed in place or new. The MLIR context of `mod` is current, and the ranges of its
+        symbols hold."""
 
     def __call__(self, mod: IRModule, ctx: PassContext | None = None) -> IRModule:
         return _run_around(self, mod, ctx or PassContext.current(), run=True)
@@ -243,7 +243,7 @@ class Pass(ABC):
 
 
 def _run_around(pass_: Pass, mod: IRModule, ctx: PassContext, run: bool) -> IRModule:
-    """Runs a pass, where `run` says so, between those that the context adds around it (they run even where it does not)."""
+    """Runs a pass, if `run` is set, between the passes that the context adds before and after it (which always run)."""
     for added in ctx.added("before", pass_):
         mod = added(mod, ctx)
     if run:
@@ -288,7 +288,7 @@ class ModulePass(Pass):
 
 
 class FunctionPass(Pass):
-    """A pass made of a function (func, mod, ctx) -> None by `function_pass`: it is given each func.func with a body, to change in place."""
+    """A pass created by `function_pass` from a function (func, mod, ctx) -> None, which changes each func.func with a body in place."""
 
     def __init__(self, function: Callable[[ir.Operation, IRModule, PassContext], None], info: PassInfo) -> None:
         self._function = function
@@ -308,13 +308,13 @@ def functions(mod: IRModule) -> list[ir.Operation]:
 
 
 class Sequential(Pass):
-    """Passes in order, each run where the context enables it; the passes a pass requires run before it.
+    """Passes in order, each run if the context enables it, after the passes that it requires.
 
     Args:
-      passes: the passes; a Sequential among them is one that can be disabled as a whole.
-      name: its own name.
-      opt_level: its own level.
-      stage: the stage that its passes work on.
+      passes: the passes; a nested Sequential can be disabled as a whole.
+      name: of the Sequential itself.
+      opt_level: of the Sequential itself.
+      stage: on which its passes work.
     """
 
     def __init__(self, passes: Sequence[Pass], name: str = "Sequential", opt_level: int = 0, stage: str = "relay") -> None:
@@ -342,19 +342,19 @@ PASSES: dict[str, Pass] = {}
 
 
 def register_pass(pass_: _AnyPass) -> _AnyPass:
-    """Makes a pass known by its name and flag to relayc-opt and as a requirement or position; a later one of the same name replaces it."""
+    """Registers a pass by name and flag, for relayc-opt, requirements and positions; a later pass of the same name replaces it."""
     PASSES[pass_.info.flag] = pass_
     return pass_
 
 
 def module_pass(opt_level: int, name: str, required: Sequence[str] = (), stage: str = "relay") -> Callable[[Callable], ModulePass]:
-    """Decorator: makes a registered pass of a function (mod: IRModule, ctx: PassContext) -> IRModule.
+    """Decorator: creates a registered pass from a function (mod: IRModule, ctx: PassContext) -> IRModule.
 
     Args:
       opt_level: lowest PassContext.opt_level at which a Sequential runs it.
       name: its name as in Relay (`FoldConstant`).
       required: names of passes that a Sequential runs before it.
-      stage: the stage it works on (relay, te, tir, llvm): where DumpIR files what it leaves.
+      stage: on which it works (relay, te, tir, llvm): DumpIR files its output there.
     """
 
     def make(function: Callable[[IRModule, PassContext], IRModule]) -> ModulePass:
@@ -379,7 +379,7 @@ def load_passes() -> None:
 
 
 def find_pass(name: str) -> Pass:
-    """The registered pass of this name or flag. Raises ValueError where there is none."""
+    """The registered pass of this name or flag. Raises ValueError if there is none."""
     flag = flag_of(name)
     if flag not in PASSES:
         load_passes()

@@ -22,7 +22,7 @@ class Option:
     type: type
 
     def parse(self, flag: str, text: str) -> str | int | bool:
-        """The value; raises ValueError where the text is none of the type."""
+        """The value; raises ValueError if the text is not of the type."""
         if self.type is bool:
             if text not in ("true", "false"):
                 raise ValueError(f"target: expected -{flag}=true or -{flag}=false, found {text or 'nothing'}")
@@ -77,7 +77,7 @@ class Target:
     features: frozenset[str]
 
     options: ClassVar[Mapping[str, Option]] = {}
-    """The attributes of the kind by flag, in the order in which a text gives them."""
+    """The attributes of the kind by flag, in the order of the target's text."""
 
     def __new__(
         cls,
@@ -105,7 +105,7 @@ class Target:
 
     @classmethod
     def _parse(cls, words: Iterable[str]) -> dict[str, Any]:
-        """Attributes from the words of a text: ["-mcpu=native"] gives {"mcpu": "native"}."""
+        """Attributes from the words of a text: ["-mcpu=native"] results in {"mcpu": "native"}."""
         given: dict[str, Any] = {}
         for word in words:
             flag, equals, value = word.lstrip("-").partition("=")
@@ -124,11 +124,11 @@ class Target:
         """All attributes of a target.
 
         Args:
-          given: attributes that were asked for, of the types that `options` says; "features" are changes.
-          base: a target of the kind whose other attributes are kept.
+          given: requested attributes, of the types in `options`; "features" are changes.
+          base: a target of the kind that provides the other attributes.
 
         Raises:
-          ValueError: a value that the kind does not have.
+          ValueError: a value that the kind does not support.
         """
         raise NotImplementedError
 
@@ -154,7 +154,7 @@ class Target:
         return Target, (str(self),)
 
     def has(self, feature: str) -> bool:
-        """Whether the processor has a feature, under the name that the kind gives it."""
+        """Whether the processor has a feature, by its name in this kind."""
         return feature in self.features
 
     def lanes(self, bits: int) -> int:
@@ -163,7 +163,7 @@ class Target:
 
     @property
     def mask_bits(self) -> int:
-        """Bits of the smallest elements of which a masked load and store are one instruction each; 0 where there are none."""
+        """Bits of the smallest elements for which masked loads and stores are single instructions; 0 if there are none."""
         return 0
 
     @property
@@ -183,8 +183,8 @@ class Target:
 
     @property
     def precisions(self) -> Mapping[str, Mapping[str, int]]:
-        """What compile(precision=...) may ask for, as there are instructions that are faster than those of f32; each with the settings of
-        strategies (keys of PassContext's config) that it stands for."""
+        """The values of compile(precision=...) for which there are faster instructions than for f32, each with its settings of strategies
+        (keys of PassContext's config)."""
         return {"f32": {}, "bf16": {}} if self.has_bf16 else {"f32": {}}
 
     @property
@@ -204,7 +204,7 @@ class Target:
 
     @property
     def fingerprint(self) -> str:
-        """What machine code depends on besides the attributes, as it does where it is made for this very machine; else an empty text."""
+        """The properties that machine code depends on besides the attributes, if it is compiled for this very machine; otherwise empty."""
         return ""
 
     @property
@@ -214,7 +214,7 @@ class Target:
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """A kind and the words behind it."""
+    """A kind and the words after it."""
     if not isinstance(text, str):
         raise TypeError(f"target: expected a text or a Target, found {text!r}")
     kind, *words = text.split() or [""]

@@ -91,7 +91,7 @@ def build(
         steps_of_control, mod = compiled_program(error.program, dims)
     signature = SIGNATURE.get(mod.module.operation, "")
     if first == "relay" and written_in_te(mod):
-        # What a person wrote in the te stage (relayc.te) has only the later ones before it.
+        # A program written in the te stage (relayc.te) needs only the later passes.
         mod, first = te_program(mod), "tir"
         if stop_after == "te":
             return mod
@@ -147,7 +147,7 @@ def build(
             from relayc.pipelines.control.program import Compiled, control_code
 
             control = control_code(steps_of_control, Compiled({p.name: p for p in program.programs}, program.params_bytes))
-        # Those of kernels are of no use outside.
+        # The sizes of kernels are of no use outside.
         symbols = {name for p in program.programs for name in p.symbols}
         ranges = {name: (known.low, known.high) for name, known in mod.ranges.items() if name in symbols}
         with mod.context, ir.Location.unknown():

@@ -209,7 +209,7 @@ def _entries(specialize: Sequence[Mapping[str, int]] | None) -> list[dict[str, i
 
 
 class _Source:
-    """What a module was compiled from, and how. A model that is no file is not kept: it may take much memory."""
+    """The source of a module, and the options of its compilation. A model that is not a file is not kept, because it may be large."""
 
     def __init__(self, model: Any, options: Mapping[str, Any]) -> None:
         self._path = Path(model).absolute() if isinstance(model, (str, os.PathLike)) else None
@@ -220,8 +220,8 @@ class _Source:
         self._settings = passes.PassContext.current().settings if passes is not None else {}
 
     def compile_again(self, specialize: Sequence[Mapping[str, int]], model: Any = None) -> Module:
-        """The same with other sizes to specialize for, observed by the instruments of the ambient PassContext. Raises ValueError where
-        `model` is not given and its file is not what it was."""
+        """Compiles again with other sizes to specialize for, observed by the instruments of the ambient PassContext. Raises ValueError if
+        `model` is not given and its file has changed."""
         model = self._model("specialize", model)
         from relayc.pipelines.context.passes import PassContext
 
@@ -240,7 +240,7 @@ class _Source:
         return texts[kernel]
 
     def _model(self, what: str, given: Any) -> Any:
-        """What the module was compiled from: what is given, or the file."""
+        """The source of the module: `given`, or the file."""
         if given is not None:
             return given
         if self._path is None:
@@ -252,8 +252,8 @@ class _Source:
         return self._path
 
     def facts(self) -> dict[str, Any]:
-        """Name and SHA-256 of the model's file and of its external data; without digests where the model was no file, or where that is not
-        what it was any more."""
+        """Name and SHA-256 of the model's file and of its external data; without digests if the model was not a file, or the file has
+        changed."""
         status = self._status_now()
         if self._path is None or status is None or status != self._status:
             return {"name": self._name, "sha256": "", "files": {}}

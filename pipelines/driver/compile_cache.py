@@ -30,7 +30,7 @@ from relayc.symbolic import Dim, Size
 _ROOT = Path(__file__).resolve().parents[2]
 _SOURCES = ("dialects", "frontend", "pipelines", "runtime", "symbolic")
 _PACKAGES = ("torch-mlir", "onnx", "numpy", "ml_dtypes", "apache-tvm-ffi", "intel-openmp", "torch")
-"""What decides how a program is imported, what its code and its parameters are, and what the code calls."""
+"""Packages that determine the import of a program, its code and parameters, or the functions that the code calls."""
 _STARTED = time.time_ns()
 
 
@@ -39,8 +39,8 @@ class Slot:
     """The place of a program in the cache.
 
     Attributes:
-      target: what the program is for.
-      path: the model's file, None for one that is not a file; `status` says in which state the key was made from.
+      target: of the program.
+      path: the model's file, None for a model that is not a file; `status` is the state of the file when the key was computed.
     """
 
     cache: Cache
@@ -51,15 +51,15 @@ class Slot:
     status: tuple[int, int] | None
 
     def load(self) -> Artifact | None:
-        """The program, None where it has not been kept."""
+        """The program, None if it is not in the cache."""
         lacking = self.target.lacking
         found = self.cache.load(self.key, self.path.parent if self.path is not None else None, runs_here=not lacking)
         return None if found is None else replace(found, lacking=lacking)
 
     def keep(self, artifact: Artifact) -> Artifact:
-        """Keeps a program that was just compiled, unless its model or the compiler has changed on disk in the meantime.
+        """Stores a new program, unless its model or the compiler has changed on disk in the meantime.
 
-        Gives the program to run: that of the cache, whose parameters are mapped from its file, where it was kept.
+        Returns the program to run: if it was stored, the cached one, whose parameters are mapped from its file.
         """
         try:
             files = self._external_digests()
@@ -89,13 +89,13 @@ def find_slot(
     schedules: Mapping[str, Any] | None = None,
     records: str = "",
 ) -> Slot | None:
-    """Where a program is kept; None where it is not to be: the cache is off, the model is not a readable one, someone observes, or a
-    schedule is no text.
+    """The cache slot of a program; None if it is not cached: the cache is off, the model is unreadable, an instrument observes the
+    compilation, or a schedule is not a text.
 
     The arguments are those of `relayc.compile`.
 
     Args:
-      records: digest of the measured numbers that hold (pipelines.history).
+      records: digest of the tuning records in use (pipelines.history).
     """
     cache = Cache.default() if wanted is not False and device_kind(find_backend(target.kind).device_of(target)).loads_code else None
     if cache is None:
@@ -109,7 +109,7 @@ def find_slot(
         content = cache.file_digest(path) if path is not None else _digest(model, wanted)
         extents = {name: [_extent(d) for d in shape] for name, shape in sorted((shapes or {}).items())}
         sizes = {name: list(map(index, d)) if isinstance(d, (tuple, list)) else index(d) for name, d in sorted((dims or {}).items())}
-    except (OSError, TypeError, ValueError):  # what is wrong is for the compiler to say
+    except (OSError, TypeError, ValueError):  # the compiler reports the error
         return None
     if content is None:
         return None
@@ -131,7 +131,7 @@ def find_slot(
 
 
 def _extent(size: Size | str) -> int | str:
-    """A size as JSON says it. Raises TypeError for what is none."""
+    """A size for JSON. Raises TypeError for a value that is not a size."""
     return str(size) if isinstance(size, (str, Dim)) else index(size)
 
 
@@ -141,7 +141,7 @@ def _status(path: Path) -> tuple[int, int]:
 
 
 def _digest(model: Any, wanted: bool | None) -> str | None:
-    """Digest of a model that is not a file; None for what is none, and for an IRModule unless the cache was asked for."""
+    """Digest of a model that is not a file; None if it is not a model, and for an IRModule unless the cache was requested."""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return digest([model])
     if hasattr(model, "SerializeToString"):
@@ -156,12 +156,12 @@ def _digest(model: Any, wanted: bool | None) -> str | None:
 
 
 def _settings(opt_level: int | None) -> dict[str, Any] | None:
-    """What the ambient PassContext says, in plain values; None where it holds instruments or anything else that is not a plain value, and
-    where anything is registered from outside."""
+    """The settings of the ambient PassContext as plain values; None if it contains instruments or other values that are not plain, or if
+    code from outside is registered."""
     if _has_outside_code():
         return None
     passes = sys.modules.get("relayc.pipelines.context.passes")
-    if passes is None:  # then no one can have made a context
+    if passes is None:  # then no context can exist
         return _plain(DEFAULT_OPT_LEVEL if opt_level is None else opt_level, (), (), {})
     context = passes.PassContext.current()
     if context.instruments or not _is_plain(context.config):
@@ -171,7 +171,7 @@ def _settings(opt_level: int | None) -> dict[str, Any] | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is what JSON can say: numbers, texts, lists, and mappings of texts."""
+    """Whether a value can be represented in JSON: numbers, texts, lists, and mappings of texts."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
@@ -215,7 +215,7 @@ def _files() -> list[Path]:
 
 
 def _sources_are_loaded() -> bool:
-    """Whether the sources on disk are those that run: none was changed since this process began to compile."""
+    """Whether the sources on disk are the loaded ones: none has changed since this process began to compile."""
     return all(path.stat().st_mtime_ns < _STARTED for path in _files())
 
 

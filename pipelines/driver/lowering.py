@@ -31,7 +31,7 @@ def relay_to_te(mod: IRModule, ctx: PassContext) -> IRModule:
 
 @module_pass(opt_level=0, name="MaterializeResults", stage="te")
 def materialize_results(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Copies where a program gives what is not memory of its own, such as inputs and parameters (pipelines.program.results)."""
+    """Copies results that are not a program's own memory, such as inputs and parameters (pipelines.program.results)."""
     from relayc.pipelines.program.results import materialize_results as materialize
 
     return materialize(mod)
@@ -39,7 +39,7 @@ def materialize_results(mod: IRModule, ctx: PassContext) -> IRModule:
 
 @module_pass(opt_level=0, name="ConcatenateInPlace", stage="te")
 def concatenate_in_place(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Concatenations whose operands can be written where they belong take no kernel (pipelines.program.joins)."""
+    """Removes kernels of concatenations whose operands can be written directly to their place (pipelines.program.joins)."""
     from relayc.pipelines.program.joins import concatenate_in_place as concatenate
 
     return concatenate(mod)
@@ -84,7 +84,7 @@ te_pipeline = Sequential([outline_groups, merge_similar_kernels, relay_to_te, ma
 """relay -> te."""
 
 te_to_tir = Sequential([concatenate_in_place, schedule_kernels, bufferize_programs, plan_memory, emit_calls], name="TeToTir", stage="tir")
-"""te -> tir; gives a TirModule (pipelines.program.tir)."""
+"""te -> tir; returns a TirModule (pipelines.program.tir)."""
 
 register_pass(te_pipeline)
 register_pass(te_to_tir)

@@ -17,7 +17,7 @@ from pathlib import Path
 from relayc.dialects.mlir import c_library, live_contexts
 
 _HEADER_BYTES = 4096
-"""Of a library, in which its program headers are found: linkers put them first."""
+"""Bytes of a library that contain its program headers: linkers place them first."""
 _PT_LOAD, _PF_W = 1, 2
 
 
@@ -35,11 +35,11 @@ def paused_collection() -> Iterator[None]:
 
 
 def release_memory(contexts: int) -> None:
-    """Gives back to the system what a compilation has left; where the system has no calls for that, only what Python holds.
+    """Returns memory that a compilation has left to the system; if the system has no calls for this, only Python's memory.
 
     Args:
-      contexts: how many there were before (dialects.mlir.live_contexts). A context goes with the last object that refers to it; where there
-        are more now, such objects are in a reference cycle, and the cycles are collected.
+      contexts: number of contexts before the compilation (dialects.mlir.live_contexts). A context is freed with the last object that refers
+        to it; if there are more contexts now, such objects are in a reference cycle, and cycles are collected.
     """
     if live_contexts() > contexts:
         gc.collect()
@@ -49,7 +49,7 @@ def release_memory(contexts: int) -> None:
     if hasattr(libc, "malloc_trim"):  # not in every C library
         libc.malloc_trim(0)
     for address, size in _constant_segments():
-        # No one writes to these pages: they are read from the file again when they are next needed.
+        # These pages are never written: on their next use they are read from the file again.
         libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
@@ -62,7 +62,7 @@ def _constant_segments() -> list[tuple[int, int]]:
 
 
 def _base_address(library: Path) -> int | None:
-    """Where a library is in memory; None where it is not found there."""
+    """The address at which a library is loaded; None if it is not found."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         # START-END PERMISSIONS OFFSET DEVICE INODE PATH, as in proc_pid_maps(5)
         fields = line.split(None, 5)

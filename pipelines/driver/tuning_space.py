@@ -50,11 +50,11 @@ class TuningSpace:
 
     @property
     def size(self) -> int:
-        """How many combinations of values there are."""
+        """The number of combinations of values."""
         return prod(map(len, self.values.values()))
 
     def config(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What to set for the kernel in `schedule.kernels` of a PassContext so that it gets some values."""
+        """The setting of `schedule.kernels` in a PassContext that gives the kernel these values."""
         if not self.chosen:
             return {}
         return {"strategy": self.strategy, **{f"{self.strategy}.{name}": value for name, value in values.items()}}
@@ -97,7 +97,7 @@ def tuning_space(
 
 
 def kernels_of(mod: IRModule) -> dict[str, ir.OpView]:
-    """The kernels of a module: private functions, or else all that call no other."""
+    """The kernels of a module: private functions, or otherwise all functions that call no other."""
     found = read_functions(mod.module).kernels
     if found:
         return dict(found)

@@ -1,4 +1,4 @@
-"""What programs are evaluated on: sizes of their symbols, and made-up inputs."""
+"""Test cases for the evaluation of programs: sizes of symbols, and random inputs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _PRIMES = (7, 5, 11, 3, 13)
 _LARGE = 1031
 """A prime above 1,024: more than any tile."""
 _MOST_ELEMENTS = 1 << 14
-"""Of the inputs of a case whose sizes are made up."""
+"""Of the inputs of a case with chosen sizes."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _made_up(name: str, tensors: Sequence[TensorType], mod: IRModule, sizes: Map
 
 
 def case_text(seed: int, sizes: Mapping[str, int]) -> str:
-    """A case with made-up inputs in words."""
+    """Describes a case with random inputs."""
     return ", ".join([f"seed {seed}", *(f"{symbol} = {n}" for symbol, n in sizes.items())])
 
 
@@ -95,7 +95,7 @@ def sizes_of(symbols: Sequence[str], ranges: Ranges, given: Mapping[str, Sequenc
     count = max([3, *(len(v) for v in given.values())])
     found = [{s: _size(known[s], i, which, given.get(s)) for i, s in enumerate(symbols)} for which in range(count)]
     if not given:
-        # One symbol that is large, the others as small as they may be.
+        # One symbol is large, the others are minimal.
         found += [{s: found[0][s] if s != large else min(_LARGE, known[s].high) for s in symbols} for large in symbols]
     return [dict(pairs) for pairs in dict.fromkeys(tuple(v.items()) for v in found)]
 

@@ -30,7 +30,7 @@ from relayc.pipelines.te.signature import flat_tensors, te_array
 from relayc.symbolic import Ranges
 
 Results = list[np.ndarray] | Exception
-"""What a function gives, or why it gives nothing."""
+"""The results of a function, or the error that it raised."""
 
 _ALLOWED = {"f64": 2.0**-40, "f32": 2.0**-13, "f16": 2.0**-7, "bf16": 2.0**-5}
 """How far apart results may be, relative to the largest one, by the coarsest format in which the program computes: 2^11 roundings of f32 in
@@ -43,16 +43,16 @@ _MOST_POINTS = 1 << 16
 
 @dataclass(frozen=True)
 class Difference:
-    """A pass or schedule after which a program or kernel gives something else.
+    """A pass or schedule after which a program or kernel has different results.
 
     Attributes:
       kind: "pass" or "schedule".
       name: of the pass or schedule.
-      where: the function, the result, and the operation that gives it.
-      case: the inputs: the seed they are made from, or their number, and the sizes of symbols.
-      difference: the largest difference; infinite where one program gives nothing.
-      allowed: what rounding explains.
-      text: what is different in words, where that is no number.
+      where: the function, the result, and the operation that computes it.
+      case: the inputs: their seed, or their number, and the sizes of symbols.
+      difference: the largest difference; infinite if one program fails.
+      allowed: tolerance for rounding.
+      text: describes the difference if it is not a number.
     """
 
     kind: str
@@ -69,10 +69,10 @@ class Difference:
 
 
 class NotEquivalent(RelayError):
-    """A pass changes what a program gives.
+    """A pass changes the results of a program.
 
     Attributes:
-      difference: which, and how.
+      difference: describes the change.
     """
 
     def __init__(self, difference: Difference) -> None:
@@ -194,7 +194,7 @@ class Equivalence(PassInstrument):
     # ---- code
 
     def _check_code(self, info: PassInfo) -> None:
-        """Compiles what TeToTir was given, and compares what it gives with what it means."""
+        """Compiles the input of TeToTir, and compares the results of the code with the interpreted results."""
         from relayc.pipelines.context.passes import PassContext
         from relayc.pipelines.context.target import Target
         from relayc.pipelines.driver.build import build
@@ -253,10 +253,10 @@ class Equivalence(PassInstrument):
 
 
 def check(model: Any, **options: Any) -> Equivalence:
-    """Compiles a model as `relayc.compile` does, and gives the instrument with the passes that change what it gives.
+    """Compiles a model as `relayc.compile` does, and returns the instrument with the passes that change the results.
 
     Args:
-      options: inputs and sizes of Equivalence; others are those of `relayc.compile`.
+      options: inputs and sizes of Equivalence; all others are passed to `relayc.compile`.
     """
     from relayc.pipelines.context.passes import PassContext
     from relayc.pipelines.driver.compile import compile
@@ -275,7 +275,7 @@ def _copy(mod: IRModule) -> IRModule:
 
 
 def _outcome(run: Callable[..., list[np.ndarray]], *arguments: Any) -> Results:
-    """What a call gives, or why it gives nothing."""
+    """The results of a call, or the error that it raised."""
     try:
         return run(*arguments)
     except (Refused, Outside, Unknown) as error:
@@ -300,19 +300,19 @@ def _same(a: tuple[str, dict[str, np.ndarray]], b: tuple[str, dict[str, np.ndarr
 
 
 def _allowed(text: str) -> float:
-    """What rounding explains in a program, by its text."""
+    """The tolerance for rounding in a program, according to the types in its text."""
     return max((_ALLOWED[name] for name in set(re.findall(r"(?:\b|x)(bf16|f16|f32|f64)\b", text))), default=0.0)
 
 
 def _result_dtypes(function: ir.OpView) -> list[str]:
-    """The dtypes of what a function gives, as callers see them."""
+    """The dtypes of the results of a function, as callers see them."""
     if OUTPUT_DTYPES.on(function):
         return list(OUTPUT_DTYPES.of(function))
     return [t.dtype for t in flat_tensors(signature_of(function).results)]
 
 
 def _difference(expected: Results, found: Results, allowed: float) -> tuple[int, str, float, float] | None:
-    """The result that differs most from what was expected, what is said of it, its difference and the limit; None where none differs."""
+    """The result that differs most from the expected one, its description, its difference and the tolerance; None if all agree."""
     if isinstance(expected, Exception) or isinstance(found, Unknown):
         return None
     if isinstance(found, Exception):
@@ -346,7 +346,7 @@ def _distance(a: np.ndarray, b: np.ndarray, allowed: float) -> tuple[float, floa
 
 
 def _where(function: ir.OpView, number: int) -> str:
-    """A result of a function and the operation that gives it, in words."""
+    """Names a result of a function and the operation that computes it."""
     name = f"@{ir.StringAttr(function.attributes['sym_name']).value}"
     attributes = value_attributes(function, "res_attrs") if "res_attrs" in function.attributes else []
     label = f"result {number}"

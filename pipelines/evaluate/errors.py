@@ -6,8 +6,8 @@ class Outside(IndexError):
 
 
 class Refused(ValueError):
-    """The program demands other sizes than those that are given."""
+    """The program requires other sizes than the given ones."""
 
 
 class Unknown(NotImplementedError):
-    """An operation that the interpreters do not know."""
+    """An operation that the interpreters do not support."""

@@ -6,9 +6,9 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.operations import last_operation, users_of
 
 _READERS = ("tensor.extract", "tensor.insert", "tensor.dim", "arith.", "linalg.")
-"""Operations whose results are not the memory of what they read."""
+"""Operations whose results do not share memory with their operands."""
 _MAKERS = ("tensor.insert", "tensor.empty", "scf.for", "linalg.")
-"""Operations whose results are memory of their own."""
+"""Operations whose results are new memory."""
 
 
 def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
@@ -21,7 +21,7 @@ def _ancestor(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
 
 
 def is_over(value: ir.Value, last: ir.Operation) -> bool:
-    """Whether a tensor is memory of the loop or the operation that gave it, and nothing has it after an operation that uses it."""
+    """Whether a tensor is memory allocated by the loop or operation that produced it, and has no use after an operation that uses it."""
     owner = value.owner
     is_argument = isinstance(owner, ir.Block)
     name = owner.owner.operation.name if is_argument else owner.operation.name
@@ -50,7 +50,7 @@ def _comes_last(block: ir.Block, last: ir.Operation, users: Sequence[ir.Operatio
 
 
 def is_fresh(value: ir.Value, loop: ir.Block) -> bool:
-    """Whether what a loop yields is memory of its own: nobody else has it."""
+    """Whether a value yielded by a loop is new memory without other references."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return owner == loop

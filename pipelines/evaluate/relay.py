@@ -35,7 +35,7 @@ Values = dict[ir.Value, list[Array]]
 Sizes = dict[str, int]
 
 Operators = MutableMapping[tuple, te.TeInterpreter]
-"""What operators compute, by their text."""
+"""Interpreters of operators, by the text of the operator."""
 
 _HOLDS = {"eq": int.__eq__, "ge": int.__ge__, "le": int.__le__}
 
@@ -45,7 +45,7 @@ class RelayInterpreter:
 
     Args:
       mod: the module; it must not change while it is interpreted.
-      operators: what other programs have found operators to compute, which this one adds to.
+      operators: the interpreters of operators that other programs have created; this one adds its own.
     """
 
     def __init__(self, mod: IRModule, operators: Operators | None = None) -> None:
@@ -56,7 +56,7 @@ class RelayInterpreter:
         self._conditions: dict[ir.Operation, list[tuple[Size, str]]] = {}
 
     def __call__(self, name: str, arrays: Sequence[Array], sizes: Mapping[str, int] | None = None) -> list[Array]:
-        """What a function gives, the tensors in tuples one by one. Arguments and errors are those of te.TeInterpreter."""
+        """The results of a function, with tuples flattened. Arguments and errors are the same as for te.TeInterpreter."""
         with self.mod.context, self.mod.ranges, ir.Location.unknown(), np.errstate(all="ignore"):
             return self._function(self._functions[name], list(arrays), dict(sizes or {}))
 
@@ -73,7 +73,7 @@ class RelayInterpreter:
         return self._block(block, values, sizes)
 
     def _block(self, block: ir.Block, values: Values, sizes: Sizes) -> list[Array]:
-        """Runs the operations of a block, and gives what its terminator has."""
+        """Runs the operations of a block, and returns the operands of its terminator."""
         for op in block.operations:
             operands = [array for v in op.operation.operands for array in values[v]]
             if op.operation.name in ("func.return", "relay.yield"):
@@ -89,7 +89,7 @@ class RelayInterpreter:
         raise RelayError("expected a block that ends in func.return or relay.yield")
 
     def _demands(self, op: ir.OpView) -> list[tuple[Size, str]]:
-        """What must hold for an operator to have a meaning at some sizes."""
+        """The conditions under which an operator is defined at given sizes."""
         if not isinstance(op, Op) or len(op.operation.regions) or op.is_structure:
             return []
         found = self._conditions.get(op.operation)
@@ -133,7 +133,7 @@ class RelayInterpreter:
         if isinstance(op, MatchShape):
             bound_sizes([type_of(op.result)], operands, op.source(), sizes)
             return operands
-        if not isinstance(op, Op):  # tuples are made by a cast
+        if not isinstance(op, Op):  # tuples are created by a cast
             return operands
         if op.is_view:
             cast = op.operation.name == "relay.cast_shape"
@@ -201,7 +201,7 @@ def _enter(values: Values, entered: Sequence[ir.Value], arrays: Sequence[Array])
 
 
 def bound_sizes(types: Sequence[RelayType], arrays: Sequence[Array], what: str, sizes: Mapping[str, int]) -> Sizes:
-    """The values of symbols in types, of which arrays are instances, where some have values. Raises Refused where they are none."""
+    """The values of symbols in types, determined from arrays; some may be known before. Raises Refused if there is no solution."""
     tensors = [t for type_ in types for t in flat_types(substitute_type(type_, sizes))]
     actual = [TensorType(array.shape, t.dtype) for t, array in zip(tensors, arrays, strict=True)]
     try:

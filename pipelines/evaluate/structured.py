@@ -1,4 +1,4 @@
-"""What linalg operations read and write over their iteration spaces, and how they reduce."""
+"""The accesses of linalg operations over their iteration spaces, and their reductions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ def grid(extents: Sequence[int]) -> list[Array]:
 
 
 def access(amap: ir.AffineMap) -> Callable[[Sequence[Array], Array], Array]:
-    """What reads the elements of an operand over an iteration space, with sizes of 1 where they are the same."""
+    """Creates a function that reads the elements of an operand over an iteration space; dimensions that do not affect the access have size
+    1."""
     rank, results = amap.n_dims, list(amap.results)
     expressions = [_affine(e) for e in results]
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in results]

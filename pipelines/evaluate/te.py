@@ -26,7 +26,7 @@ Array = np.ndarray
 Frame = list[Any]
 """The values of a function by their numbers."""
 Step = Callable[[Frame, Any], None]
-"""(frame, mask): one operation; the mask says which points take part, None for all."""
+"""(frame, mask): one operation; the mask selects the active points, None for all."""
 
 _MOST_POINTS = 1 << 22
 """Points of an iteration space that are computed at once."""
@@ -48,16 +48,16 @@ class TeInterpreter:
         self._compiled: dict[str, _Function] = {}
 
     def __call__(self, name: str, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Any]:
-        """What a function gives, its symbols last.
+        """The results of a function, its symbols last.
 
         Args:
-          arrays: its arguments; those that are symbols may be left to `sizes`.
+          arrays: its arguments; symbols may be omitted if `sizes` has them.
           sizes: the values of symbols by name.
 
         Raises:
-          Refused: a size is not what the program demands.
+          Refused: a size is not the size that the program requires.
           Outside: an access outside of a tensor.
-          Unknown: an operation that the interpreter does not know.
+          Unknown: an unsupported operation.
         """
         found = self._compiled.get(name)
         if found is None:
@@ -98,7 +98,7 @@ def _run_all(steps: Sequence[Step]) -> Step:
 
 
 class _Compiler:
-    """Makes closures of the operations of one function."""
+    """Compiles the operations of one function to closures."""
 
     def __init__(self, program: TeInterpreter) -> None:
         self.program = program
@@ -114,7 +114,7 @@ class _Compiler:
         return number
 
     def block(self, block: ir.Block, unread: Collection[ir.Operation] = ()) -> tuple[Step, list[int]]:
-        """What runs the operations of a block but those that are `unread`, and where the operands of its terminator are."""
+        """A closure that runs the operations of a block except `unread`, and the slots of the operands of its terminator."""
         operations = [op.operation for op in block.operations]
         steps = [self.operation(op) for op in operations[:-1] if op not in unread]
         last = operations[-1] if operations else None
@@ -148,7 +148,7 @@ class _Compiler:
     # ---- linalg
 
     def structured(self, op: ir.Operation, inputs: list[int]) -> Step:
-        """A linalg operation: the reduction as one of numpy's where its body is `combine(accumulator, element)`, else point by point."""
+        """A linalg operation: a numpy reduction if its body is `combine(accumulator, element)`, otherwise point by point."""
         count = len(op.results)
         maps = [m if isinstance(m, ir.AffineMap) else ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
         reads = [access(m) for m in maps]
@@ -466,7 +466,7 @@ _OPERATIONS: dict[str, Callable[[_Compiler, ir.Operation, list[int]], Step]] = {
 
 
 def _sizes(op: ir.Operation, name: str) -> list[int | None]:
-    """A static size for each entry, None for those among the operands."""
+    """A static size for each entry, None for sizes that are operands."""
     dynamic = ir.ShapedType.get_dynamic_size()
     return [None if n == dynamic else n for n in ir.DenseI64ArrayAttr(op.attributes[name])]
 

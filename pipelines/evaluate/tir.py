@@ -249,7 +249,7 @@ class _Writer:
     # ---- operations
 
     def _block(self, block: ir.Block, results: Sequence[str]) -> None:
-        """The operations of a block; what it yields goes to `results`."""
+        """The operations of a block; its yielded values are assigned to `results`."""
         for view in block.operations:
             op = view.operation
             operands = [self._names[v] for v in op.operands]
@@ -343,7 +343,7 @@ class _Writer:
     # ---- expressions
 
     def _value(self, op: ir.Operation, operands: list[str]) -> str:
-        """What an operation with one result gives."""
+        """The result of an operation with one result."""
         name, type_ = op.name, op.results[0].type
         rule = _VALUES.get(name)
         if rule is not None:
@@ -361,7 +361,7 @@ class _Writer:
         return f"{self._type(type_)}(wrapped({made}, {type_.width}))"
 
     def _shared(self, op: ir.Operation, operands: list[str]) -> str:
-        """What the functions on arrays give: for operations that are not worth Python code of their own."""
+        """The result of the functions on arrays, for operations that do not need Python code of their own."""
         function = function_of(op)
         if function is None:
             raise Unknown(f"{op.name}: an operation that the interpreter of blocks does not know")

@@ -69,12 +69,12 @@ class Trial:
     """One measurement.
 
     Attributes:
-      key: of the kernel; strategy, numbers: what was measured.
-      relative: seconds of a call in those of the default; None where there are none.
-      outcome: "measured", or why it is none: "declined", "wrong", "crashed", "timeout", "failed", and "refused" for numbers that gain in
-        the kernel and not in the whole model.
-      message: what the error said.
-      features: of the loops that were measured, for a cost model (pipelines.tir.analysis.features).
+      key: of the kernel; strategy, numbers: the measured schedule.
+      relative: time of a call relative to the default schedule; None if it was not measured.
+      outcome: "measured", or why there is no measurement: "declined", "wrong", "crashed", "timeout", "failed"; "refused" for numbers that
+        improve the kernel but not the whole model.
+      message: text of the error.
+      features: of the measured loops, for a cost model (pipelines.tir.analysis.features).
     """
 
     key: str
@@ -92,10 +92,10 @@ class Trial:
 
 
 class Database:
-    """The database in a file, which is made where there is none.
+    """The database in a file, which is created if it is missing.
 
     Raises:
-      ValueError: the file is no tuning database. OSError: it cannot be opened or made.
+      ValueError: the file is not a tuning database. OSError: it cannot be opened or created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -134,20 +134,20 @@ class Database:
         return None if row is None else _record(row[0])
 
     def trials(self, key: str) -> list[Trial]:
-        """What was measured of a kernel, in order."""
+        """The measurements of a kernel, in order."""
         with _opened(self.path) as db:
             rows = db.execute("SELECT trial FROM trials WHERE key = ? ORDER BY number", (key,)).fetchall()
         return [Trial(**_with_tuples(json.loads(text))) for (text,) in rows]
 
     def examples(self) -> list[tuple[tuple[float, ...], float]]:
-        """Features and seconds of what was measured of any kernel, in order: what a cost model learns from."""
+        """Features and seconds of all measurements of all kernels, in order: training data of a cost model."""
         with _opened(self.path) as db:
             rows = db.execute("SELECT trial FROM trials ORDER BY number").fetchall()
         found = [json.loads(text) for (text,) in rows]
         return [(tuple(one["features"]), one["seconds"]) for one in found if one.get("features") and one["relative"] is not None]
 
     def add(self, trial: Trial, record: Record | None = None) -> None:
-        """Adds a measurement, and the record that it makes, both or none."""
+        """Adds a measurement and the record that results from it, atomically."""
         with self._writing() as db:
             db.execute("INSERT INTO trials (key, trial) VALUES (?, ?)", (trial.key, _text(trial)))
             if record is not None:
@@ -165,7 +165,7 @@ class Database:
             db.executemany("DELETE FROM best WHERE key = ?", [(key,) for key in keys])
 
     def merge(self, records: Iterable[Record]) -> int:
-        """Adds records where there are none, or none of as good a ratio; gives how many."""
+        """Adds records that are missing or have a better ratio; returns their number."""
         count = 0
         with self._writing() as db:
             for record in records:
@@ -189,7 +189,7 @@ def export_records(records: Iterable[Record]) -> str:
 
 
 def import_records(text: str) -> list[Record]:
-    """The records in lines of JSON. Raises ValueError where a line is none."""
+    """The records in lines of JSON. Raises ValueError for an invalid line."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
@@ -201,7 +201,7 @@ def import_records(text: str) -> list[Record]:
 
 
 def this_machine() -> str:
-    """The processor of this machine, in words."""
+    """Describes the processor of this machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -211,7 +211,7 @@ def this_machine() -> str:
 
 @contextmanager
 def _opened(path: Path, writes: bool = True) -> Iterator[sqlite3.Connection]:
-    """A connection. Raises ValueError for a file that is no tuning database, OSError where it cannot be read or written."""
+    """A connection. Raises ValueError for a file that is not a tuning database, OSError if it cannot be read or written."""
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if writes else 'ro'}"
     try:
         opened = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
@@ -254,7 +254,7 @@ def _text(one: Record | Trial) -> str:
 
 
 def _record(text: str) -> Record:
-    """Raises ValueError for what is none."""
+    """Raises ValueError for an invalid record."""
     try:
         data = json.loads(text)
         data["ops"], data["sizes"] = tuple(data["ops"]), tuple(map(tuple, data["sizes"]))

@@ -1,4 +1,4 @@
-"""The key of a kernel: what it computes, for which target, with which schedules."""
+"""The key of a kernel: its computation, target and schedules."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from relayc.runtime.cache import digest
 from relayc.symbolic import Ranges
 
 SCHEDULES = 1
-"""Version of the schedules of all targets. A change after which earlier measurements say nothing raises it; a strategy or a parameter that
-comes, goes or has another name changes keys by itself."""
+"""Version of the schedules of all targets. It is incremented by a change that invalidates earlier measurements; adding, removing or
+renaming a strategy or a parameter changes keys by itself."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _FROM = rf"(?:relay\.sources = \[(?:{_STRING}(?:, )?)*\]|relay\.name = {_STRING})"
 _LEFT_OUT = re.compile(rf" \{{{_FROM}\}}|{_FROM}, |, {_FROM}|{_FROM}")
-"""What says where a kernel comes from, and no more."""
+"""Text that only describes the origin of a kernel."""
 _NAME = re.compile(r'@(?:"[^"]*"|[\w.$-]+)')
 
 config_option(
@@ -44,8 +44,8 @@ def kernel_key(function: ir.OpView, target: Target, schedule: str = "") -> str:
 
 
 def without_names(operation: ir.Operation) -> str:
-    """An operation as text, without what says where it comes from."""
-    # Without what surrounds a function: where a kernel of the module is half made, all others would be printed in another form.
+    """An operation as text, without the description of its origin."""
+    # Without the surroundings of a function: while a kernel of the module is incomplete, all others would be printed in another form.
     return _LEFT_OUT.sub("", operation.get_asm(use_local_scope=True, assume_verified=True))
 
 

@@ -17,7 +17,7 @@ GRAPH = "graph"
 """What a record of choices has in the place of a strategy."""
 
 _WEIGHTS = re.compile(r'value = (?:"(?:[^"\\]|\\.)*"|dense<(?:\[[^>]*|"[^>]*)> : tensor<[^>]*x(?:f|bf)\d+>)')
-"""Of constants: the name of one that is a parameter, elements of floats that stand in the text."""
+"""In constants: the name of a parameter, and float elements in the text."""
 
 
 def program_key(mod: IRModule, target: Target, context: PassContext) -> str:
@@ -35,7 +35,7 @@ def program_key(mod: IRModule, target: Target, context: PassContext) -> str:
 
 
 def recorded_context(mod: IRModule, target: Target, context: PassContext, records: Records) -> PassContext:
-    """The PassContext in which a program is compiled: with what records say of its graph, where they have something."""
+    """The PassContext for the compilation of a program: extended by the records for its graph, if there are any."""
     for settings, at in ((records.settings, lambda: target), (records.shipped, lambda: level_of(target))):
         if any(one.get("strategy") == GRAPH for one in settings.values()):
             found = settings.get(program_key(mod, at(), context))

@@ -27,10 +27,10 @@ class Records:
     """Measured numbers by the keys of kernels.
 
     Attributes:
-      settings: of each kernel, as `schedule.kernels` of a PassContext has them.
-      digest: of all of them; "" where there are none.
-      shipped: settings that come with relayc, by the keys of kernels for the level of the target (`level_of`); they hold where `settings`
-        has none.
+      settings: for each kernel, in the form of `schedule.kernels` of a PassContext.
+      digest: of all settings; "" if there are none.
+      shipped: settings distributed with relayc, by the keys of kernels for the level of the target (`level_of`); used if `settings` has
+        none.
     """
 
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ NOTHING = Records()
 
 
 def default_database() -> Path | None:
-    """The file that RELAYC_TUNING_DB names, else tuning.sqlite in the folder of the compile cache; None where the variable turns it off."""
+    """The file in RELAYC_TUNING_DB, otherwise tuning.sqlite in the folder of the compile cache; None if the variable turns it off."""
     named = os.environ.get(_VARIABLE, "")
     if named.lower() in _OFF:
         return None
@@ -50,9 +50,9 @@ def default_database() -> Path | None:
 
 
 def current_records(target: "Target") -> Records:
-    """The records that hold for a target: of the database of the ambient PassContext, else of the default one, and those that come with
-    relayc. Where databases are turned off there are none. A database that cannot be read is a warning: a program without records is as
-    right as one with them."""
+    """The records in use for a target: from the database of the ambient PassContext, otherwise from the default one, and the records
+    distributed with relayc. None if databases are turned off. An unreadable database causes a warning, because records do not affect
+    correctness."""
     passes = sys.modules.get("relayc.pipelines.context.passes")
     config = passes.PassContext.current().config if passes is not None else {}
     if config.get(RECORDS) is not None:

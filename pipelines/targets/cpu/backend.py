@@ -61,9 +61,9 @@ class CpuBackend(Backend):
         entries: "Mapping[str, PackedEntry]",
         linked: "tuple[Mapping[str, str], Future[Any]] | None" = None,
     ) -> MachineCode:
-        """The engine of LLVM holds a good deal of memory, so it is left behind where its code can do without.
+        """LLVM's execution engine uses much memory, so it is discarded if the code does not need it.
 
-        Raises RuntimeError where the code cannot be linked, CodegenError where LLVM refuses it.
+        Raises RuntimeError if the code cannot be linked, CodegenError if LLVM rejects it.
         """
         from relayc.pipelines.llvm.packed import add_packed_entries, entry_addresses
         from relayc.pipelines.targets.cpu.jit import compiled_checks, jit

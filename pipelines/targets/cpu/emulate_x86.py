@@ -83,7 +83,7 @@ def _copy(value: ir.Value) -> ir.Value:
 
 
 def _carry_buffers(loop: ir.Operation, alone: Sequence[bool]) -> None:
-    """Makes a loop that carries tiles carry their buffers; `alone` says of each operand whether nothing else reads it."""
+    """Changes a loop that carries tiles to carry their buffers; `alone` gives for each operand whether it has no other use."""
     arguments = list(loop.regions[0].blocks[0].arguments)[1:]
     for i, (argument, result) in enumerate(zip(arguments, loop.results, strict=True)):
         if _shape(argument.type) is not None:
@@ -122,7 +122,7 @@ def _tile_store(op: ir.Operation) -> None:
 
 
 def _multiply(op: ir.Operation, alone: bool) -> ir.Value:
-    """Works on the buffer of the sum where nothing else reads that."""
+    """Accumulates in the buffer of the sum if it has no other use."""
     a, b, total = op.operands
     total = total if alone else _copy(total)
     group, widen = _MULTIPLICATIONS[op.name]
@@ -167,13 +167,13 @@ def _dot(a: Sequence[ir.Value], b: Sequence[ir.Value], total: ir.Value, extensio
 
 
 def _intrinsic(op: ir.Operation) -> str:
-    """The intrinsic that an operation calls; an empty text where it calls none."""
+    """The intrinsic that an operation calls; empty if it calls none."""
     return ir.StringAttr(op.attributes["intrin"]).value if op.name == INTRINSIC else ""
 
 
 INTRINSIC = "llvm.call_intrinsic"
 _MULTIPLICATIONS = {"x86.amx.tile_mulf": (2, "arith.extf"), "x86.amx.tile_muli": (4, "arith.extsi")}
-"""Elements of a group, and how an element is widened where nothing else is said."""
+"""Elements per group, and the default operation that widens an element."""
 _EXPANSIONS: dict[str, Callable[[ir.Operation], ir.Value | None]] = {
     "x86.amx.tile_zero": _tile_zero,
     "x86.amx.tile_load": _tile_load,

@@ -94,7 +94,7 @@ class _Compiled:
         return _call("mlirExecutionEngineLookupPacked", self._handle, _string(name)) or 0
 
     def object_file(self, path: Path) -> bytes:
-        """The object file that LLVM made, written to `path` on the way: the engine has no other way to give it."""
+        """The object file from LLVM. It is written to `path`, because the engine has no other interface."""
         _call("mlirExecutionEngineDumpToObjectFile", self._handle, _string(str(path)))
         return path.read_bytes()
 
@@ -105,13 +105,13 @@ class _Compiled:
 
 
 class Part:
-    """Functions that are compiled apart from the modules which call them.
+    """Functions that are compiled separately from the modules that call them.
 
     Attributes:
       names: of the functions.
-      addresses: where they are.
+      addresses: of the functions.
 
-    Raises CodegenError where they cannot be linked.
+    Raises CodegenError if they cannot be linked.
     """
 
     def __init__(self, names: Sequence[str], engine: _Compiled, runs_here: bool) -> None:
@@ -128,7 +128,7 @@ class Part:
 
 
 class Engine:
-    """A compiled module. Its functions live as long as it does, so whoever calls them keeps it."""
+    """A compiled module. Its functions are valid during its lifetime, so callers must keep a reference to it."""
 
     def __init__(self, root: _Compiled, parts: Sequence[Part]) -> None:
         self._root, self._parts = root, list(parts)
@@ -138,8 +138,8 @@ class Engine:
         return ObjectCode(_object_file(self._root), tuple((part.names, part.content) for part in self._parts))
 
     def raw_lookup(self, name: str) -> int:
-        """Address of the wrapper `void(void**)` of an external function, as ExecutionEngine gives it: 0 where there is none or where a
-        symbol that it needs is missing."""
+        """Address of the wrapper `void(void**)` of an external function, as in ExecutionEngine: 0 if there is none, or if a symbol that it
+        needs is missing."""
         return self._root.raw_lookup(name)
 
 
@@ -234,11 +234,11 @@ def _part_bytecode(part: Sequence[_Function], symbols: dict[str, ir.Operation]) 
 
 
 def _split(symbols: dict[str, ir.Operation], threads: int) -> list[list[_Function]]:
-    """The kernels of a module in parts; none where it is not worth to split."""
+    """The kernels of a module in parts; empty if splitting is not worthwhile."""
     if threads < 2:
         return []
     functions = [_read(op) for op in symbols.values() if _is_defined(op)]
-    # What each kernel calls goes with it.
+    # The callees of a kernel are in the same part.
     defined = {f.name for f in functions} - {TAKE, *FORKS}
     leaves = [f for f in functions if f.name in defined and not f.refers & defined and not f.refers & _variables(symbols)]
     groups = [[f for f in leaves if OPTIMIZE.on(f.op) == is_optimized] for is_optimized in (True, False)]
@@ -321,14 +321,14 @@ def compile_object(module: ir.Module, function: str, wanted: Sequence[str] = ())
     """
     engine = _Compiled(module, ())
     for name in wanted:
-        engine.register(name, 1)  # nothing is called: the engine wants some address before it compiles
+        engine.register(name, 1)  # a placeholder, never called: the engine requires an address before it compiles
     if not engine.raw_lookup(function):  # which compiles: the engine puts that off
         raise CodegenError(f"{function} could not be linked: see the missing symbols on stderr")
     return _object_file(engine)
 
 
 def _table(lookup: int, count: int) -> list[int]:
-    """What `PART_SYMBOL` gives: the engine wraps it as void(void**), where the last pointer is that of the result."""
+    """The result of `PART_SYMBOL`: the engine wraps the function as void(void**), where the last pointer is the result's."""
     table = ctypes.POINTER(ctypes.c_size_t)()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lookup)((ctypes.c_void_p * 1)(ctypes.addressof(table)))
     return list(table[:count])

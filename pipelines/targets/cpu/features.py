@@ -9,11 +9,11 @@ from relayc.runtime.cpu.features import IMPLIES, host_features, with_needs
 
 @dataclass(frozen=True)
 class Level:
-    """What a named CPU has.
+    """The properties of a named CPU.
 
     Attributes:
-      features: those that bring the others along.
-      doc: the features in words.
+      features: a set that implies the others.
+      doc: description of the features.
       l1_bytes, l2_bytes, l3_bytes: data caches: of one core, of one core, shared.
     """
 
@@ -55,7 +55,8 @@ def level_features(mcpu: str) -> frozenset[str]:
 
 
 def changed(known: frozenset[str], changes: str | Iterable[str]) -> frozenset[str]:
-    """`known` with "+f" added and "-f" removed, in order: a feature comes with those that it needs and goes with those that need it.
+    """`known` with "+f" added and "-f" removed, in order: adding a feature adds its requirements, removing it removes the features that
+    require it.
 
     Raises:
       ValueError: a change without a sign, or an unknown feature.

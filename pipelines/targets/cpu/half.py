@@ -56,7 +56,7 @@ def floats_to_bits(module: ir.Module, elements: Sequence[ir.Type]) -> None:
     casts: list[ir.Operation] = []
 
     def bits(type_: ir.Type) -> ir.Type | None:
-        """The type with i16 in place of the floats; None where there is none in it."""
+        """The type with i16 in place of the floats; None if it contains none."""
         if type_ not in types:
             text, count = name.subn("i16", re.sub(r"(\d+)x", r"\1 x ", str(type_)))
             types[type_] = ir.Type.parse(text) if count else None
@@ -82,7 +82,7 @@ def floats_to_bits(module: ir.Module, elements: Sequence[ir.Type]) -> None:
 
 
 def _of_bits(attribute: ir.Attribute, bits: Bits) -> ir.Attribute | None:
-    """A type or constant attribute with i16 in place of the floats; None where there is none in it."""
+    """A type or constant attribute with i16 in place of the floats; None if it contains none."""
     if isinstance(attribute, ir.TypeAttr):
         type_ = bits(attribute.value)
         return None if type_ is None else ir.TypeAttr.get(type_)

@@ -19,7 +19,7 @@ from relayc.runtime.cpu.objects import PART_SYMBOL
 
 
 def set_target(module: ir.Module, target: CpuTarget) -> None:
-    """Makes LLVM generate every function for the target; it would for this machine otherwise."""
+    """Makes LLVM compile every function for the target instead of this machine."""
     changes = target.changes
     if changes is None:
         return

@@ -23,11 +23,11 @@ from relayc.pipelines.emission.sizes import symbol_positions
 _ON_LOOP = "llvm.loop_annotation"
 _ON_BRANCH = "loop_annotation"
 _OF_VECTORS = "vector."
-"""There are no vectors without one that is loaded, stored or made of a scalar, and the names of these operations begin so."""
+"""Prefix of vector operations: a function with vectors loads, stores or broadcasts one."""
 _MOST_UNROLLED = 16
-"""Iterations up to which a loop is left to LLVM."""
+"""Iterations up to which unrolling of a loop is left to LLVM."""
 _LONGEST_BODY = 16
-"""Operations of an iteration up to which it is: counting takes two or three."""
+"""Operations per iteration up to which unrolling is left to LLVM; the loop counter takes two or three."""
 _AS_IT_IS = "#llvm.loop_annotation<vectorize = <disable = true>, unroll = <disable = true>>"
 
 
@@ -81,7 +81,7 @@ def _has_short_body(loop: ir.Operation) -> bool:
 
 
 def pass_on_hints(module: ir.Module) -> None:
-    """Gives the branches of the LLVM dialect the hints of the loops that they came from, under the name that is read there."""
+    """Transfers the hints of loops to their branches in the LLVM dialect, under the name that the dialect defines."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "llvm.br" and _ON_LOOP in op.attributes:

@@ -66,7 +66,7 @@ def lower_to_llvm(module: ir.Module, target: CpuTarget) -> None:
     for a vector type too large to generate code for, MLIRError for what has no lowering.
     """
     with module.context, module.operation.location:
-        # Schedules emit a constant or an offset again and again: what follows takes half as long with each there once.
+        # Schedules emit constants and offsets repeatedly: without duplicates, later passes take half the time.
         _run(module, _CSE)
         give_bare_pointers(module)
         names, types = _contents(module)

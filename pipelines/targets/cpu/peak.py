@@ -169,7 +169,7 @@ def _multiply_add(fused: bool, result: str, a: str, b: str, c: str, type_: str) 
 
 
 def peak_text(threads: int, lanes: int, accumulators: int, fused: bool) -> str:
-    """tir of a kernel in which each thread does _STEPS multiply-adds of vectors on each of its independent accumulators."""
+    """tir of a kernel in which each thread does _STEPS vector multiply-adds on each of its independent accumulators."""
     vector = f"vector<{lanes}xf32>"
     given, sums = (f"memref<2x{lanes}xf32>", vector), (f"memref<{threads}x{lanes}xf32>", vector, "0.0", "arith.addf")
     return _accumulating(threads, accumulators, given, sums, lambda i: _multiply_add(fused, f"%n{i}", f"%a{i}", "%y", "%x", vector))

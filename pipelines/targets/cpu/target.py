@@ -14,7 +14,7 @@ from relayc.runtime.threads import checked_threads, usable_cpus
 LEVEL_THREADS = 8
 """Threads that schedules for a level plan for where nothing else is said: blocks that 8 threads share evenly suit 2 and 4 as well."""
 _UNKNOWN_L1, _UNKNOWN_L2, _UNKNOWN_L3 = 32 << 10, 512 << 10, 16 << 20
-"""Caches of a machine whose system does not tell."""
+"""Cache sizes if the system does not report them."""
 _VECTOR_BYTES = (16, 32, 64)
 _MOST_REGISTERS = 64
 _MOST_BYTES = 1 << 40
@@ -114,7 +114,7 @@ class CpuTarget(Target):
 
     @property
     def machine(self) -> "CpuTarget":
-        """The target whose instructions the code consists of: this machine where the features are emulated."""
+        """The target whose instructions the code uses: this machine if the features are emulated."""
         if not self.emulate:
             return self
         return Target(self.kind, num_threads=self.num_threads)  # type: ignore[return-value] # of the same kind
@@ -125,7 +125,7 @@ class CpuTarget(Target):
 
     @property
     def fingerprint(self) -> str:
-        """All flags of this machine's CPU where LLVM compiles for it, as it may use instructions that have no name here."""
+        """All flags of this machine's CPU if LLVM compiles for it, because it may use instructions that relayc has no name for."""
         return " ".join(sorted(host.flags())) if self.machine.changes is None else ""
 
     @property

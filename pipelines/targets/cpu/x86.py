@@ -69,8 +69,8 @@ def convert_by_instruction(module: ir.Module) -> None:
 
 
 def keep_tiles_apart(module: ir.Module) -> None:
-    """Keeps functions with tiles from being inlined: LLVM gives a tile register one shape in all of a function, and runs out of registers,
-    of which there are eight, where the callers' tiles have other shapes. It says so on stderr and goes on with code that is wrong.
+    """Prevents inlining of functions with tiles: LLVM assigns one shape to a tile register in a whole function, and runs out of the eight
+    registers if tiles of the caller have other shapes. It then only prints a message on stderr and generates wrong code.
     """
     tiles: set[ir.Operation] = set()
 
@@ -91,7 +91,7 @@ def _function_of(op: ir.Operation) -> ir.Operation:
 
 
 def restore_bf16(module: ir.Module) -> None:
-    """Gives and takes from intrinsics vectors of bf16 where `floats_to_bits` has made i16 of everything."""
+    """Inserts casts to and from bf16 vectors at intrinsics, after `floats_to_bits` has replaced all floats by i16."""
     calls = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -116,7 +116,7 @@ def restore_bf16(module: ir.Module) -> None:
 
 
 def _as_bf16(type_: ir.Type) -> ir.Type | None:
-    """A vector type of i16 as one of bf16; None for any other."""
+    """A vector type of i16 as a vector type of bf16; None for any other type."""
     if isinstance(type_, ir.VectorType) and type_.element_type == ir.IntegerType.get_signless(16):
         return ir.VectorType.get(type_.shape, ir.BF16Type.get())
     return None

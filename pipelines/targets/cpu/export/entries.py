@@ -50,10 +50,10 @@ def entries_text(
     """The text of the exported functions in the LLVM dialect, and their symbols.
 
     Args:
-      prefix: what comes before the name of each function, so that several libraries can be linked into one application.
-      facts: what the metadata of each public program says besides its signature.
-      params_file: name of the file with the parameters; nothing where they are in the library.
-      taken: names of functions that others export.
+      prefix: prepended to the name of each function, so that several libraries can be linked into one application.
+      facts: metadata of each public program besides its signature.
+      params_file: name of the file with the parameters; empty if they are in the library.
+      taken: names of functions that other programs export.
     """
     strings = Strings()
     texts = {key: strings.offset(text) for key, text in TEXTS.items()}
@@ -85,7 +85,7 @@ def entries_text(
 
 
 def _refusal(artifact: Artifact, program: ProgramInfo | None, params_file: str) -> str:
-    """Why a program, or a kernel where it is None, cannot be called without relayc's runtime; nothing where it can."""
+    """Why a program, or a kernel if it is None, cannot be called without relayc's runtime; empty if it can."""
     if not device_kind(artifact.device).is_host:
         return f"expected relayc.load_module for a program of the device kind {artifact.device}, found a call without it"
     if program is None:
@@ -110,7 +110,7 @@ def _rows(specs: Sequence[TensorSpec]) -> list[dict[str, object]]:
 
 
 def _metadata(program: ProgramInfo, facts: dict[str, object]) -> dict[str, object]:
-    """In tvm-ffi's convention: a type schema, and what else there is to say."""
+    """In tvm-ffi's convention: a type schema, and additional facts."""
     any_type = {"type": "Any"}
     schema = {"type": "ffi.Function", "args": [any_type, *[{"type": "ffi.Tensor"}] * len(program.inputs)]}
     about = {"inputs": _rows(program.inputs), "outputs": _rows(program.outputs), "symbols": list(program.symbols)}
@@ -221,7 +221,7 @@ class _ProgramText(SizeText):
         inputs, outputs, late = len(program.inputs), len(program.outputs), bool(program.late)
         given = len(program.late) + len(program.defined) if late else 0
         count = inputs + len(self.known) + 2 + late
-        # Stack memory is taken first, so that every path takes it once.
+        # Stack memory is allocated first, so that it is allocated once on every path.
         anys, results, blobs, lengths = self.room(2 * count), self.room(2 * outputs), self.room(6 * 3), self.room(3)
         places = self.room(given)
         dims = self.room(max((len(spec.shape) for spec in program.outputs), default=0))
@@ -285,7 +285,7 @@ class _ProgramText(SizeText):
         return "\n".join(self.lines)
 
     def _check_count(self, inputs: int, outputs: int, late: bool) -> str:
-        """Ends the function where there are too few or too many arguments; gives whether it is to make its outputs."""
+        """Returns from the function if the number of arguments is wrong; the result is whether the function creates its outputs."""
         makes = self.is_equal("%n", self.i32(inputs))
         known = makes if late else self.value(f"llvm.or {makes}, {self.is_equal('%n', self.i32(inputs + outputs))} : i1")
         self.line(f"llvm.cond_br {known}, ^counted, ^miscounted")
@@ -307,7 +307,7 @@ class _ProgramText(SizeText):
             self.line(f'"llvm.intr.memset"({place}, {zero}, {length}) <{{isVolatile = false}}> : (!llvm.ptr, i8, i64) -> ()')
 
     def _tensor(self, place: str, spec: TensorSpec, dims: str, after: str) -> str:
-        """Makes a tensor and goes on where there is memory for it; gives its data."""
+        """Allocates a tensor and continues if there is memory for it; the result is its data."""
         data = self.tensor(place, spec, dims)
         none = self.is_equal(data, self.value("llvm.mlir.zero : !llvm.ptr"), "!llvm.ptr")
         self.line(f"llvm.cond_br {none}, ^failed, ^{after}")

@@ -47,17 +47,17 @@ from relayc.runtime.threads import loaded_library, openmp_library
 _OPENMP_PREFIX = "__kmpc_"
 _SYSTEM_LIBRARIES = ("libm.so.6", "libc.so.6")
 _EMPTY = bytes(1)
-"""In the place of parameters where there are none."""
+"""In place of parameters if there are none."""
 
 
 @dataclass(frozen=True)
 class _Export:
-    """What is exported.
+    """An exported program.
 
     Attributes:
-      target: what its code is for that the host runs.
-      identity: digest of the code and of all that is said of the program.
-      metadata: what the library says of itself.
+      target: of its host code.
+      identity: digest of the code and metadata of the program.
+      metadata: in the library.
     """
 
     artifact: Artifact
@@ -68,7 +68,7 @@ class _Export:
 
     @property
     def params_file(self) -> str:
-        """Name of the file with the parameters; nothing where they are in the library."""
+        """Name of the file with the parameters; empty if they are in the library."""
         return self.metadata["params"]["file"]
 
 
@@ -121,10 +121,10 @@ def _write_params(export: _Export, folder: Path) -> Path:
 
 
 def _collect(program: ExportedProgram, params_stem: str, found: dict[str, _Export]) -> Mapping[str, Any]:
-    """Adds a program, and behind it those that it imports, to what is exported by identity; gives its metadata.
+    """Adds a program, followed by its imports, to the exported programs by identity; returns its metadata.
 
     Args:
-      params_stem: what the names of files of parameters begin with; nothing where they go into the library.
+      params_stem: prefix of the names of parameter files; empty if parameters are in the library.
     """
     artifact = program.artifact
     if artifact.code is None:
@@ -162,7 +162,7 @@ def _collect(program: ExportedProgram, params_stem: str, found: dict[str, _Expor
 
 
 def _write_objects(exports: Sequence[_Export], folder: Path, prefix: str) -> list[Path]:
-    """The objects to be linked. The first export says of itself what the library is."""
+    """The objects to link. The first export contains the description of the library."""
     contents: list[bytes] = []
     said = json.dumps(exports[0].metadata, separators=(",", ":")).encode()
     own = f"__relayc_{exports[0].identity[:16]}_"
@@ -185,7 +185,7 @@ def _write_objects(exports: Sequence[_Export], folder: Path, prefix: str) -> lis
 
 
 def _objects(export: _Export, prefix: str, taken: Collection[str]) -> list[bytes]:
-    """The code of a program, and its exported functions but for those whose names are taken."""
+    """The code of a program, and its exported functions except those whose names are taken."""
     code, identity = export.code, export.identity
     symbols = Symbols(entries_symbol(identity), params_symbol(identity))
     kernels = {name: f"__relayc_{identity[:16]}_kernel_{name}" for names, _ in code.parts for name in names}
@@ -226,7 +226,7 @@ def _system_libraries() -> list[Path]:
 
 
 def _bundle(folder: Path) -> Path:
-    """Puts the OpenMP runtime into a folder, where it is not there."""
+    """Copies the OpenMP runtime to a folder, unless it is present."""
     runtime = Path(openmp_library())
     copy = folder / runtime.name
     if not copy.exists():

@@ -14,7 +14,7 @@ _COMMANDS = ("ld.lld", "ld")
 
 
 class LinkError(ValueError):
-    """There is no linker, or it refuses the objects."""
+    """There is no linker, or it rejects the objects."""
 
 
 @functools.cache
@@ -23,7 +23,7 @@ def _ziglang() -> tuple[str, ...]:
 
 
 def find_linker() -> tuple[str, ...]:
-    """The command: what RELAYC_LINKER names, else ld.lld or ld of the system, else that of the package ziglang.
+    """The linker command: RELAYC_LINKER, otherwise ld.lld or ld of the system, otherwise the linker of the package ziglang.
 
     Raises:
       LinkError: there is none.
@@ -53,7 +53,7 @@ def link_shared(objects: Sequence[Path], libraries: Sequence[Path], out: Path, n
       LinkError: there is no linker, a symbol is not defined, or a reference would need the code to be written to when it is loaded.
     """
     options = ["-shared", "-soname", name, "-z", "text", "-z", "defs", "-z", "noexecstack", "-z", "relro", "--eh-frame-hdr"]
-    # Libraries are looked for beside this one before they are where the system has them.
+    # Libraries are searched beside this one before the system's folders.
     options += ["--hash-style=gnu", "--build-id=none", "--as-needed", "--enable-new-dtags", "-rpath", "$ORIGIN"]
     _run([*options, *map(str, objects), *map(str, libraries)], out)
 

@@ -41,10 +41,10 @@ def schedule_tile_transform(kernel: Kernel, target: Target, tuning: Tuning) -> S
 
 
 class _TransformKernel:
-    """Points are indices by the positions of loops of the transform.
+    """Emits a tile transform. Points are indices by the positions of loops of the transform.
 
     Attributes:
-      tile: where the elements of a tile wait for the epilogue; None where they go through it in registers.
+      tile: buffer for the elements of a tile before the epilogue; None if the epilogue runs in registers.
     """
 
     def __init__(self, transform: TileTransform, evaluator: Evaluator, output: ir.Value, target: Target) -> None:
@@ -187,7 +187,7 @@ class _TransformKernel:
         return emit.smaller(emit.materialize(point.get(tile, Index()) * -size + extent), size)
 
     def _store_row(self, point: dict[int, Index], p: int, line: Sequence[ir.Value], checked: bool) -> None:
-        """A row of a tile; `checked` where the running program knows how many of it are kept."""
+        """A row of a tile; `checked` if the number of its elements to keep is known only at run time."""
         for q, value in enumerate(line):
             store = partial(self._store_element, point, Index(p), Index(q), value)
             guard = self._guard(point, self.t.b, q) if checked else None
@@ -204,7 +204,7 @@ class _TransformKernel:
         self.evaluator.store(self.evaluator.at(self.t.root, root), self.output, linearize(root, self.t.root.shape))
 
     def _kept(self, point: dict[int, Index], loop: int) -> int | None:
-        """Rows of the matrix whose results are kept at a tile; None where that depends on the tile."""
+        """Rows of the matrix whose results are kept at a tile; None if this depends on the tile."""
         size = number(self.structured.extents[loop])
         if loop not in self.t.crop:
             return size
@@ -215,7 +215,7 @@ class _TransformKernel:
         return extent - low * size if isinstance(extent, int) and isinstance(low, int) and low == high else None
 
     def _guard(self, point: dict[int, Index], loop: int, row: int) -> ir.Value | None:
-        """Whether a row of the matrix is kept at this tile; None where every tile keeps it."""
+        """Whether a row of the matrix is kept at this tile; None if every tile keeps it."""
         tile, extent = self.t.crop[loop]
         position = point.get(tile, Index()) * number(self.structured.extents[loop]) + row
         if proves(lambda: position.bounds()[1] < extent):

@@ -106,7 +106,7 @@ def schedule_attention_columns(kernel: Kernel, target: Target, tuning: Tuning) -
 
 
 def tuned_parameters(attention: Attention, target: Target, tuning: Tuning, rows: int) -> AttentionParameters:
-    """Those for a number of queries, of which some may be set."""
+    """The parameters for a number of queries; `tuning` may set some of them."""
     keys, registers = attention.shape[KEY], target.num_vector_registers
 
     def heights(p: AttentionParameters) -> list[int]:
@@ -186,7 +186,7 @@ class ColumnAttention(AttentionKernel):
     def block_tiles(self) -> int:
         """Tiles of a task, at most."""
         tiles, blocks = self.tiles, self.blocks
-        # Tasks are of two tiles at least, and three where there are three.
+        # A task has at least two tiles, or three if there are three.
         return ceil_div(tiles, blocks) if isinstance(tiles, int) and isinstance(blocks, int) else max(3, self.p.tiles)
 
     # ---- a task
@@ -443,8 +443,8 @@ class ColumnAttention(AttentionKernel):
         node: Node | None,
         largest: list[ir.Value],
     ) -> list[ir.Value]:
-        """Scores of strips of one size, which begin at key `first` of the block; gives the largest so far. Without a node that says what
-        they are, the products only."""
+        """Scores of strips of one size, which begin at key `first` of the block; returns the maximum so far. Without a node that computes
+        the scores, only the products."""
         strip = Var(0, self.p.strips - 1, name="s")
         with emit.for_loop(*strips, 1, strip, largest) as loop, self.evaluator.scope():
             start = self.strips.start(keys, kind, Index.of(strip), first)
@@ -520,7 +520,7 @@ class ColumnAttention(AttentionKernel):
             self._keep("rows", tile.number * 2 + 1, j, total)
 
     def _add(self, tile: _QueryTile, base: Index, count: ir.Value, start: Index, size: int, growth: list[ir.Value]) -> None:
-        """Adds to `size` elements of the context what a block of keys gives."""
+        """Adds the contribution of a block of keys to `size` elements of the context."""
         p = self.p
         places = [(tile.number * self.width + start + i, j) for i in range(size) for j in range(p.vectors)]
         sums = [emit.arith("mulf", self._vector("context", row, j), growth[j]) for row, j in places]

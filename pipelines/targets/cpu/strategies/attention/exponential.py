@@ -29,7 +29,7 @@ def exp_below_zero(x: ir.Value) -> ir.Value:
         return emit.number(value, type_)
 
     least = number(LEAST)
-    x = emit.select(emit.compare("ogt", least, x), least, x)  # x where it is NaN
+    x = emit.select(emit.compare("ogt", least, x), least, x)  # x if it is NaN
     shifted = emit.multiply_add(x, number(LOG2E), number(MAGIC))
     exponent = emit.arith("subf", shifted, number(MAGIC))
     rest = emit.multiply_add(exponent, number(-LN2), x)

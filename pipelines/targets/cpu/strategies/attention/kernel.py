@@ -78,7 +78,7 @@ class AttentionKernel(AttentionCode, ABC):
         return Scheduled(body.function, uses_tiles=self.uses_tiles)
 
     def emit_tasks(self, body: KernelFunction, tuning: Tuning) -> None:
-        """What the kernel does, at the ambient insertion point in its body."""
+        """Emits the kernel at the ambient insertion point in its body."""
         work, blocks = prod(self.a.shape) * (self.depth + self.width), self.blocks
         self.evaluator, self.output = body.evaluator, body.outputs[0]
         loops = [Var(0, self.a.shape[i] - 1, name="p") for i in self.outer]
@@ -127,8 +127,8 @@ class Version:
 
 
 def emit_versions(kernel: Kernel, versions: Sequence[Version], tuning: Tuning) -> Scheduled:
-    """A kernel that takes the first of several versions whose size is as small as that asks; the last one asks nothing. Versions that no
-    size takes are left out."""
+    """A kernel that selects the first of several versions whose size limit holds; the last version has no limit. Versions that no size
+    selects are omitted."""
     kept: list[Version] = []
     for version in versions:
         size, most = version.size, version.most

@@ -29,7 +29,7 @@ BLOCK_BYTES = 8 << 10
 MAX_BYTES = 64 << 10
 """Memory for the scores of a symbolic number of queries."""
 MAX_GROUP = 8
-"""Heads of the query that are taken together where they share a key, and the number of queries is symbolic."""
+"""Query heads that are computed together if they share a key and the number of queries is symbolic."""
 FEW_KEYS = 3
 """Keys, of a symbolic number of them, that are taken one by one rather than as a vector, which takes as long."""
 TOGETHER = 4

@@ -60,10 +60,10 @@ class Strips(ABC):
 
     @abstractmethod
     def start(self, block: KeyBlock, kind: int, strip: Index, offset: Index) -> Index:
-        """The key with which a strip of a size starts, from the first one of the block on; `offset` is where the first of its size does."""
+        """The first key of a strip of a size, relative to the block; `offset` is the start of the first strip of its size."""
 
     def key(self, block: KeyBlock, kind: int, key: Index) -> Index:
-        """A key of a strip, from the first one of the block on, or one that stands for it where it is none."""
+        """A key of a strip, relative to the block; a valid replacement if the key does not exist."""
         return key
 
     def first_kept(self, block: KeyBlock) -> ir.Value | int:
@@ -79,7 +79,7 @@ class Strips(ABC):
             yield kind, self.sizes[kind], first
 
     def below(self, block: KeyBlock, limit: Index, counts_last: bool) -> Counts:
-        """How many strips of a block end at a key or before it; with `counts_last` how many begin before it."""
+        """The number of strips of a block that end at or before a key; with `counts_last`, that begin before it."""
         found: list[ir.Value] = []
         value = emit.materialize(limit)
         for size, count in zip(self.sizes, block.counts, strict=True):
@@ -129,15 +129,15 @@ class EvenStrips(Strips):
 
 
 class OverlappingStrips(Strips):
-    """Strips of a symbolic number of keys: whole ones, the last of which starts early rather than ending late; where it would have half
-    its keys or fewer of its own, and where there are fewer keys than it has, strips of half the size, in which the last key stands
-    for those that are missing. A score that is computed twice is the same both times."""
+    """Strips of a symbolic number of keys: full strips, the last of which starts early so that it does not exceed the end. If the last one
+    would have at most half of its keys new, and if there are fewer keys than a strip has, strips of half the size are used, in which the
+    last key replaces missing ones. A score that is computed twice has the same value both times."""
 
     def __init__(self, keys: Dim, most: int, of_block: int) -> None:
         size, half = most, ceil_div(most, 2)
         self.keys = keys
         self.sizes = size, half
-        # None where there are fewer keys than a strip has.
+        # Zero if there are fewer keys than in a strip.
         whole = minimum((keys + (size - half - 1)) // size, keys // size * 2)
         self.numbers = whole, ceil_div(maximum(keys - whole * size, 0), half)
         # Blocks of about the same size; those of half the size are in the last one.

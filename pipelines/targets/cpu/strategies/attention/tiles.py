@@ -60,7 +60,7 @@ def schedule_attention_tiles(kernel: Kernel, target: Target, tuning: Tuning) -> 
 
 
 def _versions(emission: "_TileAttention", target: Target) -> list[Version]:
-    """Tiles where there are several queries, and keys that fit; what other strategies do elsewhere."""
+    """Versions with tiles for several queries and a number of keys that fits; other strategies for the rest."""
     kernel, attention, most_keys = emission.kernel, emission.a, emission.most_keys
     rows, keys = attention.rows, attention.shape[KEY]
     tiles = Version(emission, keys, most_keys)
@@ -167,7 +167,7 @@ class _TileAttention(AttentionKernel):
                 self._query_block(row, block * each + number)
             return
         with nest.serial([number], self.evaluator):
-            # The last task may have fewer blocks of its own: it computes those of others again, and stores only what is new.
+            # The last task may have fewer new blocks: it recomputes blocks of other tasks, and stores only new results.
             self._query_block(row, block * each + number)
 
     def _query_block(self, row: list[Index], number: Index) -> None:
@@ -227,7 +227,7 @@ class _TileAttention(AttentionKernel):
     # ---- operands in pairs
 
     def _pack_keys(self, row: list[Index]) -> None:
-        """Keys in blocks of 16, transposed as pairs; the last key stands for those that are missing, whose scores nobody reads."""
+        """Keys in blocks of 16, transposed as pairs; the last key replaces missing ones, whose scores are not used."""
         node = self.a.product.structured
 
         def block(first: Index, key: Callable[[int], Index]) -> None:

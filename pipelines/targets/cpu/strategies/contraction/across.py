@@ -42,11 +42,11 @@ def tiles_of_blocks(tile: RegisterTile, most: int) -> int:
 
 
 class AcrossRows:
-    """Finishes rows whose sums wait in memory. Made where the buffers of a thread are allocated.
+    """The epilogue across rows whose sums are in memory. Created where the buffers of a thread are allocated.
 
     Attributes:
-      block: where the columns of a transposed block wait for a loop that finishes as many as there are; None where the last vector of
-        columns is a whole one, and columns are finished in registers.
+      block: holds the columns of a transposed block for a loop over a variable number of columns; None if the last vector of columns is
+        full, and columns are finished in registers.
     """
 
     def __init__(self, micro: Microkernel, sums: Sums, is_costly: bool) -> None:
@@ -88,7 +88,7 @@ class AcrossRows:
         """The epilogue of the sums of a column of the panel for the rows from that of `point` on."""
         c, evaluator = self.micro.c, self.micro.evaluator
         row = c.rows[-1].var
-        # A variable of its own says that the column is one of the result: an epilogue may take the index apart.
+        # A separate variable marks the column as a column of the result, because an epilogue may decompose the index.
         value = emit.materialize(point[COLUMN] + column)
         place = c.column_point(Index.of(Var(0, c.column_extent - 1, value, name="column")))
         with evaluator.lanes(self.lanes, mask) as lane:

@@ -42,20 +42,20 @@ from relayc.pipelines.tir.values.buffers import LINE, flat, local_buffer, prefet
 from relayc.symbolic import Size, ceil_div, guess, maximum
 
 STREAM_BYTES = 4096
-"""How far ahead a tile asks for what it reads once: what arrives while the memory answers, and a page, where the core's own guesses end."""
+"""Prefetch distance of a tile for data that it reads once: covers the memory latency, and a page, where hardware prefetching ends."""
 NEAR_STREAM_BYTES = 2048
-"""The same of what comes from the second-level cache for the most part: to the first one, where it is not to lie for long."""
+"""The prefetch distance for data mostly in the second-level cache: into the first-level cache, and not too early."""
 PART_BYTES = 4096
-"""Of a panel in each place where it is read, at least, where that is several at once: a page, in which a core reads ahead."""
+"""Minimum part of a panel per reading position, if it is read at several: a page, within which a core prefetches."""
 SUMS_BYTES = 1 << 14
-"""Of the sums of a panel, at most, where they wait for the epilogue only: they stay in the first-level cache."""
+"""Maximum size of the sums of a panel that wait for the epilogue only: they stay in the first-level cache."""
 
 
 class BlockedNest(TaskNest):
-    """What a task adds up, in which order, and where its sums are.
+    """The accumulation of a task: its order, and the location of its sums.
 
-    Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, where the kernel packs B; `sums` those of a task, where the
-    reduction has several chunks.
+    Buffers of a thread: `panel_scratch` holds a chunk of each panel of a block, if the kernel packs B; `sums` holds the sums of a task, if
+    the reduction has several chunks.
     """
 
     micro: Microkernel
@@ -147,7 +147,7 @@ class BlockedNest(TaskNest):
         self._each_step(point, one, steps)
 
     def _scratch_start(self, task: Task, panel: Index, step: Index) -> Index:
-        """Where step 0 of a panel would be in scratch memory that begins with `step`."""
+        """The position of step 0 of a panel in scratch memory that begins with `step`."""
         return (panel - task.panels * self.blocks.panels) * self.chunk_size - step * self.tile.width
 
     def _panel(self, task: Task, panel: Index, point: Point, step: Index) -> Panel | None:
@@ -157,11 +157,11 @@ class BlockedNest(TaskNest):
         return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is OperandSource.COPY else None
 
     def _ahead(self, task: Task, panel: Index, rows: int, point: Point, at: Point) -> Ahead | None:
-        """What a tile of so many rows of a task asks the memory for while it adds up all steps of a panel.
+        """The prefetches of a tile with `rows` rows of a task while it accumulates all steps of a panel.
 
-        A panel is read from memory once while all tiles go by, so only the first one would wait for it: each tile asks for its share of
-        the next panel. Where there is one tile, memory is all that it waits for, and it asks for what follows in its own panel; so does one
-        of those that cover what is left, as it may be the only one of a call.
+        A panel is read from memory once while all tiles use it, so only the first tile would wait for it: each tile prefetches its share of
+        the next panel. A single tile only waits for memory, so it prefetches later parts of its own panel; so does a tile that covers the
+        remainder, because it may be the only tile of a call.
         """
         if self.packed is None or not self.plan.prefetches or (self.plan.turns and rows < BUSY_ROWS):
             return None
@@ -173,10 +173,10 @@ class BlockedNest(TaskNest):
         return self._share(self.packed, following, self._tile_number(task, at), Index(), self.c.depth)
 
     def _going_over(self, sweep: Sweep, ahead: Ahead | None) -> Sweep:
-        """How a tile goes over all steps of a panel while it asks the memory for something.
+        """How a tile iterates over all steps of a panel while it prefetches.
 
-        Where a call says how much a tile asks for, that takes several instructions. Where the innermost loop reads about a cache line of A,
-        they stand before each run of it: in its steps LLVM would find them too much to unroll it.
+        If the amount of prefetching depends on the call, it takes several instructions. If the innermost loop reads about a cache line of
+        A, they precede each run of that loop: inside its steps LLVM would consider them too large to unroll the loop.
         """
         inner = self.c.reduction[-1].extent
         if ahead is None or ahead.share is None or not isinstance(inner, int) or inner > self.line:
@@ -199,7 +199,7 @@ class BlockedNest(TaskNest):
         return Ahead(packed, start + STREAM_BYTES // LINE * self.line, self.tile.width, 2, parts=parts)
 
     def _ahead_of_chunk(self, task: Task, panel: Index, following: Index | None, low: Index, steps: Size, at: Point) -> Ahead | None:
-        """The same of a chunk of `steps` steps from step `low` on, where the chunk that is visited next begins at `following`."""
+        """The prefetches for a chunk of `steps` steps from step `low`, if the next chunk begins at `following`."""
         if self.packed is None or following is None:
             return None
         if not self.is_covered:
@@ -216,8 +216,8 @@ class BlockedNest(TaskNest):
         return Ahead(packed, first - low * pitch, pitch, 2)
 
     def _share_of_call(self, packed: ir.Value, task: Task, start: Index, low: Index, at: Point) -> Ahead:
-        """The same where a call says how many tiles there are. The share of a step is then a number of the call, of whose cache lines it
-        asks for the first two: more there are only where tiles are few."""
+        """The prefetches if the number of tiles depends on the call. The share per step is then a value of the call, and its first two
+        cache lines are prefetched: it has more only if there are few tiles."""
         tiles = emit.arith("subi", emit.materialize(task.end), emit.materialize(task.first))
         share = emit.arith("ceildivui", emit.index_constant(self.tile.width), tiles)
         pitch = min(self.tile.width, 2 * self.line)
@@ -313,7 +313,7 @@ class BlockedNest(TaskNest):
 
     @property
     def _has_whole_panels(self) -> bool:
-        """Whether tiles may compute with whole panels where the last one has fewer columns: there is something behind these."""
+        """Whether tiles may compute with full panels if the last panel has fewer columns, because there is memory after them."""
         is_known = isinstance(self.c.column_extent, int) and self.c.structured.inits[0].kind == "splat"
         return is_known and self.plan.b is not OperandSource.MEMORY
 
@@ -405,8 +405,8 @@ class BlockedNest(TaskNest):
         return lambda row: (tile * self.tile.rows + row) * self.sums_pitch + first
 
     def _chunk_of_call(self) -> ir.Value | None:
-        """Steps of a chunk where a call says how many rows there are: few tiles go through the whole of a packed panel at once, and more
-        than one tile through B where it lies."""
+        """Steps of a chunk if the number of rows depends on the call: few tiles iterate over the whole packed panel at once; several tiles
+        use B in place."""
         if not self.is_covered or self.plan.b is OperandSource.COPY:
             return None
         height, size = self.tile.rows, emit.index_constant(self.blocks.chunk)

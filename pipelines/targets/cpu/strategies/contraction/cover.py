@@ -26,7 +26,7 @@ time."""
 SLOT = Var(0, 0, name="slot")
 """Key of the slot at which a tile begins in a point."""
 MOST_LEFT = 3
-"""Tiles of a height among those that cover what is left."""
+"""Maximum number of tiles of one height that cover the remainder."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def heights(tile: RegisterTile, repeats: bool, limit: float, waits: tuple[float,
 
 @dataclass(frozen=True)
 class LowTiles:
-    """Tiles of one height that cover what is left: how many, and the number of the row where the first begins."""
+    """Tiles of one height that cover the remainder: their number, and the first row."""
 
     height: int
     count: ir.Value
@@ -140,7 +140,7 @@ class Cover:
     excess: ir.Value
 
     def start(self, slot: Index, height: int) -> Index:
-        """The row at which a tile begins, of the slot where it begins."""
+        """The first row of a tile, from the slot where it begins."""
         start = emit.at_most(slot, self.rows - height)
         if height == self.height or proves(lambda: self.rows >= height) or not start.terms:
             return start
@@ -167,7 +167,7 @@ class Cover:
 
 
 def cover(rows: Size, heights: Heights) -> Cover:
-    """Emits what says how many tiles of which heights cover rows."""
+    """Emits the computation of the number of tiles of each height that cover the rows."""
     sizes, counts = heights.sizes, heights.counts()
     height = sizes[0]
     number = emit.index_constant(rows)
@@ -205,7 +205,7 @@ def cover(rows: Size, heights: Heights) -> Cover:
 
 
 def _step(rows: Size, count: int) -> Index:
-    """`count` rows further, but not behind the last row where there are fewer."""
+    """`count` rows further, but not after the last row."""
     if proves(lambda: rows > count):
         return Index(count)
     return Index.of(Var(0, count, emit.smaller(emit.index_constant(count), rows - 1), name="step"))

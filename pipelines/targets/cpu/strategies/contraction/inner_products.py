@@ -36,7 +36,7 @@ RowsCode = Callable[[Sequence[Index], Index], None]
 MOST_ROWS = 16
 """Rows of the small operand, where their number is known: beyond, lanes along them are not idle."""
 MOST_ROWS_OF_CALL = 12
-"""The same where only a call knows their number."""
+"""The maximum if the number of rows depends on the call."""
 TILE_ROWS = 8
 """Rows of a tile, at most: more would leave registers for one column only."""
 TILE_COLUMNS = 8
@@ -46,7 +46,7 @@ HEIGHTS_OF_CALL = (1, 2, 4)
 BLOCK = 64
 """Columns of a task, whose sums wait in the first-level cache."""
 MOST_BLOCK = 1 << 12
-"""The same where it is set."""
+"""The maximum if it is set explicitly."""
 COPIED = 1.5
 """Cycles to copy an element of the small operand, which has to be contiguous along the depth, too."""
 MERGE = 2.5
@@ -121,7 +121,7 @@ def _is_along_depth(operand: ProductOperand, c: Contraction) -> bool:
 
 
 def _shown(c: Contraction, every: Sequence[Contraction]) -> Contraction | None:
-    """The contraction in the roles in which neighbours along its columns are neighbours in the result; None where there are none."""
+    """The contraction with roles such that adjacent columns are adjacent in the result; None if there are none."""
     one_loop = (f for f in every if len(f.columns) == 1 and len(f.rows) <= 1)
     return next((f for f in one_loop if f.store_stride(f.column) == 1 and (f is c or f.column is c.rows[-1].var)), None)
 
@@ -172,8 +172,8 @@ def _nest(kernel: Kernel, c: Contraction, every: Sequence[Contraction], target: 
 
 
 def _ahead(c: Contraction, width: int, target: Target) -> tuple[Node, Size]:
-    """What a tile of so many columns asks for, ahead of its use: what the next one reads at the same step, where B comes from beyond all
-    caches. A core guesses what follows in each of few long rows by itself, but not in rows of a page or less."""
+    """Prefetches of a tile of `width` columns: the data that the next tile reads at the same step, if B does not fit any cache. Hardware
+    prefetching handles a few long rows, but not rows of a page or less."""
     reading = reading_of(c.b)
     assert reading is not None
     source = memory_of(reading.node)
@@ -243,7 +243,7 @@ class InnerProducts(ContractionNest):
         self._tasks([*batch, block], lambda point: self._task(point[block.var], point), self._allocate)
 
     def _allocate(self) -> None:
-        """The buffer of a thread, with room behind it for a whole vector."""
+        """The buffer of a thread, padded by a full vector."""
         self.sums = local_buffer(self.rows * self.p.block + self.tile.lanes, self.c.node.element)
 
     def _copied_at(self, point: Point) -> Index:

@@ -92,8 +92,8 @@ class Sweep:
 
 @dataclass(frozen=True)
 class RowCopy:
-    """A copy of A: `at(points, row)` is where the element for a row of a tile is, whose rows are at `points`; None where it is read where A
-    lies."""
+    """A copy of A: `at(points, row)` is the position of the element for a row of a tile, whose rows are at `points`; None if it is read
+    from A itself."""
 
     buffer: ir.Value
     at: Callable[[Sequence[Point], int], Index | None]
@@ -116,7 +116,7 @@ class Microkernel:
         self.finish(points, sweep.columns, accumulators, var)
 
     def initial(self, points: Sequence[Point], columns: Columns) -> Accumulators:
-        """What the sums of rows begin with."""
+        """The initial values of the sums of rows."""
         init = self.c.structured.inits[0]
         result = {}
         for j, (start, lanes) in enumerate(columns):
@@ -175,10 +175,10 @@ class Microkernel:
         sweep: Sweep,
         accumulators: Accumulators,
     ) -> Accumulators:
-        """The innermost loop with several sums for each element, of which a step adds to one; they are added up behind it. What is left
-        of the steps follows.
+        """The innermost loop with several sums per element, of which a step updates one; the sums are combined after the loop. The
+        remaining steps follow.
 
-        Steps take turns with the sums, or each sum has a part of the steps.
+        Steps alternate between the sums, or each sum has a part of the steps.
         """
         end: ir.Value | Size
         if isinstance(low, int) and isinstance(high, int):
@@ -269,7 +269,7 @@ class Microkernel:
         return result
 
     def _prefetch(self, point: Point, ahead: Ahead | None) -> None:
-        """What a step asks the memory for."""
+        """The prefetches of a step."""
         if ahead is None:
             return
         step, size = self.c.step(point), ahead.buffer.type.shape[0]
@@ -335,7 +335,7 @@ class Sums:
     element: ir.Type
 
     def load(self, rows: int, columns: Columns, place: Index, evaluator: Evaluator) -> Accumulators:
-        """Those of a tile whose first row is at element `place`."""
+        """The sums of a tile whose first row is at element `place`."""
         found = {}
         for j, (start, lanes) in enumerate(columns):
             with evaluator.along(lanes) as lane:
@@ -344,7 +344,7 @@ class Sums:
         return found
 
     def store(self, sums: Accumulators, columns: Columns, place: Index, evaluator: Evaluator) -> None:
-        """Those of a tile whose first row is to be at element `place`."""
+        """Stores the sums of a tile, its first row at element `place`."""
         for (i, j), value in sums.items():
             start, lanes = columns[j]
             with evaluator.along(lanes) as lane:
@@ -352,7 +352,7 @@ class Sums:
 
 
 def element(operand: ProductOperand, point: Point, evaluator: Evaluator) -> ir.Value:
-    """The element(s) of an operand, where it lies, at a point; loops without an index there are at 0."""
+    """The element(s) of an operand, in place, at a point; loops without an index there are at 0."""
     return evaluator.at(operand.node, [index.at(point) for index in operand.indices])
 
 

@@ -63,7 +63,7 @@ class ContractionNest(ABC):
         return self.plan.padded_bytes + self.copied_bytes
 
     def emit_in(self, body: KernelFunction) -> None:
-        """The code in a function with the arguments and the memory that it asks for."""
+        """Emits the code in a function that has the arguments and memory it requires."""
         self.evaluator = body.evaluator
         packed = flat(body.arguments[self.c.b.node.position]) if self.plan.b is OperandSource.PARAMETER else None
         if body.workspace is not None and self.plan.pads:
@@ -72,10 +72,10 @@ class ContractionNest(ABC):
 
     @abstractmethod
     def _loops(self, body: KernelFunction, packed: ir.Value | None) -> None:
-        """Emits the loops; `packed` is B packed in panels, where it is a parameter."""
+        """Emits the loops; `packed` is B packed in panels, if it is a parameter."""
 
     def _pad(self, workspace: ir.Value) -> None:
-        """Writes a padded A to the beginning of the workspace, from where tiles read it."""
+        """Writes a padded A to the start of the workspace, from which tiles read it."""
         node = self.c.a.node
         buffer = view(workspace, 0, node.size, node.element)
         fill(node, self.evaluator, LoopParameters(vector_bytes=self.tile.lanes * element_bytes(self.c.node)), buffer)
@@ -108,8 +108,8 @@ class ContractionNest(ABC):
         begin: Callable[[], None] = lambda: None,
         work: Size | None = None,
     ) -> None:
-        """Independent iterations, in one parallel loop where the work (by default that of the kernel) is worth it; `begin` is emitted first
-        in each thread's code."""
+        """Independent iterations, in one parallel loop if the work (by default the kernel's work) justifies it; `begin` is emitted first in
+        each thread's code."""
         live = [loop for loop in loops if loop.extent != 1]
         variables = [Var(0, loop.extent - 1, name="p") for loop in live]
         point = {m: Index() for loop in loops for m in loop.members}
@@ -147,7 +147,7 @@ class ContractionNest(ABC):
             nest.when(emit.below(whole, full), self.evaluator, lambda: emit_for(whole, width), lambda: emit_for(Index(full), rest))
 
     def _panel_code_of_call(self, panel: Index, point: Point, code: Callable[[Index, Columns, Point], None]) -> None:
-        """The same where only a call knows how many columns there are: whole panels, and those of a vector."""
+        """The code for panels if the number of columns depends on the call: full panels, then panels of one vector."""
         full, lanes, width = self.plan.whole_panels, self.tile.lanes, self.tile.width
 
         def whole() -> None:

@@ -22,7 +22,7 @@ from relayc.symbolic import ceil_div, guess
 
 
 def _sure_iterations(loops: Sequence[MergedLoop]) -> int:
-    """Iterations of loops together, where those whose extent only a call says have one."""
+    """Known iterations of all loops together; a loop whose extent depends on the call counts as one."""
     return prod(loop.extent for loop in loops if isinstance(loop.extent, int))
 
 
@@ -71,7 +71,7 @@ class PaddedNest(ContractionNest):
         panel = Var(0, plan.panels - 1, name="panel")
         loops = [*(MergedLoop([v], v.extent) for v in c.batch), MergedLoop([panel], plan.panels)]
         rows = list(c.rows)
-        # Where a task packs the panel that it works on, its rows stay with it.
+        # If a task packs its own panel, its rows stay in the task.
         while plan.b is not OperandSource.COPY and _sure_iterations(loops) < self.fewest_tasks and len(rows) > 1:
             loops.append(rows.pop(0))
         outer, last = [loop for loop in rows[:-1] if loop.extent != 1], rows[-1] if rows else None
@@ -89,9 +89,9 @@ class PaddedNest(ContractionNest):
         self._tasks(loops, lambda point: self._panel_code(point[panel], point, code), begin)
 
     def _row(self, micro: Microkernel, rows: MergedLoop | None, sweep: Sweep, ahead: Index | None, point: Point) -> None:
-        """The tiles of the innermost row loop: equal ones in loops, those that a padding touches one by one.
+        """The tiles of the innermost row loop: equal tiles in loops, tiles that touch padding one by one.
 
-        `ahead` is where the next panel begins, of which each tile asks for its share.
+        `ahead` is the start of the next panel, of which each tile prefetches its share.
         """
         var, extent = (rows.var, rows.extent) if rows is not None else (None, 1)
         if rows is not None and not isinstance(extent, int):
@@ -104,7 +104,7 @@ class PaddedNest(ContractionNest):
                 micro.tile_code(var, rows_from(var, start, run.size, point), own, edge=not run.is_inside)
 
     def _allocate(self, micro: Microkernel) -> None:
-        """The buffers of a thread, where a call says how long rows are."""
+        """The buffers of a thread, if the length of rows depends on the call."""
         self.strip.allocate()
         if not self.keeps_sums:
             return
@@ -120,11 +120,12 @@ class PaddedNest(ContractionNest):
 
     @property
     def keeps_all_sums(self) -> bool:
-        """Whether those of whole tiles do, too: where these are stored across rows, and where it takes a small part of their time."""
+        """Whether the sums of full tiles are kept in memory, too: if they are stored across rows, or it takes a small part of their
+        time."""
         return self.finishes_across or (self.keeps_sums and self.plan.may_keep_sums)
 
     def _row_of_call(self, micro: Microkernel, var: Var, sweep: Sweep, ahead: Index | None, point: Point) -> None:
-        """The tiles of a row whose length only a call knows: those at its ends in strips, and those between."""
+        """The tiles of a row whose length depends on the call: strips at its ends, and tiles between."""
         cover, height, columns = self.row_cover, self.tile.rows, sweep.columns
 
         def sweep_of(start: Index, rows: int) -> Sweep:

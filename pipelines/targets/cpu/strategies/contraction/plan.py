@@ -1,4 +1,4 @@
-"""How a contraction is run: where its tiles read the operands, in which tiles, and what the kernel copies first."""
+"""The plan of a contraction: where its tiles read the operands, the tile sizes, and the copies that the kernel makes first."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -31,11 +31,11 @@ PAGE = 4096
 FEWEST_PANELS = 8
 """Panels of B below which a packed row of A would be read too few times to be worth packing at run time."""
 BUSY_ROWS = 4
-"""Rows of a tile from which it has more to compute than to read, where what it reads is in the second-level cache or close: asking for it
-ahead then takes nothing from reading."""
+"""Rows of a tile from which it is compute-bound on data in the second-level cache or closer: prefetching then does not slow down its
+reads."""
 
 PLACE_BYTES = 8
-"""Bytes of an entry of a table that says where a row of A begins."""
+"""Bytes of an entry of a table of the starts of rows of A."""
 
 
 class OperandSource(Enum):
@@ -104,13 +104,13 @@ class Plan:
 
     @property
     def is_parallel(self) -> bool:
-        """Whether there are parallel loops; where the work is an expression, a call decides whether they run on several threads."""
+        """Whether there are parallel loops; if the work is symbolic, each call decides whether they run on several threads."""
         return isinstance(self.work, Dim) or self.work >= self.grain
 
     @property
     def panels(self) -> Size:
-        """Panels of B, each as wide as a tile; where only a call knows how many columns there are, those behind the last whole panel are in
-        panels of a vector."""
+        """Panels of B, each as wide as a tile; if the number of columns depends on the call, columns after the last full panel are in
+        panels of one vector."""
         columns = self.contraction.column_extent
         if isinstance(columns, int):
             return ceil_div(columns, self.tile.width)
@@ -168,7 +168,7 @@ class Plan:
 
     @property
     def padded_bytes(self) -> Size:
-        """Bytes of A with its padding, where the kernel writes it."""
+        """Bytes of A with its padding, if the kernel writes it."""
         node = self.contraction.a.node
         return align(node.size * node.element.width // 8) if self.pads else 0
 
@@ -190,7 +190,8 @@ def packed_bytes(contraction: Contraction, tile: RegisterTile) -> Size:
 
 
 def is_far(kernel: Kernel, contraction: Contraction, target: Target) -> bool:
-    """Whether B is a parameter of which a thread's share does not stay in the second-level cache; in a loop of a program it mostly does."""
+    """Whether B is a parameter and a thread's share of it does not stay in the second-level cache; in a loop of a program it usually
+    does."""
     c = contraction
     share = guess(c.batches * c.depth * c.column_extent) * element_bytes(c.b.node) // target.num_threads
     return is_param(kernel, c.b.node) and not is_repeated(kernel) and share > target.l2_bytes // 2

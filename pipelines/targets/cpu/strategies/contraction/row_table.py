@@ -16,11 +16,11 @@ from relayc.pipelines.te.read.contraction import Contraction
 from relayc.pipelines.tir.values.evaluator import Evaluator
 
 PLACE = Var(0, 0, name="place")
-"""Key of where the row of a point begins in a point."""
+"""The key, in a point, of the start of its row."""
 
 
 def write_place(c: Contraction, evaluator: Evaluator, point: Point, table: ir.Value) -> None:
-    """Writes where a row begins: what the loops that A walks by themselves add to the place of an element."""
+    """Writes the start of a row: the contribution of the row loops of A to the offset of an element."""
     loops = c.row_loops
     place = Index(0, {v: c.a.offset.coefficient(v) for v in loops}).at(point)
     value = emit.create("arith.index_cast", [table.type.element_type], [emit.materialize(place)])
@@ -28,7 +28,7 @@ def write_place(c: Contraction, evaluator: Evaluator, point: Point, table: ir.Va
 
 
 def with_place(c: Contraction, evaluator: Evaluator, point: Point, table: ir.Value) -> Point:
-    """A point with where its row begins."""
+    """A point extended by the start of its row."""
     found = evaluator.load_from(table, table.type.element_type, point[c.rows[-1].var])
     return {**point, PLACE: evaluator.opaque(emit.create("arith.index_cast", [ir.IndexType.get()], [found]))}
 

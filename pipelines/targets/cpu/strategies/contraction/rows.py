@@ -22,7 +22,7 @@ def pack_rows(plan: Plan, evaluator: Evaluator, rows: Sequence[Point], out: ir.V
 
 
 def row_copy(plan: Plan, buffer: ir.Value) -> RowCopy:
-    """How tiles read the copy, or a parameter of the layout of one: those of lower height only where it has whole rows."""
+    """How tiles read the copy, or a parameter stored in its layout: lower tiles only if it has full rows."""
     c, tile = plan.contraction, plan.tile
 
     def in_tile(points: Sequence[Point], row: int) -> Index | None:
@@ -43,7 +43,7 @@ def tile_offset(contraction: Contraction, tile: RegisterTile, point: Point) -> I
 
 
 def copy_row(plan: Plan, evaluator: Evaluator, row: Point, out: ir.Value) -> None:
-    """Copies a row as a whole, to where `copied_at` says."""
+    """Copies a row as a whole, to the position given by `copied_at`."""
     c, last = plan.contraction, plan.contraction.reduction[-1]
 
     def steps(points: Sequence[Point]) -> None:
@@ -79,7 +79,7 @@ def _each_outer_step(c: Contraction, evaluator: Evaluator, rows: Sequence[Point]
 
 
 def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> Point:
-    """A point whose row is split among the loops in which A walks its rows."""
+    """A point whose row is split among the row loops of A."""
     loops = contraction.row_loops
     if not loops:
         return point
@@ -91,7 +91,7 @@ def _split_row(contraction: Contraction, evaluator: Evaluator, point: Point) -> 
 
 
 def _pack_steps(c: Contraction, evaluator: Evaluator, points: Sequence[Point], last: Var, lanes: int, base: Index, out: ir.Value) -> None:
-    """Copies what rows hold along the innermost reduction loop: whole vectors as far as they go, then one by one."""
+    """Copies rows along the innermost reduction loop: full vectors first, then single elements."""
     whole: Size = last.extent // lanes * lanes if c.a.offset.coefficient(last) == 1 else 0
 
     def read(point: Point, at: Index) -> ir.Value:

@@ -66,7 +66,7 @@ def contraction_nests(kernel: Kernel, target: Target, tuning: Tuning) -> list[Co
 
 
 def _few_rows_in_place(plan: Plan, target: Target) -> list[ContractionNest]:
-    """Loops for so few of a symbolic number of rows that they read B where it lies, where more rows read a copy of it."""
+    """Loops for a small, symbolic number of rows, which use B in place, while more rows use a copy of it."""
     c, most = plan.contraction, (FEWEST_TILES - 1) * plan.tile.rows
     in_place = plan.b is OperandSource.COPY and c.b.node.kind == "arg" and has_contiguous_columns(c)
     if not in_place or isinstance(plan.rows, int) or bounds(plan.rows)[0] > most:
@@ -76,10 +76,10 @@ def _few_rows_in_place(plan: Plan, target: Target) -> list[ContractionNest]:
 
 
 def choose(kernel: Kernel, target: Target, tuning: Tuning, rows: int | None = None) -> tuple[Plan, Blocking | None] | None:
-    """How such a kernel is run, and the blocks for the caches, None where a padding bounds what is read; None for any other kernel.
+    """The plan of such a kernel, and its cache blocking, None if padding bounds the reads; None for any other kernel.
 
     Args:
-      rows: for so few of a symbolic number of rows, which read B where it lies.
+      rows: number of rows, for so few of a symbolic number that B is used in place.
     """
     found = match(kernel)
     if not found:
@@ -141,7 +141,7 @@ def _turns(kernel: Kernel, share: int, target: Target) -> bool:
 
 
 def multiply_adds(contraction: Contraction, tuning: Tuning) -> tuple[Size, int]:
-    """Multiply-adds, and those from which several threads are worth it."""
+    """Multiply-adds, and the number from which several threads pay off."""
     work = prod(v.extent for v in contraction.variables)
     return work, tuning.number("grain", PARALLEL_GRAIN, lambda: grains(PARALLEL_GRAIN, work))
 
@@ -161,7 +161,7 @@ def _efficiency(contraction: Contraction, kernel: Kernel, target: Target) -> flo
 
 
 IN_PLACE_ROWS = 2
-"""Rows of tiles that read B where it lies, where a call has few: wide tiles, for few rows wait for the memory."""
+"""Rows of tiles that use B in place, if a call has few rows: wide tiles, because few rows wait for memory."""
 GATHERED = 3.0
 """Cycles to pack an element of B whose columns are not neighbours in memory: one by one."""
 
@@ -173,13 +173,13 @@ def _packed_share(contraction: Contraction, tile: RegisterTile) -> float:
 
 
 COPIED = 400
-"""Multiply-adds for each element of a padded image from which writing it is a small part of the work: a few hundredths where the image
-stays in caches, a tenth where it does not."""
+"""Multiply-adds per element of a padded image from which writing the image is cheap: a few percent of the work if it stays in caches, a
+tenth otherwise."""
 
 
 def _joined_rows(contraction: Contraction, kernel: Kernel) -> Contraction | None:
-    """The contraction that reads the image with its padding and has its rows in one loop, where a padding bounds rows whose number only a
-    call knows: tiles then need not end where a line of the image does. None where it is no such contraction, or that costs too much."""
+    """The contraction that reads a padded copy of the image and has its rows in one loop, if padding bounds rows whose number depends on
+    the call: tiles then need not end with a line of the image. None for any other contraction, or if the copy costs too much."""
     c = contraction
     if not c.a.checks or isinstance(c.row_extent, int) or not is_param(kernel, c.b.node):
         return None
@@ -193,7 +193,7 @@ def _joined_rows(contraction: Contraction, kernel: Kernel) -> Contraction | None
 
 
 def _long_rows(contraction: Contraction, kernel: Kernel, target: Target) -> Contraction:
-    """The contraction with its rows in one loop, where A is worth packing for it: rows of a strided convolution, say, are short."""
+    """The contraction with its rows in one loop, if this justifies packing A: rows of a strided convolution, for example, are short."""
     c = contraction
     if len(c.rows) < 2 or c.a.checks or is_param(kernel, c.a.node):
         return c

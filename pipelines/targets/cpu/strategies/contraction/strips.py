@@ -1,7 +1,7 @@
-"""Rows whose number only a call knows, and that a padding touches at their ends: copies of the ends, with what pads them.
+"""Rows whose number depends on the call, with padding at their ends: padded copies of the ends.
 
-Tiles between the ends read where the rows lie. Those at an end read a strip: what the rows of a few tiles reach, step by step, with zeros
-where the padding is. A strip is small beside the work on it, its tiles need not know what is padding, and short rows are one strip.
+Tiles between the ends read the rows in place. Tiles at an end read a strip: a step-by-step copy of the data for a few tiles, with zeros for
+the padding. A strip is small compared to the work on it, its tiles need no predicates, and short rows are one strip.
 """
 
 import itertools
@@ -46,8 +46,8 @@ class Strip:
 
     Attributes:
       first: its first row.
-      rows: how many there are.
-      tiles: what covers them; one that reaches behind the last row starts early.
+      rows: their number.
+      tiles: cover the rows; a tile that would exceed the last row starts early.
     """
 
     first: Index
@@ -139,7 +139,7 @@ class RowCover:
             yield strip, is_strip, self._row(first), emit.select(is_strip, strip.rows, emit.index_constant(self.height))
 
     def _strip(self, number: Var) -> Strip:
-        """The first strip where a number is 0, else the last one."""
+        """The first strip if a number is 0, otherwise the last one."""
         is_first = emit.compare("eq", number.value, emit.index_constant(0))
         first, rows = (emit.select(is_first, a, b) for a, b in self._ends)
         tiles = tuple(EqualTiles(height, emit.select(is_first, a, b)) for height, a, b in self._tiles)
@@ -194,7 +194,7 @@ class StripCopy:
             positions = ceil_div(positions, lanes) * lanes
         steps = [v for v in contraction.reduction if v is not self.tap]
         place = len(steps) if self.along_rows else contraction.reduction.index(self.tap) if self.tap is not None else 0
-        self.order: list[Var | None] = [*steps[:place], None, *steps[place:]]  # None stands for positions
+        self.order: list[Var | None] = [*steps[:place], None, *steps[place:]]  # None marks positions
         self.pitch: dict[Var | None, int] = {}
         size = 1
         for v in reversed(self.order):
@@ -238,7 +238,7 @@ class StripCopy:
             nest.when(is_inside, self.evaluator, copied, lambda: self._fill_steps(inner, None, point, here))
 
     def _fill_steps(self, order: Sequence[Var], position: Index | None, point: Point, at: Index) -> None:
-        """All steps of the reduction of a position, of which there may be none: copied, or zeros where that is None."""
+        """All steps of the reduction for a position: copied, or zeros if the position is None. There may be no steps."""
         if not order:
             self._copy(None, position, point, at, Index(), 1)
             return

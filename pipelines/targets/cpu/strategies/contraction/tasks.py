@@ -28,7 +28,8 @@ class Task:
     """A block of rows times a block of panels.
 
     Attributes:
-      first, end, is_last: where a call says how many rows there are, the whole tiles of the block, and whether what is left is its too.
+      first, end: range of full tiles of this block; is_last: whether the block also handles the remainder. Set only if the number of rows
+        is symbolic.
     """
 
     panels: Index
@@ -40,12 +41,12 @@ class Task:
 
 
 class TaskNest(ContractionNest):
-    """Tasks are blocks of rows times blocks of panels; subclasses say what a task does.
+    """Tasks are blocks of rows times blocks of panels; subclasses define the work of a task.
 
     Attributes:
-      way: the order in which the panels of a task are visited, where they turn (see tir.strategy.turns).
-      table: where each row of A begins, where nothing else says so.
-      is_covered: whether only a call knows the number of rows, so that tiles of several heights cover them.
+      way: the order in which the panels of a task are visited, if it alternates (see tir.strategy.turns).
+      table: the start of each row of A, if it is not computed otherwise.
+      is_covered: whether the number of rows depends on the call, so that tiles of several heights cover them.
       finishes_across: whether sums wait in memory for an epilogue across several rows.
     """
 
@@ -107,7 +108,7 @@ class TaskNest(ContractionNest):
         self._tasks([*batch, MergedLoop([tile], plan.row_tiles)], code)
 
     def _write_table(self, table: ir.Value) -> None:
-        """Writes where each row of A begins, as a whole before all tiles: they would have to divide to find out."""
+        """Writes the start of each row of A before all tiles, because computing it in tiles would need divisions."""
         c = self.c
         *outer, last = c.row_loops
 
@@ -119,7 +120,7 @@ class TaskNest(ContractionNest):
         self._tasks([MergedLoop([v], v.extent) for v in outer], code, work=self.plan.rows)
 
     def _start(self, slot: Index, rows: int) -> Index:
-        """The row at which a tile begins, of the slot where it begins: the last tile of all starts early rather than being shorter."""
+        """The first row of a tile, from the slot where it begins: the last tile starts early and is not shortened."""
         return self.cover.start(slot, rows) if self.is_covered else emit.at_most(slot, self.plan.rows - rows)
 
     def _points(self, start: Index, rows: int, point: Point) -> list[Point]:
@@ -133,7 +134,7 @@ class TaskNest(ContractionNest):
 
     @property
     def _heights(self) -> Heights:
-        """Of the tiles, where a call says how many rows there are."""
+        """The tile heights, if the number of rows depends on the call."""
         return heights(self.tile, self.finishes_across or not stores_across(self.c), self._limit, self.plan.waits)
 
     @property
@@ -197,7 +198,7 @@ class TaskNest(ContractionNest):
             one(Index.of(var))
 
     def _covering_tiles(self, task: Task, point: Point, code: Callable[[Index, int, Point], None]) -> None:
-        """The tiles of a task where a call says how many there are: whole ones, and what is left by the last task of a panel."""
+        """The tiles of a task if their number depends on the call: full tiles, and the remainder in the last task of a panel."""
         height = self.tile.rows
         var = Var(0, task.end.bounds()[1], name="t")
         with emit.for_loop(emit.materialize(task.first), emit.materialize(task.end), 1, var), self.evaluator.scope():

@@ -16,7 +16,7 @@ PARALLEL_GRAIN = 1 << 17
 PARALLEL_TASKS = 8
 """Iterations that the parallel loop should have at least, so that threads get equal shares."""
 MOST_SCRATCH = 1 << 20
-"""Bytes of a buffer on the stack of a thread, at most: a quarter of what libiomp5 gives it."""
+"""Maximum bytes of a buffer on the stack of a thread: a quarter of the stack in libiomp5."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Blocking:
 
 
 def typical_rows(contraction: Contraction) -> int:
-    """The innermost rows that sizes are chosen for. Where a call says how many there are, it is enough for whole tiles: fewer rows have
-    tiles of their own (`cover`)."""
+    """The number of innermost rows for which sizes are chosen. If it depends on the call, it is assumed to suffice for full tiles: fewer
+    rows have separate tiles (`cover`)."""
     extent = contraction.row_extent
     return extent if isinstance(extent, int) else max(1, min(bounds(extent)[1], max(guess(extent), TYPICAL_ROWS)))
 
@@ -72,7 +72,7 @@ def typical_rows(contraction: Contraction) -> int:
 TYPICAL_ROWS = 64
 """See `typical_rows`."""
 FEW_ROWS = 4
-"""Rows that products in the loop of a program are made for, where a call says how many there are: one of each sequence that goes on."""
+"""Rows that products in the loop of a program are optimised for, if their number depends on the call: one per active sequence."""
 MOST_ROWS = 14
 """Rows of a tile where their number is not known: each may have an address of its own, and as many registers have no other use."""
 FEWEST_TILES = 4
@@ -82,7 +82,7 @@ NEAR_LINE, FAR_LINE = 1.3, 8.0
 STREAM_LINE = (12.5, 11.5, 10.5, 9.5)
 """Cycles from one cache line to the next where each core reads 1, 2, ... places at once that are beyond its second-level cache."""
 REMAINDER = 1.03
-"""What a narrower last panel costs besides its own cycles: all code comes twice, and takes twice as long to compile."""
+"""Relative cost of a narrower last panel besides its own cycles: code size and compile time double."""
 
 
 SUMS_IN_FLIGHT = 12
@@ -126,7 +126,7 @@ def default_tile(contraction: Contraction, target: Target, rows: int | None = No
         return lines * (NEAR_LINE if panel_bytes <= target.l2_bytes // 4 else FAR_LINE)
 
     def arrives(count: int, height: int, vectors: int) -> float:
-        """Cycles by which a step of a panel takes longer to come than the tiles that read it compute, if each asks for a share of it."""
+        """Cycles by which fetching a step of a panel exceeds the computation of the tiles that use it, if each tile prefetches a share."""
         sets = sets_of_sums(height * vectors) if count == 1 else 1
         return max(0.0, stream_waits(vectors * vector_bytes)[sets - 1] - count * cycles(height, vectors))
 

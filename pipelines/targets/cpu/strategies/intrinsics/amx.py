@@ -104,7 +104,7 @@ class _Product:
         self.writes_all = self.writes_all_rows and self.writes_all_columns
 
     def emit(self) -> None:
-        """Emits the steps, from 0 or from what C holds."""
+        """Emits the steps, starting from 0 or from the contents of C."""
         begin = self.tiles.begin() if not (self.accumulates and self.writes_all) else self._held()
         whole, left = self._divided(self.depth, self.step)
         var = Var(0, 0, name="k")
@@ -128,7 +128,7 @@ class _Product:
         return whole, Index.of(Var(0, divisor - 1, emit.arith("remui", value, by), name="left"))
 
     def _held(self) -> Values:
-        """What C holds."""
+        """The contents of C."""
         load, of = self.tiles.load, self.tiles.sum_type
         return [load(of, self.c.buffer, self.c.at(i * self.block.rows, j, 0), self.c.strides[0]) for i, j in self._places()]
 
@@ -157,7 +157,7 @@ class _Product:
         return self.tiles.load(self.tiles.a_type, self.a.buffer, self.a.at(tile * self.block.rows, k, 0), self.a.strides[0])
 
     def _rows_of(self, tile: int, k: Index) -> ir.Value:
-        """A tile of A of which some rows are there; what is in the others decides on sums that nobody reads."""
+        """A tile of A with only some valid rows; the others affect only sums that are not used."""
         copy = buffer_of_thread(self.block.rows * self.step, self.a.element)
         row = Var(0, self.block.rows - 1, name="row")
         with emit.for_loop(0, emit.materialize(self._valid(tile)), 1, row):
@@ -210,7 +210,7 @@ class _Product:
     # ---- results
 
     def _store(self, sums: Values) -> None:
-        """Stores the sums, or adds them to what C holds where they did not begin with it."""
+        """Stores the sums, or adds them to C if they did not start from its contents."""
         scratch: ir.Value | None = None
         for (i, j), total in zip(self._places(), sums, strict=True):
             rows = Index(self.block.rows) if self.writes_all_rows else self._valid(i)

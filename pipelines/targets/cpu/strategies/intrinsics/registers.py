@@ -16,7 +16,7 @@ from relayc.pipelines.tir.values import nest, vectors
 from relayc.pipelines.tir.values.evaluator import Evaluator
 
 MOST_SUMS = 64
-"""Vectors of sums of a tile, beyond what any registers hold."""
+"""Maximum vectors of sums of a tile, more than any register file has."""
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from relayc.pipelines.tir.values.lanes import LaneCover, cover
 from relayc.symbolic import Dim, Size, bounds, ceil_div, maximum, minimum, proves
 
 Loops = dict[Var, Index]
-"""Indices of loops of the output; of others there is one iteration."""
+"""Indices of loops of the output; other loops have one iteration."""
 Parts = Mapping[Var, tuple[Index, Index]]
-"""Where a part of a loop starts, and how many iterations it has."""
+"""The start of a part of a loop, and its number of iterations."""
 
 LANE_BLOCK = 1 << 13
-"""Elements of the lane loop that one iteration of a parallel loop takes where the running program knows how many there are."""
+"""Elements of the lane loop per iteration of a parallel loop, if their number is known only at run time."""
 
 
 class Nest:
@@ -48,7 +48,7 @@ class Nest:
         self._turned_where_large(self.plan.turned, smaller_tiles(self.plan.turned))
 
     def _turned_where_large(self, turned: Turned, smaller: list[Turned]) -> None:
-        """Tiles where there are elements enough for one in both directions, else smaller ones, else rows that are stored across."""
+        """Tiles if there are enough elements for one in both directions, otherwise smaller tiles, otherwise rows stored across."""
         loops = self.plan.inner
         lane_loop, turned_loop = loops[-1], loops[turned.position]
 
@@ -69,7 +69,7 @@ class Nest:
         return bounds(self.plan.work)[1] >= self.parameters.parallel_grain
 
     def _symbolic_row(self) -> Dim | None:
-        """The elements of a row, where everything in it goes over the same ones and only the running program knows how many there are."""
+        """The elements of a row, if everything in it iterates over the same elements and their number is known only at run time."""
         plan = self.plan
         if not plan.lanes_along_reduction or len(plan.inner) > 1:
             return None
@@ -87,7 +87,7 @@ class Nest:
         self.short_rows = False
 
     def _parallel(self, loops: list[MergedLoop]) -> None:
-        """Emits the outer loops, in parallel where the work is worth it, with `_inside` within."""
+        """Emits the outer loops, parallel if the work justifies it, with `_inside` within."""
         outer, last = (loops[:-1], loops[-1:]) if self.plan.lane_loop_is_outer else (loops, [])
         if not self.is_parallel:
             self._serial(outer, last, {})
@@ -304,7 +304,7 @@ class Nest:
         for reduction in self.plan.reductions:
             if stash is not None and bound is None and stash in nodes_of(sources(reduction)):
                 if self._symbolic_row() is not None and stash in reduction.structured.inputs:
-                    # A masked load does not get what was stored just before, but waits for it: what is stored is added up at once.
+                    # A masked load stalls on a recent store to the same memory: stored values are added up immediately.
                     self._reduce(reduction, [self._point(assigned)], self._storing(stash, reduction))
                     self.evaluator.bind(stash, self.buffer)
                     bound = stash
@@ -331,7 +331,7 @@ class Nest:
             self._inner_loops(rest, {**assigned, **loop.at(Index.of(var))}, body)
 
     def _storing(self, stash: Node, reduction: Node) -> Callable[[Point], None]:
-        """Stores the elements of an input of a reduction where it is kept, when they are evaluated at a point of the loops."""
+        """Returns a function that evaluates an input of a reduction at a point of the loops and stores its elements."""
         structured = reduction.structured
         amap = structured.maps[structured.inputs.index(stash)]
 

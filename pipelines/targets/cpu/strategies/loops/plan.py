@@ -20,7 +20,7 @@ from relayc.symbolic import Size, guess
 
 Point = list[Index]
 Offset = Callable[[Point], Index]
-"""Where in a flat buffer the element at a point goes."""
+"""The position of an element in a flat buffer, by point."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class NestPlan:
         return [n for n, _ in self.accesses.reductions if n.structured is reduction.structured]
 
     def reduction_points(self, reduction: Node, point: Sequence[Index]) -> list[Point]:
-        """Where a reduction is read by what is computed at `point`."""
+        """The points at which a reduction is read by the computation at `point`."""
         values = dict(zip(self.variables, point, strict=True))
         reads = [at for read, at in self.accesses.reductions if read.structured is reduction.structured]
         return [[index.at(values) for index in at] for at in reads]
@@ -117,7 +117,7 @@ def plan_nest(node: Node, memory: Iterable[Node], parameters: LoopParameters, of
     used = {v for _, at in accesses.reductions for i in at for v in i.terms}
     if not used <= set(variables):
         raise NotStructured(f"a reduction of what another one computes, at {node.kind}")
-    # Where only the reduction is left inside, every dimension is a row.
+    # If only the reduction remains inside, every dimension is a row.
     only_rows = not any(v.extent != 1 and v not in used for v in variables)
     moving = [v for v in variables if v.extent != 1]
     rows = [v for v in moving if reductions and (v in used or only_rows)]
@@ -167,7 +167,7 @@ def _lanes_along_reduction(
 
 
 def _last_loop(reduction: Node, accesses: Accesses, variables: Sequence[Var]) -> Var | None:
-    """The innermost loop of a reduction, where memory is read along it."""
+    """The innermost loop of a reduction, if memory is read along it."""
     moving = {v for _, offset in accesses.offsets for v in offset.terms if v not in variables}
     last = reduction.structured.reduction_dims[-1]
     return next((v for v in moving if v.name == f"r{last}" and v.extent == reduction.structured.extents[last]), None)

@@ -181,7 +181,7 @@ class Reduction:
         return vectors.pairwise(wide, lambda a, b: emit.create(name, [a.type], [a, b]))
 
     def _join(self, name: str, wide: Values, tail: ir.Value | None, position: int, indices: Sequence[Index]) -> ir.Value:
-        """One element of the sums of the lanes, those of what was left over, and the initial value where the sums began without it."""
+        """Combines the sums of the lanes, of the remainder, and the initial value if the sums started without it."""
         kind, neutral = COMBINERS[name]
         combine = lambda a, b: emit.create(name, [a.type], [a, b])  # noqa: E731 (an argument, not a definition)
         vector = self._pairwise(name, wide)
@@ -197,7 +197,7 @@ class Reduction:
 
 
 def _carried(variables: Sequence[Var], values: Values, body: Callable[[Values], Values]) -> Values:
-    """Nested loops that carry values, outermost first; `body` gives those of the next iteration."""
+    """Nested loops that carry values, outermost first; `body` returns the values for the next iteration."""
     if not variables:
         return body(values)
     var, *rest = variables

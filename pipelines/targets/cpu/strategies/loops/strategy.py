@@ -46,7 +46,7 @@ def fill(node: Node, evaluator: Evaluator, parameters: LoopParameters, buffer: i
 
 
 class _Cut(ABC):
-    """Cuts a node in pieces, each of which has a nest of its own."""
+    """Cuts a node into pieces with separate loop nests."""
 
     @abstractmethod
     def _nest(self, node: Node, offset: Offset) -> None:

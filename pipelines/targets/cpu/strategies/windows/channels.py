@@ -105,7 +105,7 @@ def _values(window: ChannelWindow, target: Target) -> dict[str, Callable[[Channe
 class _Row:
     """An output row whose windows start at input row `top`.
 
-    `taps` are the bounds of the rows of taps that lie inside, and `whole` is whether that is all of them; None where it always is.
+    `taps` are the bounds of the rows of taps inside the input, and `whole` is whether all rows are inside; None if they always are.
     """
 
     point: Point
@@ -186,7 +186,7 @@ class _ChannelKernel:
             self._row(point, Index.of(row), vectors, columns)
 
     def _row(self, point: Point, row: Index, vectors: Bounds, columns: Columns) -> None:
-        """An output row: where a padding may touch it, whether all rows of taps lie inside is found once."""
+        """An output row: if padding may touch it, the test that all rows of taps are inside is emitted once."""
         axis = self.w.rows
         top = row * axis.stride - axis.low
         taps, whole = None, None
@@ -203,7 +203,7 @@ class _ChannelKernel:
                 tile(column, run.size, Ends())
 
     def _vectors(self, tile: _ColumnTile, bounds: Bounds) -> None:
-        """A tile for each few vectors, then for each that is left."""
+        """Full tiles of several vectors, then tiles of one vector for the remainder."""
         low, high = bounds
         if isinstance(low, int) and isinstance(high, int) and high - low <= self.parameters.vectors:
             self._tile(tile, [Index(v) for v in range(low, high)])
@@ -266,7 +266,7 @@ class _ChannelKernel:
     def _inside_or_not(
         self, row: _Row, sums: list[ir.Value], inside: Callable[[], list[ir.Value]], otherwise: Callable[[], list[ir.Value]]
     ) -> list[ir.Value]:
-        """Sums where all rows of taps lie inside the input, and where they do not."""
+        """Sums for the cases that all rows of taps are inside the input, and that some are not."""
         if row.whole is None:
             return inside()
         branch = scf.IfOp(row.whole, [v.type for v in sums], has_else=True)

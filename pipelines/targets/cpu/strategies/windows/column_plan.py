@@ -73,7 +73,7 @@ class ColumnPlan:
 
     @property
     def tile_vectors(self) -> int:
-        """Vectors of a row of a tile: whole rows where they are short."""
+        """Vectors of a row of a tile: the full row if it is short."""
         count = ceil_div(self.outputs, self.lanes)
         return min(range(1, min(count, self.parameters.accumulators) + 1), key=lambda v: (ceil_div(count, v) * v, -v))
 

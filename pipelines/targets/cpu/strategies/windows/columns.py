@@ -171,7 +171,7 @@ class _ColumnKernel:
             self._fill(row, start + high, start + self.plan.pitch)
 
     def _fill(self, row: Index, start: int, end: int) -> None:
-        """Padding from column `start` to `end` of a buffer row; it may go beyond, where what follows is written later."""
+        """Padding from column `start` to `end` of a buffer row; may write beyond `end` if the following columns are written later."""
         if start >= end or self.w.pad_value is None:
             return
         lanes = min(self.parameters.lanes, power_of_two_from(end - start))
@@ -282,7 +282,7 @@ class _ColumnKernel:
         return sums
 
     def _in_all_lanes(self, value: ir.Value) -> ir.Value:
-        """A scalar in all lanes, once for all that use it."""
+        """A scalar broadcast to all lanes, shared by all its uses."""
         return self.evaluator.once(("factor", value), lambda: emit.broadcast(value, self.lanes))
 
     # ---- results
@@ -291,7 +291,7 @@ class _ColumnKernel:
         store_result(self.w, self.evaluator, self.output, point, row, column, value)
 
     def _epilogue(self, point: Point, first: Index) -> None:
-        """The epilogue over the buffer of sums: along all rows at once where every access allows it, else row by row."""
+        """The epilogue over the buffer of sums: along all rows at once if every access allows it, otherwise row by row."""
         width = self.plan.outputs
 
         def piece(row: Index, column: Index, at: Index, lanes: int) -> None:

@@ -47,8 +47,7 @@ Load = Callable[[Index, int, int], ir.Value]
 
 
 def schedule_masked_columns(kernel: Kernel, window: Window, lanes: int, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Schedules a window along contiguous columns of any number; None where the target has no masks for it, or memory is not read as it
-    lies."""
+    """Schedules a window along contiguous columns of any number; None if the target lacks the masks, or memory is not read in place."""
     memory, columns = memory_of(window.data), window.columns
     least = target.mask_bits
     narrow = any(t.width < least for t in (window.data.element, window.root.element, window.node.element))
@@ -83,7 +82,7 @@ class _MaskedColumnKernel:
     def __init__(self, kernel: Kernel, window: Window, memory: Node, lanes: int, parameters: MaskedParameters) -> None:
         self.kernel, self.w, self.memory, self.lanes, self.parameters = kernel, window, memory, lanes, parameters
         columns = window.columns
-        # Elements of padding, at most, and columns at the end whose windows it touches.
+        # Maximum elements of padding, and columns at the end whose windows touch it.
         self.before, self.behind = max(0, bounds(columns.low)[1]), max(0, bounds(columns.high)[1])
         self.touched_behind = ceil_div(self.behind, columns.stride)
         self.vectors = max(1, VECTORS if columns.taps <= VECTORS else VECTORS // 2)
@@ -139,7 +138,7 @@ class _MaskedColumnKernel:
             self._masked(point, rows, Index.of(Var(0, outputs - 1, column, name="x")))
 
     def _each_row(self, point: Point, rows: Bounds, body: Callable[[_Row], None]) -> None:
-        """Loops over output rows: those that no padding touches, then those above and below them."""
+        """Loops over output rows: rows without padding, then the rows above and below them."""
         axis = self.w.rows
         above, below = (ceil_div(max(0, bounds(padding)[1]), axis.stride) for padding in (axis.low, axis.high))
         if above == below == 0:

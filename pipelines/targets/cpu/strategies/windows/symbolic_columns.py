@@ -1,4 +1,4 @@
-"""Tiles of output rows whose length only a call knows: which ones cover a row, and what those at its ends ask about the padding."""
+"""Tiles of output rows whose length depends on the call: the tiles that cover a row, and the padding predicates of tiles at its ends."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ MOST_COLUMNS = 8
 
 @dataclass(frozen=True)
 class Ends:
-    """Where a padding may touch a tile of columns: at those before the input, at those behind it."""
+    """Whether padding may touch a tile of columns: before the start, and after the end of the input."""
 
     before: bool = False
     behind: bool = False
 
 
 EmitTile = Callable[[Index, int, Ends], None]
-"""Emits a tile: its first column, how many it has, and where a padding may touch it."""
+"""Emits a tile: its first column, its number of columns, and where padding may touch it."""
 
 
 class SymbolicColumns:

@@ -48,7 +48,7 @@ _type = TensorType.of
 
 
 def _size(value: ir.Value) -> int:
-    """Number of elements of a tensor, a representative one where it is an expression."""
+    """Number of elements of a tensor; a representative number if it is symbolic."""
     return guess(_type(value).num_elements)
 
 
@@ -262,7 +262,7 @@ class _Rewriter:
             op.operation.erase()
 
     def _rewrite(self, op: Op) -> bool:
-        """Builds `op` anew where its data or its result is in another layout; gives whether nothing uses the old one any more."""
+        """Rebuilds `op` if its data or its result has another layout; returns whether the old operation is unused."""
         if self.regions.is_dense(op):
             return self._convolution(op)
         if self.regions.spreads(op):

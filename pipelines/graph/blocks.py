@@ -8,7 +8,7 @@ from relayc.dialects.relay.structure import Fused
 
 
 def graph_blocks(operation: ir.Operation) -> Iterator[ir.Block]:
-    """The blocks below an operation that hold graphs, inner ones first: its own and those of branches, not those of fusion groups."""
+    """The blocks below an operation that contain graphs, inner ones first: its own blocks and branches, but not fusion groups."""
     for region in operation.regions:
         for block in region.blocks:
             for op in block.operations:

@@ -31,14 +31,14 @@ RULES = Rules("CanonicalizeOps")
 
 @RULES.on("tuple_get_item")
 def tuple_get_item(op: Op, rw: Rewriter) -> Found:
-    """A field of a tuple made here -> the value it was made of."""
+    """A field of a tuple created in the function -> the field's value."""
     fields = tuple_fields(op.data)
     return fields[op.index] if fields is not None else None
 
 
 @RULES.on("if")
 def constant_condition(op: If, rw: Rewriter) -> Found:
-    """A branch on a constant -> what is taken."""
+    """A branch on a constant -> the branch taken."""
     condition = rw.scalar(op.cond)
     if condition is None:
         return None

@@ -1,7 +1,7 @@
-"""Causal masks that a program computes: conditions that compare the positions of keys with those of queries.
+"""Causal masks computed by a program: conditions that compare the positions of keys and queries.
 
-Where sizes are numbers such a mask is folded to a constant; where they are symbols it is `key <= query` of two `arange`, of which one may
-begin behind what is cached.
+With constant sizes such a mask is folded to a constant; with symbolic sizes it is `key <= query` of two `arange`, one of which may be
+offset by the number of cached keys.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _COMPARISONS = (("less_equal", True, 0), ("less", True, -1), ("greater_equal", F
 
 
 def conjuncts(condition: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
-    """The conditions that are all true where `condition` is; each broadcasts to it. Those that are constant and true are left out."""
+    """The conditions whose conjunction is `condition`; each broadcasts to it. Conditions that are constant and true are omitted."""
     seen, pending = set[ir.Value](), [condition]
     while pending:
         one = pending.pop()

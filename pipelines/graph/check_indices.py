@@ -35,11 +35,11 @@ class _Indices:
     """Indices of one axis.
 
     Attributes:
-      value: a tensor that has them.
-      size: of the axis that they index.
-      what: is indexed.
-      column: the axis of `value`, and the position along it, where they are; None where all elements are indices of the axis.
-      times: how often what reads them repeats them; not at all where it has no elements.
+      value: a tensor that contains them.
+      size: of the indexed axis.
+      what: names the indexed tensor.
+      column: the axis of `value`, and the position along it, of the indices; None if all elements are indices of the axis.
+      times: the number of repetitions of the indices by their user; zero if it has no elements.
     """
 
     value: ir.Value
@@ -82,7 +82,7 @@ def _read_by(op: Op) -> Iterator[_Indices]:
 
 
 def _in_memory(indices: _Indices) -> Iterator[_Indices]:
-    """The tensors in memory whose elements some indices are, where operators have only moved them."""
+    """The tensors in memory from which operators that only move data take the indices."""
     left = [indices]
     while left:
         found = left.pop()
@@ -140,10 +140,10 @@ def _widens(op: Op) -> bool:
 
 
 def _check(indices: _Indices, rw: Rewriter, reads: bool) -> None:
-    """Checks indices where it is not proved that they are in range. What reads an axis without elements is checked to have none.
+    """Checks indices that are not proved to be in range. Indices of an empty axis are checked to have no elements.
 
     Args:
-      reads: whether the program may read elements of them.
+      reads: whether the program may read their elements.
     """
     value, size = indices.value, indices.size
     limit = maximum(size, 1)
@@ -158,7 +158,7 @@ def _check(indices: _Indices, rw: Rewriter, reads: bool) -> None:
         if reads:
             build("check_index", build("worst_index", value, size=size, times=indices.times), size=size, what=indices.what)
         return
-    # Only where there are elements are there indices.
+    # If there are no elements, there are no indices.
     some = minimum(TensorType.of(value).num_elements * indices.times, 1)
     least, most = (some * end for end in exact)
     text = f"index %lld into {indices.what}: expected at"

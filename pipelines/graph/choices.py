@@ -1,7 +1,7 @@
-"""Choices of the graph that a search can measure on a whole program: passes that pay for most programs and not for all, layouts, fusion.
+"""Choices of the graph that a search can measure on a whole program: passes that improve most programs but not all, layouts, fusion.
 
-A choice is one declaration: its ways, each as what a PassContext says for it. Unasked, relayc takes the first way. What a user sets goes
-before what a choice does.
+A choice is one declaration: its ways, each as settings of a PassContext. The default is the first way. Settings of the user take precedence
+over a choice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class Way:
 
 
 USUAL = Way()
-"""What relayc does unasked."""
+"""The default of relayc."""
 
 _COMBINE = ("CombineParallelDense", "CombineParallelConv2D", "CombineParallelBatchMatmul")
 
@@ -54,10 +54,10 @@ def usual_ways() -> dict[str, str]:
 
 
 def with_choices(context: PassContext, chosen: Mapping[str, str]) -> PassContext:
-    """A PassContext with a way of each choice that is named, where the context does not say otherwise itself.
+    """A PassContext with the named way of each choice, for settings that the context does not have itself.
 
     Raises:
-      KeyError: there is no such choice, or no such way of it.
+      KeyError: the choice or the way does not exist.
     """
     ways = [CHOICES[name][way] for name, way in chosen.items()]
     disabled = context.disabled_pass.union(*(way.disabled for way in ways))

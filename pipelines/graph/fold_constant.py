@@ -39,7 +39,7 @@ class _Folding:
         self.folded: list[Op] = []
 
     def run(self, func: ir.OpView) -> None:
-        # A block after the one around it, whose values it uses.
+        # A block after its enclosing block, whose values it uses.
         for op in [op for block in reversed(list(graph_blocks(func))) for op in block.operations]:
             if isinstance(op, Constant):
                 array = self.mod.value_of(op.result)

@@ -33,7 +33,7 @@ def is_constant(value: ir.Value, depth: int = _CONSTANT_DEPTH) -> bool:
 
 
 def _linear(value: ir.Value, rw: Rewriter) -> Linear | None:
-    """The float convolution or product with constant weights that gives `value`, where nothing else uses it."""
+    """The float convolution or product with constant weights that produces `value`, if nothing else uses it."""
     owner = value.owner
     if not isinstance(owner, Linear) or not rw.used_once(value):
         return None
@@ -68,13 +68,13 @@ def _along(vector: ir.Value, axis: int, rank: int) -> ir.Value:
 
 
 def _with_weight(op: Op, data: ir.Value, weight: ir.Value) -> ir.Value:
-    # It stands for its own node of the model as for the multiplication's.
+    # Its location combines its own node of the model and the node of the multiplication.
     with ir.Location.fused([op.operation.location, ir.Location.current]):
         return build(op.relay_name, data, weight, **op.attrs())
 
 
 def _scale_linear(op: Linear, scale: ir.Value) -> ir.Value | None:
-    """`op` with its result multiplied by `scale`; None where that is no factor per channel."""
+    """`op` with its result multiplied by `scale`; None if `scale` is not a factor per channel."""
     result = TensorType.of(op.operation.results[0])
     axis = op.channel_axis(of_result=True)
     vector = None if axis is None else per_channel(scale, result.sizes, axis)
@@ -184,7 +184,7 @@ def _float_chain(*values: ir.Value) -> bool:
 
 @FORWARD.on(Linear)
 def forward(op: Linear, rw: Rewriter) -> Found:
-    """linear(x * s, w) -> linear(x, w * s), where nothing else uses the product."""
+    """linear(x * s, w) -> linear(x, w * s), if the product has no other use."""
     data, weight = op.operation.operands
     scaled = rw.producer(data, "multiply")
     if scaled is None or not rw.used_once(data) or not is_constant(weight) or not TensorType.of(weight).is_float:

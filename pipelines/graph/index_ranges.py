@@ -15,7 +15,7 @@ from relayc.pipelines.graph.rewrite import Rewriter
 from relayc.symbolic import Size, bounds, maximum, minimum, product, proves
 
 Ends: TypeAlias = tuple[Size | None, Size | None]
-"""The least and the largest element, where there are elements; None where it is not known."""
+"""The minimum and the maximum element, if there are elements; None if unknown."""
 
 _UNKNOWN: Ends = (None, None)
 _DEPTH = 24
@@ -35,7 +35,7 @@ def ends_of(value: ir.Value, rw: Rewriter) -> Ends:
 
 
 def _found(value: ir.Value, rw: Rewriter, ends: "_EndsOf") -> Ends:
-    """Bounds of the elements of a tensor, of which `ends` gives those of other tensors."""
+    """Bounds of the elements of a tensor; `ends` returns the bounds of other tensors."""
     type_ = TensorType.of(value)
     if type_.dtype == "bool":
         return 0, 1
@@ -50,7 +50,7 @@ def _found(value: ir.Value, rw: Rewriter, ends: "_EndsOf") -> Ends:
 
 
 def exact_ends_of(value: ir.Value, rw: Rewriter) -> tuple[Size, Size] | None:
-    """The least and the largest element of a tensor of integers, which it has where it has elements; None where they are not known."""
+    """The minimum and the maximum of an integer tensor, both attained if it has elements; None if they are unknown."""
     array = rw.array(value)
     if array is not None and array.size:
         return int(array.min()), int(array.max())
@@ -64,7 +64,7 @@ def _within(ends: Ends, dtype: str) -> Ends:
     info = np.iinfo(numpy_dtype(dtype))
     if (low is not None and bounds(low)[0] < info.min) or (high is not None and bounds(high)[1] > info.max):
         return _UNKNOWN
-    # Where one side is open the other one may come round.
+    # If one side is unbounded, values may wrap around to the other.
     return ends if None not in ends or numpy_dtype(dtype).itemsize == 8 else _UNKNOWN
 
 

@@ -45,7 +45,7 @@ def _sizes(type_: RelayType) -> list[Size | None]:
 
 
 def merged(inferred: RelayType, found: RelayType) -> RelayType:
-    """What two types say together, of which `inferred.accepts(found)`."""
+    """The combination of two types, where `inferred.accepts(found)`."""
     sizes = iter(_sizes(inferred))
 
     def either(d: Size | None) -> Size | None:
@@ -56,9 +56,9 @@ def merged(inferred: RelayType, found: RelayType) -> RelayType:
 
 
 def _refine(value: ir.Value, inferred: RelayType, where: str) -> None:
-    """Gives a value the type that its own and `inferred` say together.
+    """Sets the type of a value to the combination of its own type and `inferred`.
 
-    Raises RelayError where they contradict each other, Unequal where they do in a size.
+    Raises RelayError if they contradict each other, Unequal if they differ in a size.
     """
     found = type_of(value)
     if inferred == found:
@@ -88,7 +88,7 @@ class _Inference:
         self.module = mod
         self._names: SymbolNames | None = None
         self.flexible: set[str] = set()
-        """Symbols that this pass made for sizes of arguments of which nothing was said."""
+        """Symbols that this pass created for unspecified sizes of arguments."""
         self.changed = False
         self.partial = False
         """Whether there is a branch, a loop or a call with sizes that are not known yet."""
@@ -236,7 +236,7 @@ class _Inference:
             _refine(result, type_, where)
 
     def _infer_branches(self, op: If) -> None:
-        """A size that differs between the branches is a new symbol, where nothing is said of it."""
+        """A size that differs between the branches becomes a new symbol, if it is unspecified."""
         result = op.operation.results[0]
         found = type_of(result)
         if not _is_known(found):
@@ -248,7 +248,7 @@ class _Inference:
         self.partial |= not _is_known(type_of(result))
 
     def _infer_carried(self, op: While, where: str) -> None:
-        """Gives the arguments of a loop's regions the type that is carried: what `init` and `step` agree on, else new symbols."""
+        """Sets the types of the arguments of a loop's regions: the common type of `init` and `step`, with new symbols where they differ."""
         arguments = [region.blocks[0].arguments[0] for region in op.operation.regions]
         init = type_of(op.operation.operands[0])
         carried = type_of(arguments[1])
@@ -262,7 +262,7 @@ class _Inference:
             _refine(argument, carried, where)
 
     def _carried(self, op: While, carried: RelayType, init: RelayType) -> RelayType:
-        """`carried` with the sizes of which it says nothing as they are in `init`, or as new symbols where a step changes them."""
+        """`carried` with unspecified sizes taken from `init`, or new symbols for sizes that a step changes."""
         found = merged(init, carried)
         own: set[str] = set()
         for _ in range(_MAX_ROUNDS):
@@ -270,7 +270,7 @@ class _Inference:
             if following is None:
                 return found
             if not _is_known(following):
-                # A call in it whose result is not known yet.
+                # It contains a call whose result is not known yet.
                 return carried
             try:
                 match([found], [following], "", own)
@@ -297,7 +297,7 @@ class _Inference:
         return found
 
     def _step(self, op: While, carried: RelayType) -> RelayType | None:
-        """The type that a step yields where `carried` is carried; None where that is another in more than sizes, or breaks a rule."""
+        """The type that a step yields for `carried`; None if it differs in more than sizes, or the step is invalid."""
         copy = op.operation.clone()
         try:
             for region in copy.regions:
@@ -335,7 +335,7 @@ class _Inference:
                 self.changed |= result.type != before
 
     def _bind_results(self, call: func.CallOp, type_: RelayType, found: RelayType, bindings: Bindings) -> None:
-        """Adds to `bindings` the symbols that only results of a callee have: what the call's result says of them, else new ones."""
+        """Adds to `bindings` the symbols that occur only in results of a callee: from the type of the call's result, or new ones."""
         own = sorted(symbols_of_type(type_) - bindings.keys())
         if not own or not _same_structure(type_, found):
             return
@@ -375,7 +375,7 @@ class _Inference:
     # ---- what nothing says
 
     def _name_a_result(self) -> bool:
-        """Gives sizes of the first branch, loop or call of which nothing says them new symbols; whether there is one."""
+        """Assigns new symbols to the unspecified sizes of the first branch, loop or call that has any; returns whether there was one."""
         for name in reversed(self.callers_first):
             calls = [call.operation for call in self.calls[name]]
             for op in _walk(self.by_name[name]):
@@ -405,7 +405,7 @@ def _walk(operation: ir.Operation) -> Iterable[ir.Operation]:
 
 
 def _after(operation: ir.Operation) -> ir.Operation:
-    """The operation that stands behind another one in its block."""
+    """The next operation in a block."""
     operations = list(operation.block.operations)
     return operations[[o.operation for o in operations].index(operation) + 1].operation
 

@@ -83,7 +83,7 @@ def _replace_result(old: ir.Value, new: ir.Value) -> None:
 
 
 def _erase_casts(values: list[ir.Value]) -> None:
-    """Erases what wrote arguments, of which some may be the same, in the symbols of a callee that is not called any more."""
+    """Erases the casts of arguments, some of which may be equal, to symbols of a callee that is no longer called."""
     left = list(dict.fromkeys(values))
     while left:
         owner = left.pop().owner
@@ -136,7 +136,7 @@ def _rename_symbols(call: func.CallOp, callee: ir.Operation, copy: ir.Operation,
 
 
 def _named_by_caller(call: func.CallOp, values: Bindings, free: Collection[str]) -> Bindings:
-    """What the caller calls the sizes of a call's results of which the callee gives symbols of its own, the keys of `free`."""
+    """The caller's names of the sizes in a call's results for which the callee has symbols of its own, the keys of `free`."""
     found = [pair for result in call.operation.results for pair in _casts(result)]
     try:
         return match([substitute_type(t, values) for t, _ in found], [type_of(c.results[0]) for _, c in found], "results", free)
@@ -164,7 +164,7 @@ def _cast_arguments(call: func.CallOp) -> None:
 
 
 def _cast_results(call: func.CallOp) -> None:
-    """The same behind a call, of all its results. The first cast of what a call gives is one of its result: they come before arguments."""
+    """Casts all results after a call. The first cast of a call's result is a result cast: result casts precede argument casts."""
     operation = call.operation
     with ir.InsertionPoint.after(operation), operation.location:
         for result in operation.results:

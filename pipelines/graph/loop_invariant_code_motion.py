@@ -28,7 +28,7 @@ def _within(operation: ir.Operation) -> Iterator[tuple[ir.Block, list[ir.OpView]
 
 
 def _block_of(value: ir.Value) -> ir.Block:
-    """The block whose argument a value is, or that holds the operation which gives it."""
+    """The block of a value: of the argument, or of the operation that produces it."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 

@@ -30,7 +30,7 @@ from relayc.pipelines.graph.inline import read_calls
 from relayc.symbolic import Dim, Floor, Range, Size, bounds, exact, guess, substitute
 
 Sizes: TypeAlias = tuple[Size, ...]
-"""What stands at one place of several kernels."""
+"""The sizes at one place in several kernels."""
 
 _MOST = (1 << 63) - 1
 """The largest magnitude of a number when the program runs: a larger one is an error there."""
@@ -89,7 +89,7 @@ def _flat(value: Any) -> tuple[Any, ...]:
 
 
 def _contents(function: ir.Operation) -> object:
-    """What kernels that may become one share: operations, how their values are connected, and what they say but sizes that may differ."""
+    """The features that mergeable kernels share: operations, the connections of values, and attributes except sizes that may differ."""
     arguments = function.regions[0].blocks[0].arguments
     number = {value: i for i, value in enumerate(arguments)}
     free = _free_axes(function)
@@ -127,7 +127,7 @@ def _form(value: ir.Value, free: set[int]) -> tuple[str, Sizes]:
 
 
 def _numbers(value: Size | Sizes) -> Sizes:
-    """Of the sizes that an attribute says those that are numbers."""
+    """The numbers among the sizes of an attribute."""
     return tuple(-1 if isinstance(size, Dim) else size for size in _flat(value))
 
 
@@ -153,12 +153,12 @@ class _General:
         self._names = names
 
     def name(self, sizes: Sizes) -> None:
-        """Makes a symbol of what the kernels have at a place, where it does not follow from others."""
+        """Creates a symbol for the sizes of the kernels at a place, unless they follow from other symbols."""
         if self.size(sizes) is None:
             self.symbols[self._names.free(f"d{len(self.symbols)}")] = sizes
 
     def size(self, sizes: Sizes) -> Size | None:
-        """What the one kernel has in the place of some sizes: a multiple, a sum or a quotient of a symbol; None where it is none."""
+        """The size in the merged kernel for the sizes at a place: a multiple, a sum or a quotient of a symbol; None if there is none."""
         if all(s == sizes[0] for s in sizes):
             return sizes[0]
         for base, values in self.symbols.items():
@@ -170,7 +170,7 @@ class _General:
         return None
 
     def bindings(self, kernel: int) -> Bindings:
-        """What the symbols are in one of the kernels."""
+        """The values of the symbols in one of the kernels."""
         return {str(name): values[kernel] for name, values in self.symbols.items()}
 
     def ranges(self) -> dict[str, Range]:
@@ -184,7 +184,7 @@ class _General:
 
 
 def _from(base: Dim, value: Size, size: Size) -> Iterator[Size]:
-    """Expressions in `base` that are `size` where it is `value`."""
+    """Expressions in `base` whose value is `size` when `base` is `value`."""
     factor = exact(size, value) if value != 0 else None
     if isinstance(factor, int):
         yield base * factor
@@ -229,7 +229,7 @@ def _generalise(kernels: Sequence[ir.Operation], names: SymbolNames) -> _General
 
 
 def _merge(mod: IRModule, kernels: Sequence[ir.Operation], names: SymbolNames) -> None:
-    """Makes one kernel of several of the same contents, where one is right for all."""
+    """Merges kernels with the same contents into one, if one kernel is valid for all."""
     before = mod.ranges
     general = _generalise(kernels, names)
     mod.set_ranges({**before, **general.ranges()})
@@ -252,7 +252,7 @@ def _merge(mod: IRModule, kernels: Sequence[ir.Operation], names: SymbolNames) -
 
 
 def _rewrite(merged: ir.Operation, kernels: Sequence[ir.Operation], general: _General) -> bool:
-    """Gives a copy of the first kernel the sizes of all; False where it would not be right for one of them."""
+    """Generalises the sizes in a copy of the first kernel; False if it would be invalid for one of the kernels."""
     for i, argument in enumerate(merged.regions[0].blocks[0].arguments):
         types = [TensorType.of(k.regions[0].blocks[0].arguments[i]) for k in kernels]
         shape = [general.size(sizes) for sizes in zip(*(t.sizes for t in types), strict=True)]
@@ -294,7 +294,7 @@ def _set_sizes(op: ir.OpView, key: str, value: Any) -> None:
 
 
 def _call(call: func.CallOp, name: str, kernel: ir.Operation, bindings: Bindings) -> None:
-    """Makes a call one of the merged kernel."""
+    """Redirects a call to the merged kernel."""
     signature, operation = signature_of(kernel), call.operation
     with ir.InsertionPoint(operation), operation.location:
         given = [cast_argument(v, relay_type(t)) for v, t in zip(operation.operands, signature.inputs, strict=True)]

@@ -33,11 +33,11 @@ class Unfoldable(Exception):
 
 @dataclass(frozen=True)
 class NumpyOperator:
-    """What an operator computes, in numpy.
+    """The evaluation of an operator in numpy.
 
     Attributes:
       function: (op, *arrays) -> array(s).
-      max_elements: the results with more elements are left to run time: they are computed one by one, say.
+      max_elements: results with more elements are computed at run time, for example because the function is slow.
     """
 
     function: Function
@@ -60,7 +60,7 @@ def numpy_operator(*names: str, max_elements: float = math.inf) -> Callable[[Fun
 
 
 def evaluate(op: Op, arrays: Sequence[Array]) -> list[Array] | None:
-    """The results of an operation on these operands; None where it has no evaluator, or none for these values."""
+    """The results of an operation on these operands; None if it has no evaluator, or none for these values."""
     found_evaluator = NUMPY_OPERATORS.get(type(op)._op_name)
     types = [TensorType.of(r) for r in op.operation.results]
     if found_evaluator is None or not all(t.is_static for t in types) or size_attributes(op):
@@ -97,7 +97,7 @@ def _is_integer(x: Array) -> bool:
 
 
 def _wide(x: Array) -> Array:
-    """16-bit floats as float32, in which they are computed with."""
+    """16-bit floats as float32, the type of the computation."""
     return x.astype(np.float32) if x.dtype.kind not in "iub" and x.dtype.itemsize == 2 else x
 
 

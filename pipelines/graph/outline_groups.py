@@ -69,7 +69,7 @@ class _Outlining:
         group.operation.erase()
 
     def _function(self, group: Fused, captured: Sequence[ir.Value], operands: Sequence[ir.Value], params: set[ir.Value]) -> str:
-        """Makes the function of a group, to which the operations of the group move."""
+        """Creates the function of a group and moves the operations of the group to it."""
         members = group.members()
         operators = [op for op in members if isinstance(op, Op) and not isinstance(op, Constant)]
         name = self._names.free("_".join(["fused", *(type(o)._op_name.removeprefix("nn_") for o in operators)])[:80])

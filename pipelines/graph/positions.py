@@ -1,6 +1,6 @@
-"""Integers that are positions: tensors of which every element follows from its index, such as an arange that is added to and broadcast.
+"""Integers that are positions: tensors whose elements follow from their indices, such as a broadcast arange with an offset.
 
-Where sizes are numbers such tensors are folded to constants; where they are symbols this tells what would have been folded.
+With constant sizes such tensors are folded to constants; with symbolic sizes this analysis replaces folding.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ class Positions:
 
     @property
     def ends(self) -> tuple[Size, Size]:
-        """Bounds of the positions, where there are any."""
+        """Bounds of the positions, if there are any."""
         least = most = self.first
         for step, n in zip(self.steps, self.shape, strict=True):
             low, high = _span(step, step * (n - 1))
@@ -42,7 +42,7 @@ class Positions:
 
     @property
     def dimensions(self) -> list[int]:
-        """Those along which they differ."""
+        """The dimensions along which they differ."""
         return [i for i, (step, n) in enumerate(zip(self.steps, self.shape, strict=True)) if step != 0 and n != 1]
 
     def is_within(self, size: Size) -> bool:
@@ -59,7 +59,7 @@ class Positions:
         return Positions(self.shape, self.first - other.first, tuple(a - b for a, b in zip(self.steps, other.steps, strict=True)))
 
     def broadcast(self, shape: tuple[Size, ...]) -> "Positions":
-        """The same seen under a shape to which they broadcast."""
+        """The positions broadcast to a shape."""
         added = len(shape) - len(self.shape)
         kept = (0 if n == 1 else step for step, n in zip(self.steps, self.shape, strict=True))
         return Positions(shape, self.first, ((0,) * added + tuple(kept)))
@@ -73,7 +73,7 @@ def _span(step: Size, last: Size) -> tuple[Size, Size]:
 
 
 def positions_of(value: ir.Value, rw: Rewriter) -> Positions | None:
-    """The positions that a tensor of integers of 32 bits or more holds; None where it is not known to hold any. None of them overflows."""
+    """The positions in a tensor of integers of 32 bits or more; None if it is not known to contain positions. None of them overflows."""
     type_ = TensorType.of(value)
     if not type_.is_known or not _holds_positions(type_):
         return None
@@ -180,7 +180,7 @@ _READERS: dict[str, Callable[[Op, tuple[Size, ...], Rewriter], Positions | None]
 
 
 def columns_of(value: ir.Value, axis: int, rw: Rewriter) -> list[Positions] | None:
-    """What a tensor of integers holds at each index along a dimension, where all of that are positions."""
+    """The positions in an integer tensor at each index along a dimension; None if some are not positions."""
     type_ = TensorType.of(value)
     transpose, joined = rw.producer(value, "transpose"), rw.producer(value, "concatenate")
     if transpose is not None:
@@ -219,7 +219,7 @@ def read_at(data: ir.Value, at: Mapping[int, Positions], first: int, shape: tupl
     used = [d for p in at.values() for d in p.dimensions]
     if len(used) != len(set(used)) or any(len(p.dimensions) > 1 or any(p.steps[d] != 1 for d in p.dimensions) for p in at.values()):
         return None
-    # Dimensions of data in the order of the result, in which those of which one position is read go first, as they are 1.
+    # Dimensions of data in the order of the result; dimensions read at a single position come first, because their size is 1.
     rank = len(next(iter(at.values())).shape)
     others = iter([d for d in range(len(shape)) if not first <= d < first + rank])
     place = {axis: -1 for axis in range(source.rank)}
@@ -232,7 +232,7 @@ def read_at(data: ir.Value, at: Mapping[int, Positions], first: int, shape: tupl
     order = sorted(place, key=lambda axis: place[axis])
     if order != sorted(order):
         part = build("transpose", part, axes=order)
-    # The slices come last: they can be computed together with what reads them.
+    # The slices come last, so that they fuse with their users.
     part = reshape_to(part, _spread({d: source.sizes[axis] for axis, d in place.items()}, len(shape)))
     part = _slice(part, {place[axis]: (p.first, shape[place[axis]]) for axis, p in at.items() if place[axis] >= 0})
     return part if TensorType.of(part).shape == shape else build("broadcast_to", part, shape=shape)

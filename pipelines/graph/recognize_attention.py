@@ -81,9 +81,9 @@ def _as(value: ir.Value, shape: Shape, rw: Rewriter) -> ir.Value:
 
 @dataclass
 class _Step:
-    """What happens to the scores: `kind` scale (factor), tanh, add (mask) or where (mask, kept where it is `keep`, else fill).
+    """A step on the scores: `kind` is scale (factor), tanh, add (mask) or where (mask, kept where it equals `keep`, otherwise fill).
 
-    `shape` is that of the scores at this place.
+    `shape` is the shape of the scores at this step.
     """
 
     kind: str
@@ -113,7 +113,7 @@ def _steps(value: ir.Value, rw: Rewriter, most: int = MAX_STEPS) -> tuple[Op, li
 
 
 def _last_steps(value: ir.Value, rw: Rewriter) -> Iterator[tuple[ir.Value, _Step | None]]:
-    """(the scores before, the step) of what may have given scores; no step for what leaves them as they are."""
+    """Candidates for the last step of scores: (the scores before, the step); None for a step without effect."""
     shape = _shape(value)
     reshape, cast = rw.producer(value, "reshape"), rw.producer(value, "cast")
     if reshape is not None and _shape(reshape.data)[-2:] == shape[-2:]:
@@ -186,7 +186,7 @@ class _Scores:
     def _take_scale(self, factor: float) -> bool:
         if self.added or self.chosen or self.causal is not None:
             return False
-        if self.softcap:  # c * tanh(x): the scale before it is what x was divided by
+        if self.softcap:  # c * tanh(x): the scale before it is the divisor of x
             self.softcap *= factor
         else:
             self.scale *= factor
@@ -209,7 +209,7 @@ class _Scores:
 
 
 def _causal_offset(kept: np.ndarray, shape: Shape) -> int | None:
-    """c of a mask that keeps key j for query i where j <= i + c; None for another one."""
+    """The c of a mask that keeps key j for query i where j <= i + c; None for any other mask."""
     if kept.shape[-2:] != shape[-2:] or kept.size != prod(kept.shape[-2:]):
         return None
     rows: np.ndarray = kept.reshape(kept.shape[-2:])
@@ -218,7 +218,7 @@ def _causal_offset(kept: np.ndarray, shape: Shape) -> int | None:
 
 
 def _scores(steps: list[_Step], shape: Shape, rw: Rewriter) -> _Scores | None:
-    """The steps as attributes, with a causal mask taken as such where that is sound."""
+    """The steps as attributes; a causal mask becomes is_causal if this is valid."""
     for causal in (True, False):
         scores = _Scores()
         if all(scores.take(step, shape, causal, rw) for step in steps) and scores.is_sound:
@@ -257,8 +257,8 @@ def _is_guard(where: Op, rw: Rewriter) -> bool:
 
 
 def _heads(shape: Shape, steps: list[_Step], operands: list[ir.Value], rw: Rewriter) -> Shape:
-    """(batch, heads) of scores: the leading dimensions where these are two, be it at one of the steps only, else those of an operand that
-    was reshaped to the product."""
+    """(batch, heads) of scores: the leading dimensions if there are two, at any step, otherwise the leading dimensions of an operand that
+    was reshaped to their product."""
     lead = prod(shape[:-2])
     for seen in (shape, *(step.shape for step in steps)):
         if len(seen) == 4 and prod(seen[:2]) == lead:
@@ -368,7 +368,7 @@ def _before_transpose(transpose: Op, shape: Shape, layout: str, rw: Rewriter) ->
 
 
 def _parts(source: Shape, target: Shape) -> list[list[int]] | None:
-    """For each dimension of `source`, the dimensions of `target` that a reshape splits it into; None where it merges any."""
+    """For each dimension of `source`, the dimensions of `target` that a reshape splits it into; None if it merges dimensions."""
     if source == target:
         return [[d] for d in range(len(source))]
     parts, position = [], 0
@@ -407,7 +407,7 @@ def constant_mask(op: Op, rw: Rewriter) -> Found:
 
 @RULES.on("nn_attention")
 def computed_mask(op: Op, rw: Rewriter) -> Found:
-    """A mask computed from the positions of queries and keys -> is_causal, and what else it asks for."""
+    """A mask computed from the positions of queries and keys -> is_causal, and a remaining mask."""
     if not op.mask or op.is_causal or not _is_known(op):
         return None
     mask = op.mask[0]
@@ -487,7 +487,7 @@ def transposed_result(op: Op, rw: Rewriter) -> Found:
 
 
 def _reshapes(value: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
-    """A value and what it was reshaped from, step by step."""
+    """A value and the values that it was reshaped from, step by step."""
     yield value
     while (reshape := rw.producer(value, "reshape")) is not None:
         value = reshape.data

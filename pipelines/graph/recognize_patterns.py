@@ -84,7 +84,7 @@ _FAST_INVERSE = is_op("rsqrt")((is_op("maximum")(_APART, _ZERO) | is_op("nn.relu
 _SHIFTED = _X - _MEAN
 
 _MOST_CHANNELS = 1 << 24
-"""Elements along an axis up to which a scale of ones is made for it."""
+"""Elements along an axis up to which a constant scale of ones is created."""
 
 
 def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
@@ -195,6 +195,6 @@ def norm_beta(op: Op, rw: Rewriter) -> Found:
 
 @module_pass(opt_level=1, name="RecognizePatterns")
 def recognize_patterns(mod: IRModule, ctx: PassContext) -> IRModule:
-    """What exporters write out as several operators becomes softmax, layer_norm, rms_norm or sigmoid again."""
+    """Recognises softmax, layer_norm, rms_norm and sigmoid that exporters have decomposed into several operators."""
     RULES.apply(mod)
     return mod

@@ -1,6 +1,6 @@
-"""Shapes that say the same: values seen under another shape, and what broadcasts to what under it.
+"""Equivalent shapes: values reshaped, and broadcasting between reshaped values.
 
-Dimensions may be expressions: products and dimensions are the same where their expressions are, and nothing is assumed of others.
+Dimensions may be expressions: products and dimensions are equal if their expressions are, without further assumptions.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def along_axis(vector: ir.Value, axis: int, rank: int) -> ir.Value:
 
 
 def reshape_to(value: ir.Value, shape: Sequence[Size]) -> ir.Value:
-    """A value under another shape; itself where it has it already."""
+    """A reshaped value; the value itself if it already has the shape."""
     shape = tuple(shape)
     if TensorType.of(value).shape == shape:
         return value
@@ -41,7 +41,7 @@ def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
         a: Size = 1
         b: Size = 1
         while a != b or (i, j) == start:
-            # The smaller one grows. What is guessed of expressions only says in which order runs are looked for.
+            # The smaller product grows. Guesses for expressions only determine the order of the search.
             if i < len(source) and (guess(a) <= guess(b) or j == len(target)):
                 a, i = a * source[i], i + 1
             elif j < len(target):

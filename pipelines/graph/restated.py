@@ -1,4 +1,4 @@
-"""Values in the words of the sizes that others know them by."""
+"""Rewrites values in terms of sizes with other names."""
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.sizes import MatchShape

@@ -1,4 +1,4 @@
-"""How the graph passes rewrite: rules in a table by operator, applied in program order until none applies.
+"""Rewriting in graph passes: rules in a table by operator, applied in program order until none applies.
 
     RULES = Rules("SimplifyInference")
 
@@ -6,22 +6,22 @@
     def drop_dropout(op, rw):
         return op.data, ...
 
-A rule is given an operation and the Rewriter, builds what replaces it at the ambient insertion point and location (the operation's own),
-and gives a value for each result; None means that it does not apply. What a rule builds is offered to the rules in turn.
+A rule receives an operation and the Rewriter, builds the replacement at the ambient insertion point and location (those of the operation),
+and returns a value for each result, or None if it does not apply. Operations built by a rule are offered to the rules in turn.
 
     @RULES.where(lambda operator: operator.idempotent)
     def once(op, rw):
         ...
 
-is a rule for the operators of whose class a fact holds (dialects/relay/base.py), those from outside the package too.
+is a rule for the operators whose class has a fact (dialects/relay/base.py), also those from outside the package.
 
     @RULES.match(is_op("log")(is_op("nn.softmax")(data)))
     def log_softmax(match, rw):
         return build("nn.log_softmax", match[data], ...)
 
-is a rule that is given what a pattern of relayc.pipelines.graph.pattern has matched instead of the operation that the match ends in.
+is a rule that receives the match of a pattern of relayc.pipelines.graph.pattern instead of the operation at its end.
 
-MLIR's own greedy driver is not used: it visits what a rule builds a whole sweep later.
+MLIR's greedy driver is not used: it visits operations built by a rule only in the next sweep.
 """
 
 import functools
@@ -93,8 +93,8 @@ class Rewriter:
         return self.mod.value_of(value)
 
     def scalar(self, value: ir.Value) -> float | int | bool | None:
-        """The number that is the element of a constant with one element, or whose elements stand in the IR and are all the same; None for
-        any other value."""
+        """The element of a constant with one element, or of a constant whose elements are in the IR and all equal; None for any other
+        value."""
         owner = value.owner
         if not isinstance(owner, Constant):
             return None
@@ -111,12 +111,12 @@ class Rewriter:
         return element.item() if array.dtype.kind in "iub" else float(element)
 
     def producer(self, value: ir.Value, name: str) -> Op | None:
-        """The operation that gives a value, where it is the operator `name` (its name in the IR)."""
+        """The operation that produces a value, if it is the operator `name` (its name in the IR)."""
         owner = value.owner
         return owner if isinstance(owner, OPS[name]) else None
 
     def replace(self, op: Op, values: Sequence[ir.Value]) -> None:
-        """Lets `values` stand for the results of `op`, which dies, and with it what only it used."""
+        """Replaces the results of `op` by `values` and erases `op` with all operations that only it used."""
         for result, value in zip(op.operation.results, values, strict=True):
             if result != value:
                 result.replace_all_uses_with(value)
@@ -138,9 +138,9 @@ class Rewriter:
                     pending.append(owner.operation)
 
     def sweep(self, block: ir.Block, table: dict[str, list[Rule]]) -> None:
-        """Offers every operation of a block to its rules, in order, then what they build.
+        """Offers every operation of a block to its rules, in order, then the operations that the rules build.
 
-        Where the rules undo each other it gives up and leaves the rest of the block alone.
+        If rules undo each other, it stops and leaves the rest of the block unchanged.
         """
         self._seen.clear()
         self._block = block
@@ -160,12 +160,12 @@ class Rewriter:
                     pending += reversed(self._apply(op, rules))
         if len(self._seen) >= limit:
             self.gave_up = True
-        for operation in self._dead:  # in the order in which they died: users before what they used
+        for operation in self._dead:  # in the order of erasure: users before their operands
             operation.erase()
         self._dead.clear()
 
     def _apply(self, op: Op, rules: list[Rule]) -> list[ir.OpView]:
-        """Applies the first rule that matches; gives the operations it built."""
+        """Applies the first rule that matches; returns the operations it built."""
         for rule in rules:
             with ir.InsertionPoint(op.operation), op.location:
                 found = rule(op, self)

@@ -1,6 +1,6 @@
-"""ShareParameters: parameters of equal elements become one, where a program is there for several sizes.
+"""ShareParameters: parameters with equal elements become one, in a program specialised for several sizes.
 
-Each of its functions folds what it needs of the weights: mostly the same.
+Each function folds its own constants from the weights; most of them are equal.
 """
 
 from collections.abc import Iterator

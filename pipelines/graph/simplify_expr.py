@@ -33,7 +33,7 @@ _type = TensorType.of
 
 
 def _if_same_type(value: ir.Value, op: Op) -> ir.Value | None:
-    """`value` where it can stand for the result of `op`."""
+    """`value` if it can replace the result of `op`."""
     return value if value.type == op.operation.results[0].type else None
 
 
@@ -55,7 +55,7 @@ _FILLED = {"zeros": 0, "ones": 1}
 
 
 def _repeated(value: ir.Value, rw: Rewriter) -> float | int | bool | None:
-    """The number that all elements of a value are, where it is known."""
+    """The number that all elements of a value are equal to, if known."""
     for name, number in _FILLED.items():
         if rw.producer(value, name) is not None:
             return number
@@ -108,7 +108,7 @@ def idempotent(op: Op, rw: Rewriter) -> Found:
 
 
 def _is_like(owner: ir.OpView | ir.Block, op: Op) -> bool:
-    """Whether what gives a value is the operator `op`, with the same attributes."""
+    """Whether the producer of a value is the operator `op`, with the same attributes."""
     return isinstance(owner, type(op)) and owner.attrs() == op.attrs()
 
 
@@ -276,7 +276,7 @@ def pixels_of_transpose(op: Op, rw: Rewriter) -> Found:
 
 
 MOST_PARTS = 64
-"""Parts of a concatenation that is made of others: its kernel has a nest of loops for each."""
+"""Maximum parts of a concatenation merged from others: its kernel has a loop nest for each."""
 
 
 @RULES.on("concatenate")

@@ -19,7 +19,7 @@ RULES = Rules("SinkReshapes")
 
 
 def _known_reshape(value: ir.Value, rw: Rewriter) -> Op | None:
-    """The reshape that gives a value, where no dimension before and after it is unknown."""
+    """The reshape that produces a value, if its shapes before and after are known."""
     op = rw.producer(value, "reshape")
     return op if op is not None and TensorType.of(op.data).is_known and TensorType.of(value).is_known else None
 
@@ -35,7 +35,7 @@ def past_unary(op: Op, rw: Rewriter) -> Found:
 
 @RULES.where(lambda operator: operator.by_rows)
 def past_rows(op: Op, rw: Rewriter) -> Found:
-    """A row operator over the last dimension, where the reshape keeps it: rows(reshape(x)) -> reshape(rows(x))."""
+    """A row operator over the last dimension, if the reshape keeps it: rows(reshape(x)) -> reshape(rows(x))."""
     data, *others = op.operation.operands
     reshape = _known_reshape(data, rw)
     if reshape is None or TensorType.of(reshape.data).rank == 0:
@@ -79,8 +79,8 @@ def _shape_before(value: ir.Value, source: Shape, target: Shape) -> Shape | None
 
 
 def _before(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> ir.Value | None:
-    """`value`, an operand beside a reshape to `target`, under another shape where that takes no new reshape: what it was reshaped from, or
-    itself where it is smaller than `target` and only lacks leading dimensions of 1."""
+    """An operand `value`, reshaped for use before a reshape to `target`, if this takes no new reshape: the value it was reshaped from, or
+    itself if it is smaller than `target` and lacks only leading dimensions of 1."""
     own = TensorType.of(value).shape
     reshape = rw.producer(value, "reshape")
     if reshape is not None and TensorType.of(reshape.data).shape == shape:
@@ -99,14 +99,14 @@ def _is_free(value: ir.Value, shape: Shape, target: Shape, rw: Rewriter) -> bool
 
 
 def _is_fusible(value: ir.Value, rw: Rewriter) -> bool:
-    """Whether the operator that gives `value` may be fused with the only one that uses it."""
+    """Whether the operator that produces `value` may be fused with its only user."""
     owner = value.owner
     computes = isinstance(owner, Op) and not isinstance(owner, Constant) and not owner.is_view
     return computes and owner.pattern <= Pattern.OUT_ELEMWISE_FUSABLE and rw.used_once(value)
 
 
 def _parts(value: ir.Value, target: Shape, rw: Rewriter) -> bool:
-    """Whether a reshape of this operand would stand between it and the operator that gives it, with which its user fuses now."""
+    """Whether a reshape of this operand would separate it from its producer, with which its user can fuse now."""
     return TensorType.of(value).shape == target and _is_fusible(value, rw)
 
 
@@ -122,6 +122,6 @@ def joined(op: Op, rw: Rewriter) -> Found:
 
 @module_pass(opt_level=1, name="SinkReshapes")
 def sink_reshapes(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Moves reshapes down past elementwise and row operators, which then fuse with what comes before."""
+    """Moves reshapes down past elementwise and row operators, which then fuse with their producers."""
     RULES.apply(mod)
     return mod

@@ -1,8 +1,8 @@
-"""Specialize: `main` at sizes that are hot, beside the one for all sizes (Relay's FlexibleShapeDispatch).
+"""Specialize: copies of `main` for frequent sizes, beside the version for all sizes (Relay's FlexibleShapeDispatch).
 
-For each entry of `relay.specialize` there is a private copy of `main` in which symbols are numbers. All passes that follow see it as a
-function of its own, with what they know of static shapes: layouts, Winograd, folded constants. Which function runs is decided where `main`
-begins, by its lowering to the te stage (see te.dispatch).
+For each entry of `relay.specialize` there is a private copy of `main` in which symbols are numbers. All later passes treat it as a separate
+function with static shapes: layouts, Winograd, constant folding. The dispatch at the start of `main` is created when it is lowered to the
+te stage (see te.dispatch).
 """
 
 from relayc.dialects.discardable import KNOWN_AS, NAME, SIZES, SPECIALIZE, SPECIALIZED
@@ -43,7 +43,7 @@ def specialize(mod: IRModule, ctx: PassContext) -> IRModule:
 
 
 def _wanted(mod: IRModule) -> list[dict[str, int]]:
-    """What is asked for, checked; entries of more symbols come first, as others hold where they do. Takes the attribute away."""
+    """The requested entries, checked; entries of more symbols come first, because they are more specific. Removes the attribute."""
     asked = [op for op in mod.module.body.operations if SPECIALIZE.on(op)]
     if not asked:
         return []

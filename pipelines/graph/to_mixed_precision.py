@@ -36,7 +36,7 @@ config_option("relay.ToMixedPrecision.precision", str, "f32", "bf16 or f16: what
 config_option("relay.ToMixedPrecision.force", bool, False, "compile(precision='bf16') also for targets without instructions for it: slow")
 
 FOLLOWING = frozenset([Precision.FOLLOW, Precision.EXACT])
-"""Of operators that give bf16 where they read it."""
+"""Of operators that return bf16 for bf16 operands."""
 EXACT = frozenset([Precision.EXACT])
 
 NARROW = {"bf16": "bfloat16", "f16": "float16"}
@@ -45,7 +45,8 @@ WIDE = "float32"
 
 
 class Reader(enum.Enum):
-    """What reads a tensor: a product, an operator that takes it as it is, one that wants f32, or the function's caller."""
+    """Kinds of readers of a tensor: a product, an operator for which the dtype does not matter, one that requires f32, or the function's
+    caller."""
 
     PRODUCT = enum.auto()
     TOLERANT = enum.auto()
@@ -107,7 +108,7 @@ class _Precision:
         return _dtype(value) == WIDE or value in self.stored_narrow
 
     def _read_by(self, value: ir.Value) -> set[Reader]:
-        """Who reads a value, be it through views and groups of EXACT operators; the groups behind it are not converted yet."""
+        """The readers of a value, also through views and groups of EXACT operators; later groups are not converted yet."""
         found = set()
         for use in value.uses:
             owner = use.owner.operation
@@ -180,7 +181,7 @@ class _Precision:
                     op.operation.operands[position] = new
 
     def _narrowed(self, value: ir.Value, before: ir.Operation) -> ir.Value:
-        """A value in bf16, made before an operation where it is not known."""
+        """A value in bf16; if it is not known, it is created before an operation."""
         if value not in self.narrow:
             array = self.mod.value_of(value)
             if array is not None:
@@ -218,10 +219,10 @@ class _Precision:
         return self._narrowed(value, before) if isinstance(value.owner, Constant) else casts.get(value, self.dtype, before)
 
     def _store_narrow(self, group: Fused) -> None:
-        """Makes a group give bf16.
+        """Changes a group to return bf16.
 
-        An EXACT operator that writes its result in pieces must stay the last of its group, as its schedule writes each piece where it
-        belongs: it moves bf16, and what it moves is cast before.
+        An EXACT operator that writes its result in pieces must stay last in its group, because its schedule writes each piece to its final
+        place: it moves bf16, and its operands are cast before.
         """
         block, result = group.body(), group.operation.results[0]
         terminator = last_operation(block).operation
@@ -280,7 +281,7 @@ def _widen_body(block: ir.Block, narrow: set[ir.Value], products: OperationSet, 
 
 @module_pass(opt_level=0, name="ToMixedPrecision")
 def to_mixed_precision(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Products and convolutions of bf16 operands, summed in f32, or of f16, where the configuration asks for it."""
+    """Computes products and convolutions with bf16 operands, accumulated in f32, or with f16 operands, if the configuration requests it."""
     precision = ctx.get("relay.ToMixedPrecision.precision")
     if precision in NARROW:
         for func in functions(mod):

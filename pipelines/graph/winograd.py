@@ -1,12 +1,12 @@
-"""Winograd: 3x3 convolutions of stride 1 in blocked layout as Winograd's F(4x4, 3x3), where that is less work.
+"""Winograd: 3x3 convolutions of stride 1 in blocked layout as Winograd's F(4x4, 3x3), if this is less work.
 
 The multiplications shrink fourfold, but tiles are transformed before and after, weights grow fourfold, and results round differently
 (relative error about 1e-6 instead of 1e-7): too much for bf16, whose products are cheap besides. `disabled_pass=["Winograd"]` turns it off.
-The attribute OWN_FLOPS says how many operations the convolution is by its definition, which is what profiles and benchmarks count.
+The attribute OWN_FLOPS is the number of operations of the convolution by definition, which profiles and benchmarks count.
 
-Batch, height and width may be symbolic. Where whether it pays depends on them, typical sizes decide as long as the transformed weights are
-near: over small maps it takes up to twice as long as the convolution itself, of which there is little. Where they are far, a call decides:
-`winograd_by_size` makes a branch of it once the convolution and what follows it are one group, which each side computes in its own way.
+Batch, height and width may be symbolic. If the benefit depends on them, typical sizes decide as long as the transformed weights fit nearby
+caches: on small maps it takes up to twice as long as the convolution, whose time is then short. If they do not fit, each call decides:
+`winograd_by_size` creates a branch once the convolution and its epilogue are one group; each side computes it differently.
 """
 
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class _Choice:
 
     @property
     def margin(self) -> Size:
-        """An expression that is 0 or more at the sizes for which it pays."""
+        """An expression that is nonnegative at the sizes for which it pays off."""
         gain, per = LEAST_GAIN
         return minimum(self.tiles - LEAST_TILES, self.direct * per - self.transformed * gain)
 
@@ -73,7 +73,7 @@ class _Choice:
 
     @property
     def pays(self) -> bool:
-        """Whether it does at typical sizes."""
+        """Whether it pays off at typical sizes."""
         gain, per = LEAST_GAIN
         return guess(self.tiles) >= LEAST_TILES and guess(self.direct) * per >= guess(self.transformed) * gain
 
@@ -84,7 +84,7 @@ class _Choice:
 
 
 def _choice(op: Conv2d) -> _Choice | None:
-    """What to choose by for a convolution that Winograd's algorithm does; None for any other."""
+    """The choice for a convolution that Winograd's algorithm supports; None for any other."""
     if op.data_layout != op.out_layout or op.kernel_layout != "OIHW" or op.groups != 1 or layout(op.data_layout).axes[-1] != "c":
         return None
     data, weight, out = TensorType.of(op.data), TensorType.of(op.weight), TensorType.of(op.operation.results[0])
@@ -124,7 +124,7 @@ def _transformed(op: Conv2d, data: ir.Value, mod: IRModule) -> ir.Value:
     transformed = build("nn.winograd_input_transform", data, padding=op.padding, layout=op.data_layout)
     product = build("nn.conv2d", transformed, points, groups=POINTS, data_layout=op.data_layout, out_layout=op.data_layout)
     result = build("nn.winograd_output_transform", product, height=out.shape[2], width=out.shape[3], layout=op.data_layout)
-    # What the three together stand for is booked to the product.
+    # The operations of all three are attributed to the product.
     own = 2 * out.num_elements * array.shape[1] * array.shape[2] * array.shape[3]
     parts: tuple[tuple[ir.Value, Size], ...] = ((transformed, 0), (product, own), (result, 0))
     for value, flops in parts:
@@ -140,7 +140,7 @@ def winograd(mod: IRModule, ctx: PassContext) -> IRModule:
 
         @rules.on("nn_conv2d")
         def convolution(op: Conv2d, rw: Rewriter) -> Found:
-            # Asked again, as a new operation may stand where a chosen one was.
+            # Tested again, because a new operation may have replaced a chosen one.
             choice = _choice(op) if op.operation in chosen else None
             if choice is None or rw.array(op.weight) is None:
                 return None

@@ -1,4 +1,4 @@
-"""Loops over buffers whose iterations may be threads: parallel ones, and sequential ones of which each has elements of its own."""
+"""Loops over buffers whose iterations may be threads: parallel loops, and sequential loops whose iterations access disjoint elements."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from relayc.pipelines.tir.tree.indices import Reader
 from relayc.symbolic import Size, ceil_div
 
 VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.reinterpret_cast", "memref.subview", "memref.view")
-"""Operations that give a part of a buffer, or all of it, in another shape."""
+"""Operations that return a view of a buffer in another shape."""
 PURE = ("arith.", "math.", "affine.", "memref.dim", "memref.get_global", *VIEWS)
 
 
@@ -21,7 +21,7 @@ class Level:
     """A loop whose iterations are threads.
 
     Attributes:
-      variable: of the loop; low, step: where it begins and how it goes on.
+      variable: of the loop; low, step: its start and increment.
       count: iterations.
     """
 
@@ -40,8 +40,8 @@ class Threads:
     """Loops as threads, the outermost first.
 
     Attributes:
-      body: what a thread does, in order.
-      private: allocations of which each thread needs one of its own.
+      body: the operations of a thread, in order.
+      private: allocations that each thread needs separately.
     """
 
     levels: tuple[Level, ...]
@@ -50,13 +50,13 @@ class Threads:
 
 
 def independent_threads(op: ir.Operation, reader: Reader) -> Threads | None:
-    """A loop of a function as threads; None where its iterations depend on each other, or it is none.
+    """A loop of a function as threads; None if its iterations depend on each other, or it is not a loop.
 
     Args:
       reader: reads sizes.
 
-    A buffer that nothing but the loop uses holds nothing when an iteration begins: what an earlier one left there the first one would not
-    find.
+    A buffer used only in the loop contains no data at the start of an iteration: the first iteration could not read data from an earlier
+    one.
     """
     if op.name == "scf.parallel":
         return _of_parallel(op, reader)
@@ -91,7 +91,7 @@ def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
             break
         levels.append(level)
         inner = operations_of(loop)
-        # What is read before an inner loop each of its iterations may read for itself, where they write other buffers.
+        # Reads before an inner loop may be repeated in each of its iterations, if they write other buffers.
         free = (*PURE, "memref.load") if distinct and not roots_of(loop, "memref.load") & roots_of(loop, "memref.store") else PURE
         found = [o for o in inner if not o.name.startswith(free)]
         loop = found[0] if len(found) == 1 and found[0].name == "scf.for" and found[0] == inner[-1] else None
@@ -104,7 +104,7 @@ def _of_serial(op: ir.Operation, reader: Reader) -> Threads | None:
 
 
 def level_of(variable: ir.Value, bounds: Sequence[ir.Value], reader: Reader) -> Level | None:
-    """A loop by its variable and bounds; None where these are no sizes."""
+    """A loop from its variable and bounds; None if these are not sizes."""
     low, _, step = bounds
     try:
         first, end, by = map(reader.size, bounds)
@@ -128,7 +128,7 @@ def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def is_in(op: ir.Operation, outer: ir.Operation) -> bool:
-    """Whether an operation stands in another one."""
+    """Whether an operation is inside another one."""
     parent = op.parent
     while parent is not None:
         if parent.operation == outer:
@@ -149,7 +149,7 @@ def _own_buffers(loop: ir.Operation) -> list[ir.Operation]:
 
 
 def _users(value: ir.Value) -> Iterator[ir.Operation]:
-    """What uses a buffer, or a view of it."""
+    """The users of a buffer or of its views."""
     for use in value.uses:
         op = use.owner.operation
         yield op
@@ -196,13 +196,13 @@ def roots_of(loop: ir.Operation, name: str) -> set[ir.Value]:
 
 
 def used_by(op: ir.Operation) -> Iterator[ir.Value]:
-    """The values that an operation and those in it use."""
+    """The values used by an operation and the operations inside it."""
     yield from op.operands
     for inner in _walk(op):
         yield from inner.operands
 
 
 def serial_loops(op: ir.Operation) -> None:
-    """Makes the parallel loops in an operation, or the one that it is, sequential ones."""
+    """Makes parallel loops sequential: the operation itself and the loops inside it."""
     for loop in walk(op, scf.ParallelOp):
         split_parallel(loop, 0)

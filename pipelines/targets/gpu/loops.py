@@ -62,11 +62,11 @@ def launch_loops(module: ir.Module) -> dict[str, Size]:
 
 @dataclass
 class _Group:
-    """Operations that go into one launch.
+    """Operations of one launch.
 
     Attributes:
       operations: in order.
-      threads: what is a thread, where they are one loop.
+      threads: set if the operations are one loop over threads.
     """
 
     operations: list[ir.Operation] = field(default_factory=list)
@@ -99,7 +99,7 @@ class _Function:
         """Of allocations that threads have copies of."""
 
     def run(self) -> Size:
-        """Builds the launches; gives the bytes of the workspace. Raises ValueError for a temporary whose size only the data says."""
+        """Creates the launches; returns the bytes of the workspace. Raises ValueError for a temporary of data-dependent size."""
         for op in walk(self.function.operation, memref.DeallocOp):
             op.operation.erase()
         _resolve_dims(self.function)
@@ -110,7 +110,7 @@ class _Function:
     # ---- launches
 
     def _launch_in(self, block: ir.Block) -> None:
-        """Makes launches of what touches elements in a block of the host."""
+        """Creates launches from the operations that access elements in a block of the host."""
         for group in self._groups(block):
             if group.threads is None:
                 self._launch_one(group.operations)
@@ -139,7 +139,7 @@ class _Function:
                 current = None
             else:
                 if sources:
-                    # What a launch computes only that launch knows: all from there on is one.
+                    # Values computed in a launch are known only there, so all later groups join it.
                     first = min(i for i, g in enumerate(groups) if any(g is s for s in sources))
                     current = _Group([o for g in groups[first:] for o in g.operations])
                     groups[first:] = [current]
@@ -152,7 +152,7 @@ class _Function:
         return groups
 
     def _is_control(self, op: ir.Operation) -> bool:
-        """Whether a loop or branch is the host's: it gives nothing, and there are parallel loops in it, or it is a choice of the host."""
+        """Whether a loop or branch stays on the host: it has no results and contains parallel loops, or it is a host decision."""
         if len(op.results):
             return False
         return op.name == "scf.if" or (op.name == "scf.for" and any(walk(op, scf.ParallelOp)))
@@ -221,7 +221,7 @@ class _Function:
 
     @staticmethod
     def _fill(end: ir.Operation, operations: Sequence[ir.Operation]) -> None:
-        """Moves operations to where a marker is, which goes; loops in them are those of one thread."""
+        """Moves operations to a marker, which is erased; loops in them become sequential."""
         for op in operations:
             op.move_before(end)
             serial_loops(op)
@@ -230,7 +230,7 @@ class _Function:
     # ---- temporaries
 
     def _place_temporaries(self) -> Size:
-        """Makes allocations parts of a workspace; gives its bytes."""
+        """Replaces allocations by parts of a workspace; returns its bytes."""
         places: list[tuple[ir.Operation, Size, Size, list[Size]]] = []
         total: Size = 0
         for op in (o.operation for o in walk(self.function.operation, memref.AllocOp)):
@@ -308,7 +308,7 @@ def _is_for_blocks(scan: Scan, lines: Size) -> bool:
 
 
 def _resolve_dims(function: func.FuncOp) -> None:
-    """Puts sizes in the place of what asks for those of a view or a temporary."""
+    """Replaces queries of dimensions of views and temporaries by sizes."""
     for op in (o.operation for o in walk(function.operation, memref.DimOp)):
         source, position = op.operands[0], constant_of(op.operands[1])
         owner = source.owner

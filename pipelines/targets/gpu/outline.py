@@ -19,9 +19,9 @@ _VIEWS = frozenset(
     {"memref.collapse_shape", "memref.expand_shape", "memref.view", "memref.cast", "memref.reinterpret_cast", "memref.subview"}
     | {"memref.get_global"}
 )
-"""What gives buffers, tables of constants among them."""
+"""Operations that return buffers, including tables of constants."""
 _COMPUTED = ("arith.", "affine.apply")
-"""Operations that go into launches where they compute with constants alone."""
+"""Operations that move into launches if they depend on constants alone."""
 
 
 def outline_launches(module: ir.Module) -> None:
@@ -69,13 +69,13 @@ def _check(name: str, launch: ir.OpView) -> None:
 
 
 def _sink(function: ir.OpView, launches: set[ir.Operation]) -> None:
-    """Copies what launches need nobody to compute for them into the launches that use it."""
+    """Copies operations that only depend on constants into the launches that use them."""
     outside = _operations_outside(function.operation, launches)
     constant: set[ir.Value] = set()
     for op in outside:
         if op.name == "arith.constant" or (op.name.startswith(_COMPUTED) and all(v in constant for v in op.operands)):
             constant.update(op.results)
-    for op in reversed(outside):  # those that use a value before the one that computes it: each goes before all that went in
+    for op in reversed(outside):  # in reverse order: users before producers, each inserted before the previous ones
         if op.name not in _VIEWS and not any(result in constant for result in op.results):
             continue
         for launch, uses in _uses_inside(op.results[0], launches).items():

@@ -62,7 +62,7 @@ class Scan:
 
 
 def scan_of(loop: ir.Operation, reader: Reader) -> Scan | None:
-    """A loop as a scan; None where it is none.
+    """A loop as a scan; None if it is not a scan.
 
     Args:
       reader: reads sizes.
@@ -148,7 +148,7 @@ def emit_total(scan: Scan, made: Launch, threads: int, part: Part, values: Mappi
 
 
 def _before(scan: Scan, made: Launch, threads: int, part: Part) -> ir.Value:
-    """What comes before a part: each thread has the total of one."""
+    """The prefix before a part: each thread loads the total of one part."""
     thread = made.thread.value
     read = scf.IfOp(emit.compare("ult", thread, part.number), [scan.type], has_else=True)
     with ir.InsertionPoint(read.then_block):
@@ -190,7 +190,7 @@ def _lane(made: Launch) -> ir.Value:
 
 
 def _read(scan: Scan, number: ir.Value, inside: ir.Value, values: Mapping[ir.Value, ir.Value]) -> ir.Value:
-    """The element of an iteration, where that is one."""
+    """The element of an iteration, if `inside` holds."""
     read = scf.IfOp(inside, [scan.type], has_else=True)
     with ir.InsertionPoint(read.then_block):
         found: dict[ir.Value, ir.Value] = {**values, scan.level.variable: scan.level.at(number)}
@@ -202,7 +202,7 @@ def _read(scan: Scan, number: ir.Value, inside: ir.Value, values: Mapping[ir.Val
 
 
 def _join_block(scan: Scan, made: Launch, value: ir.Value, threads: int) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """What a thread's value and those before it in its warp join to, all values of the block, and those of the warps before."""
+    """The combination of a thread's value with the earlier values of its warp, the combination of the block, and of the warps before."""
     (shared,) = made.shared
     lane = _lane(made)
     warp = emit.arith("divui", made.thread.value, emit.index_constant(WARP))
@@ -212,7 +212,7 @@ def _join_block(scan: Scan, made: Launch, value: ir.Value, threads: int) -> tupl
 
 
 def _scan_warp(scan: Scan, value: ir.Value, lane: ir.Value) -> ir.Value:
-    """In each lane what it and those before it join to."""
+    """The inclusive prefix in each lane of a warp."""
     distance = 1
     while distance < WARP:
         joined = scan.join(shuffle("up", value, distance), value)
@@ -222,7 +222,7 @@ def _scan_warp(scan: Scan, value: ir.Value, lane: ir.Value) -> ir.Value:
 
 
 def _join_warps(scan: Scan, sums: ir.Value, shared: ir.Value, place: tuple[ir.Value, ir.Value], warps: int) -> tuple[ir.Value, ir.Value]:
-    """What the warps before a thread's join to, and what all do."""
+    """The combination of the warps before a thread's warp, and of all warps."""
     warp, lane = place
     last = scf.IfOp(emit.compare("eq", lane, emit.index_constant(WARP - 1)))
     with ir.InsertionPoint(last.then_block):

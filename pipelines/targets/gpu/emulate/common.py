@@ -67,7 +67,7 @@ def num_subgroups(op: ir.Operation, thread: Thread) -> Sequence[ir.Value]:
 
 @instruction("gpu.dynamic_shared_memory", waits=True)
 def dynamic_shared_memory(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """The bytes behind those of the attributions, at a multiple of memory.BASE_ALIGNMENT."""
+    """The bytes after the attributions, at a multiple of memory.BASE_ALIGNMENT."""
     return [thread.dynamic_memory]
 
 

@@ -1,7 +1,7 @@
-"""A function becomes a coroutine: it is left where it calls SUSPEND, and entered there again.
+"""Turns a function into a coroutine, which suspends where it calls SUSPEND and resumes there.
 
-A function of structured control flow without results takes the address of the memory for its frame as one of its arguments, and that of the
-place for its handle. Called with a frame of null, it does nothing. It gives the bytes of its frame, an i64.
+The function has structured control flow and no results. Two of its arguments are the address of the memory for its frame, and the place for
+its handle. Called with a null frame it does nothing. It returns the bytes of its frame, an i64.
 """
 
 from itertools import pairwise
@@ -38,7 +38,7 @@ def make_coroutine(function: func.FuncOp, frame: int, handle: int) -> None:
         end = blocks[-1].create_after()
         leave = end.create_after()
         with ir.InsertionPoint(entry):
-            for op in local:  # which LLVM puts into the frame, where they are at the entry
+            for op in local:  # LLVM places them in the frame, if they are in the entry block
                 ir.InsertionPoint.current.insert(op.detach_from_parent())
             null = emit.create("llvm.mlir.zero", [pointer_type()], [])
             alignment = emit.number(FRAME_ALIGNMENT, ir.IntegerType.get_signless(32))
@@ -78,7 +78,7 @@ def mark_functions(module: ir.Module) -> None:
 
 
 def _split(block: ir.Block, place: ir.Value, end: ir.Block) -> None:
-    """Ends a block where it calls SUSPEND, and goes on in others."""
+    """Ends a block at its calls of SUSPEND, and continues in new blocks."""
     parts: list[list[ir.Operation]] = [[]]
     for view in block.operations:
         op = view.operation
@@ -116,6 +116,6 @@ def _branch_if(condition: ir.Value, then: ir.Block, otherwise: ir.Block) -> None
 
 
 def _enter_again(way: ir.Value, further: ir.Block, end: ir.Block) -> None:
-    """Goes on where the coroutine is entered again (0), else to the end: it is left (-1), or given up (1)."""
+    """Branches on the result of a suspension: resume (0), or the end for suspended (-1) and destroyed (1)."""
     zero = emit.number(0, way.type)
     _branch_if(emit.compare("eq", way, zero), further, end)

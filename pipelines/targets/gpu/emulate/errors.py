@@ -26,7 +26,7 @@ _TEXT = _MLIR["text"]
 
 
 def error_text(sites: Sites) -> str:
-    """The function RAISE in MLIR text, with what it says of all sites."""
+    """The function RAISE in MLIR text, with the messages of all sites."""
     strings = sites.strings
     table = [strings.offset(text) for text in (_END, *sites.texts)]
     messages = [strings.offset(text) for _, text in sorted(_MESSAGES.items())]

@@ -1,4 +1,4 @@
-"""Every instruction of a kernel becomes what it does on the CPU."""
+"""Replaces every instruction of a kernel by its effect on the CPU."""
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.targets.gpu.emulate.registry import INSTRUCTIONS
@@ -33,10 +33,10 @@ def waits(root: ir.Operation) -> bool:
 
 
 def emulate_instructions(root: ir.Operation, thread: Thread) -> None:
-    """Puts what instructions do in their places, in the function that `root` is.
+    """Replaces the instructions in the function `root` by code with the same effect.
 
     Raises:
-      ValueError: an instruction that the emulation does not know.
+      ValueError: the emulation does not support an instruction.
     """
     for op in find_instructions(root):
         known = INSTRUCTIONS.get(op.name)

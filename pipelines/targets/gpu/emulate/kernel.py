@@ -40,12 +40,12 @@ class EmulatedKernel:
 
     @property
     def most_threads(self) -> int | None:
-        """Threads of a block; None where they are not known before it is launched."""
+        """Threads of a block; None if they are unknown before the launch."""
         x, y, z = self.known[3:]
         return None if x is None or y is None or z is None else x * y * z
 
     def sizes(self, given: Sequence[ir.Value]) -> list[ir.Value]:
-        """The sizes of grid and blocks: constants where they are known, else what is given."""
+        """The sizes of grid and blocks: constants if they are known, otherwise `given`."""
         return [value if n is None else emit.index_constant(n) for value, n in zip(given, self.known, strict=True)]
 
     def function_of_grid(self, name: str, results: Sequence[ir.Type] = ()) -> tuple[func.FuncOp, list[ir.Value]]:

@@ -99,7 +99,7 @@ class _Emulation:
         launch.erase()
 
     def checked(self, launch: ir.Operation, callee: ir.FlatSymbolRefAttr, operands: list[ir.Value]) -> None:
-        """A call that may fail, where none before it in its function has."""
+        """A call that may fail, skipped if an earlier one in its function failed."""
         i32 = ir.IntegerType.get_signless(32)
         status = self.status(launch)
         before = emit.create("memref.load", [i32], [status])
@@ -110,7 +110,7 @@ class _Emulation:
             emit.yield_values([])
 
     def status(self, launch: ir.Operation) -> ir.Value:
-        """The place of the status of a launch's function, a memref<i32>: the function gives what it holds at the end."""
+        """The memref<i32> with the status of a launch's function, which returns its final value."""
         function = launch.parent
         while function.name != "func.func":
             function = function.parent
@@ -148,7 +148,7 @@ class _Emulation:
 
 
 def _forget_alignment(gpu_module: ir.Operation) -> None:
-    """Vectors may begin anywhere: the runtime aligns what it gives to devices, but arrays of the host are taken as they are."""
+    """Removes alignment from vector accesses: the runtime aligns device memory, but uses host arrays in place."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name in ("vector.load", "vector.store") and "alignment" in op.attributes:

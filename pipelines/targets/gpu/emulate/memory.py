@@ -36,16 +36,16 @@ BLOCK_ID, PROGRESS, QUEUE = BLOCK, BLOCK + 8, BLOCK + 16
 EPOCH, FAILURES, CELLS, SHARED_BYTES = BLOCK + 24, BLOCK + 32, BLOCK + 40, BLOCK + 48
 """For the check for races: the epoch of the block, the record of the grid, the cells of bytes, and how many bytes have one."""
 BARRIERS, BARRIER_COUNT = BLOCK + 64, 16
-"""For each: threads that have come, and threads that must come."""
+"""For each barrier: threads that have arrived, and threads expected."""
 WARP_EPOCHS = BARRIERS + 16 * BARRIER_COUNT
 RESERVED = WARP_EPOCHS + 8 * 32
 
 READY, RETRY, BARRIER, WARP, POLL, DONE = range(6)
-"""States: goes on; goes on to see whether what it polls for holds; waits at a barrier; for lanes; until something holds; has ended."""
+"""Thread states: ready; ready to poll its condition again; waiting at a barrier; waiting for lanes; polling; done."""
 UNIFORM = 128
 """All threads that wait must do so at the same operation."""
 ORDERS = 64
-"""What lanes did to memory before they waited comes before what they do after."""
+"""Orders memory accesses of lanes before a wait before their accesses after it."""
 STATE_BITS, SITE_SHIFT = 63, 8
 CELL_BYTES = 24
 

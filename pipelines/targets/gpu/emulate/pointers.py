@@ -6,7 +6,7 @@ from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
 
 _DYNAMIC = -(1 << 31)
-"""What stands in llvm.getelementptr for an index that is an operand."""
+"""The constant in llvm.getelementptr that marks an index given by an operand."""
 
 
 def pointer_type() -> ir.Type:
@@ -23,7 +23,7 @@ def word(value: int) -> ir.Value:
 
 
 def at(base: ir.Value, offset: int | ir.Value) -> ir.Value:
-    """The address some bytes (an i64, where they are a value) behind another one."""
+    """The address `offset` bytes (an i64, if a value) after `base`."""
     if isinstance(offset, int) and offset == 0:
         return base
     constant, operands = (offset, [base]) if isinstance(offset, int) else (_DYNAMIC, [base, offset])
@@ -86,5 +86,5 @@ def address_of(memory: ir.Value) -> ir.Value:
 
 
 def call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = ()) -> ir.Value:
-    """A call of a function of the module; its first result, None where there is none."""
+    """A call of a function of the module; returns its first result, None if there is none."""
     return emit.create("func.call", results, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})

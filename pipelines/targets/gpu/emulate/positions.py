@@ -1,4 +1,4 @@
-"""Which block and which thread runs: the values that say it."""
+"""The indices of the current block and thread, as values."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

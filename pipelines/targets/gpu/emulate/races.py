@@ -64,7 +64,7 @@ def find_uses(kernel: ir.Operation) -> list[Use]:
 
 
 def check_uses(uses: Sequence[Use], thread: WaitingThread) -> None:
-    """Has every use noted before it is made, in a kernel whose memory is all of one kind."""
+    """Records every use before it happens, in a kernel whose memory is all of one kind."""
     for use in uses:
         op = use.op
         with ir.InsertionPoint(op), op.location:

@@ -55,7 +55,7 @@ from typing import Any
 from relayc.dialects.mlir import ir
 
 Emulation = Callable[[ir.Operation, Any], Sequence[ir.Value]]
-"""Emits what an operation does for a thread (a thread.Thread); gives the values of its results."""
+"""Emits the effect of an operation for a thread (a thread.Thread); returns the values of its results."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Sites:
 
 
 def _describe(op: ir.Operation, text: str) -> str:
-    """An operation as errors name it: the first line of its text, and where it comes from."""
+    """An operation as named in errors: the first line of its text, and its location."""
     text = text.strip().partition("\n")[0]
     place = str(op.location).removeprefix("loc(").removesuffix(")")
     shown = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}..."

@@ -18,7 +18,7 @@ from relayc.pipelines.targets.gpu.emulate.scheduler import DEFER, DELIVER, DELIV
 from relayc.pipelines.targets.gpu.emulate.sites import Sites
 
 SUSPEND = "__relayc_gpu.suspend"
-"""A call of it stands where a coroutine is left and entered again."""
+"""Function whose calls mark the points where a coroutine suspends and resumes."""
 READS, WRITES, ATOMIC = range(3)
 """How memory is used."""
 
@@ -59,7 +59,7 @@ class WarpExchange:
         return at(self._memory, emit.arith("muli", slot, self._stride))
 
     def read(self, which: int, lane: ir.Value) -> ir.Value:
-        """One of the values of a lane that takes part; what other lanes left is not defined."""
+        """A value of an active lane; undefined for inactive lanes."""
         offset = sum(_slot_bytes(t) for t in self.types[:which])
         return load(at(self.pointer(lane), offset), self.types[which])
 
@@ -89,7 +89,7 @@ class WaitingThread(Thread):
         self.lane = emit.arith("andi", self.linear, word(WARP - 1))
         self._warp = emit.arith("shrui", self.linear, word(WARP.bit_length() - 1))
         self.record = at(block, emit.arith("muli", self.linear, word(8)))
-        # What is not known before the last exchange: bytes that a lane leaves at most, and where they are.
+        # Unknown before the last exchange: the maximum bytes per lane, and their address.
         self._exchange_bytes = 8
         self._stride, self._exchange_offset = (_constant(0) for _ in range(2))
         warps = emit.arith("muli", emit.arith("muli", self._warp, word(2 * WARP)), self._stride)
@@ -116,15 +116,15 @@ class WaitingThread(Thread):
 
         Args:
           barrier: its number, below memory.BARRIER_COUNT.
-          threads: how many threads come to it (an i64); all of the block where it is None.
-          uniform: whether they must come at the same operation, all of them.
+          threads: number of threads that arrive (an i64); None for all threads of the block.
+          uniform: whether all threads must arrive at the same operation.
         """
         self.arrive(barrier, threads)
         number = word(barrier) if isinstance(barrier, int) else to_word(barrier)
         self.wait(op, memory.BARRIER | (memory.UNIFORM if uniform else 0), number)
 
     def arrive(self, barrier: int | ir.Value, threads: ir.Value | None = None) -> None:
-        """Comes to a barrier of the block without waiting at it."""
+        """Arrives at a barrier of the block without waiting."""
         number = word(barrier) if isinstance(barrier, int) else to_word(barrier)
         place = at(self.block, emit.arith("addi", emit.arith("muli", number, word(16)), word(memory.BARRIERS)))
         store_word(emit.arith("addi", load_word(place), word(1)), place)
@@ -135,9 +135,9 @@ class WaitingThread(Thread):
         self.wait(op, memory.WARP | memory.ORDERS, self._participants(mask))
 
     def poll(self, op: ir.Operation, holds: ir.Value) -> None:
-        """Lets others run where a condition (an i1) does not hold yet; the caller asks again after.
+        """Lets other threads run if a condition (an i1) does not hold yet; the caller tests it again afterwards.
 
-        The scheduler must know which threads wait in this way: where all threads do, and no copy is on its way, the kernel is stuck.
+        The scheduler must know the polling threads: if all threads poll and no copy is in progress, the kernel is deadlocked.
         """
         branch = scf.IfOp(holds, has_else=True)
         with ir.InsertionPoint(branch.then_block):
@@ -151,12 +151,12 @@ class WaitingThread(Thread):
     # ---- races
 
     def use_shared(self, op: ir.Operation, address: ir.Value, bytes_: int | ir.Value, kind: int) -> None:
-        """Says that the thread now uses memory, where races are checked for: what instructions do to shared memory, to which the check
-        does not see. Memory that is not shared may be given as well.
+        """Reports a memory use to the race detector, if enabled: for accesses of shared memory inside instructions, which the detector does
+        not see. Other memory is ignored.
 
         Args:
-          bytes_: how many (an i64, where that is a value).
-          kind: READS, WRITES, or ATOMIC for both at once.
+          bytes_: their number (an i64, if a value).
+          kind: READS, WRITES, or ATOMIC for both.
         """
         if self.checks_races:
             site = self.site(op)
@@ -209,10 +209,10 @@ class WaitingThread(Thread):
     # ---- memory, functions, and what comes later
 
     def reserve(self, name: str, bytes_: int, per: str = "block", zero: int | None = None) -> ir.Value:
-        """The address of memory of its own ("thread"), of its "warp" or of its "block", of a name: the same for all that say this name.
+        """The address of named memory per "thread", "warp" or "block": the same for equal names.
 
         Args:
-          zero: how many of its bytes are zero when the block begins; all of them where it is None.
+          zero: number of its bytes that are zeroed at the start of the block; None for all.
         """
         offset, each = self.layout.reserve(name, bytes_, per, bytes_ if zero is None else zero)
         if per == "block":
@@ -254,7 +254,7 @@ class WaitingThread(Thread):
         store_word(emit.arith("addi", load_word(place), word(1)), place)
 
     def deliver(self, queue: ir.Value, keep: int | ir.Value | None = None) -> None:
-        """Makes the calls of all groups but the last `keep` ones (an i64); all calls, where it is None."""
+        """Runs the calls of all groups except the last `keep` ones (an i64); all calls, if it is None."""
         if keep is None:
             call(DELIVER_ALL, [queue])
         else:
@@ -279,7 +279,7 @@ def _deferred_type() -> ir.Type:
 
 
 def _slot_bytes(type_: ir.Type) -> int:
-    """Bytes of a value where it is left for others: a multiple of 8."""
+    """Bytes of a value in exchange memory: a multiple of 8."""
     if isinstance(type_, ir.VectorType):
         (lanes,) = type_.shape
         return -(-lanes * element_bytes(type_.element_type) // 8) * 8

@@ -35,7 +35,7 @@ class Key:
 
     @property
     def is_reversible(self) -> bool:
-        """Whether a key says what the element is."""
+        """Whether an element can be recovered from its key."""
         return self.dtype not in _INFINITY
 
     def of(self, value: ir.Value) -> ir.Value:
@@ -59,7 +59,7 @@ class Key:
         return emit.arith("xori", key, bits((1 << self.width) - 1, self.width)) if self.descending else key
 
     def _of_float(self, value: ir.Value) -> ir.Value:
-        """Of negative floats, whose bits grow with the magnitude, all bits the other way round, of others the sign."""
+        """Inverts all bits of negative floats, whose bits grow with the magnitude, and the sign of other floats."""
         integer = ir.IntegerType.get_signless(self.width)
         sign, infinity = 1 << (self.width - 1), _INFINITY[self.dtype]
         pattern = emit.create("arith.bitcast", [integer], [value])

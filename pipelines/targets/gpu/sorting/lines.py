@@ -37,11 +37,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class ThreadPosition:
-    """Where a thread is.
+    """The position of a thread.
 
     Attributes:
       group: the threads of its line.
-      number: of its line; is_line says whether there is one of that number.
+      number: of its line; is_line: whether a line with this number exists.
     """
 
     group: Group
@@ -54,11 +54,11 @@ Read = Callable[[ir.Value, Line, ir.Value], Item]
 
 
 def sort_lines(order: Order, lines: Size, size: Size, shape: Shape, read: Read | None = None) -> None:
-    """Launches blocks that sort lines of at most `shape.capacity` items and store what the sort gives; none where lines have no items.
+    """Launches blocks that sort lines of at most `shape.capacity` items and store the results; no launch if lines are empty.
 
     Args:
       size: items of a line.
-      read: gives items; by default those of what is sorted.
+      read: loads items; by default from the sorted tensor.
     """
     wanted = read or (lambda number, line, place: order.load(line, place))
     # Threads side by side read elements side by side: of one line, or of several where these lie across.

@@ -28,7 +28,7 @@ def to_index(position: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class Run:
-    """Items in their order that follow each other in shared memory: where they begin, and how many there are."""
+    """A sorted, contiguous run of items in shared memory: its start and length."""
 
     begin: ir.Value
     count: ir.Value
@@ -155,7 +155,7 @@ def flattened(items: Sequence[Item]) -> list[ir.Value]:
 
 
 def order_items(order: Order, words: Sequence[ir.Value]) -> list[Item]:
-    """Items of which these are the words."""
+    """Items built from words."""
     size = len(order.widths)
     return [tuple(words[i : i + size]) for i in range(0, len(words), size)]
 

@@ -1,8 +1,8 @@
-"""Items: what threads move while they sort, a word or two in registers, in a total order.
+"""Items: the values that threads move while they sort, one or two words in registers, in a total order.
 
-An item holds the key of an element and its place in the line, where there is room for both in one word, so that equal elements keep their
-order whatever moves them. Elements that nothing tells apart when they are equal, integers whose places are not asked for, are keys alone.
-Behind all items is one that stands for none.
+An item contains the key of an element and its position in the line, in one word if both fit, so that sorting is stable. Elements that are
+indistinguishable when equal (integers without requested positions) are represented by keys alone. A sentinel that represents no item sorts
+after all items.
 """
 
 from abc import ABC, abstractmethod
@@ -21,14 +21,14 @@ from relayc.symbolic import Size, proves
 Item: TypeAlias = tuple[ir.Value, ...]
 
 WORD, WIDE = 32, 64
-"""Bits of the words of items; places have WORD where they are a word of their own."""
+"""Bits of the words of items; a position in a word of its own has WORD bits."""
 MOST_ITEMS = (1 << WORD) - 1
-"""In a line: the place of an item, and one that stands for none, have WORD bits."""
+"""Maximum items in a line: positions and the sentinel have WORD bits."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Where the elements of a line begin in a flat buffer: of what is sorted, and of the results."""
+    """The start of a line in the flat buffers of the input and of the results."""
 
     source: ir.Value
     result: ir.Value
@@ -39,8 +39,8 @@ class Order(ABC):
 
     Attributes:
       widths: bits of the words of an item.
-      sorting: what is sorted.
-      source: the flat buffer of what is sorted; outputs: those of the results.
+      sorting: the operation.
+      source: the flat buffer of the input; outputs: the buffers of the results.
     """
 
     widths: tuple[int, ...]
@@ -54,7 +54,7 @@ class Order(ABC):
         return [ir.IntegerType.get_signless(width) for width in self.widths]
 
     def none(self) -> Item:
-        """What stands for no item: behind all others."""
+        """The sentinel, which sorts after all items."""
         return tuple(bits((1 << width) - 1, width) for width in self.widths)
 
     def line(self, number: ir.Value) -> Line:
@@ -80,7 +80,7 @@ class Order(ABC):
 
     @abstractmethod
     def place(self, item: Item) -> ir.Value | None:
-        """The place in its line of the element that an item stands for, an index; None where items do not say."""
+        """The position of an item's element in its line, an index; None if items do not contain it."""
 
     @abstractmethod
     def value(self, item: Item, line: Line) -> ir.Value:
@@ -92,14 +92,14 @@ class Order(ABC):
         return select(swaps, b, a), select(swaps, a, b)
 
     def store(self, line: Line, place: ir.Value, item: Item) -> None:
-        """Writes what an item stands for to a place of a sorted line."""
+        """Writes the element of an item to a position of a sorted line."""
         to = self._at(line.result, place)
         for kind, output in zip(self.sorting.results, self.outputs, strict=True):
             if kind == VALUES:
                 stored = self.value(item, line)
             else:
                 at = self.place(item)
-                assert at is not None  # items say where they were, as that is a result
+                assert at is not None  # items contain positions, because positions are a result
                 stored = emit.create("arith.index_castui", [output.type.element_type], [at])
             emit.create("memref.store", [], [stored, output, to])
 
@@ -131,7 +131,7 @@ def _is_key_alone(sorting: Sorting) -> bool:
 
 
 def select(condition: ir.Value, a: Item, b: Item) -> Item:
-    """Item `a` where a condition holds, else `b`."""
+    """Item `a` if a condition holds, otherwise `b`."""
     return tuple(emit.select(condition, x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -167,7 +167,7 @@ def store_item(item: Item, buffers: Sequence[ir.Value], at: ir.Value) -> None:
 
 
 class _Keys(Order):
-    """Items of elements: a key, a key and below it a place, or a key and a place in words of their own."""
+    """Items of elements: a key, a key with a position in its lower bits, or a key and a position in separate words."""
 
     def __init__(self, sorting: Sorting, source: ir.Value, outputs: Sequence[ir.Value]) -> None:
         super().__init__(sorting, source, outputs)
@@ -215,7 +215,7 @@ class _Keys(Order):
         return emit.create("arith.index_castui", [ir.IndexType.get()], [number])
 
     def value(self, item: Item, line: Line) -> ir.Value:
-        """Read again where a key does not say it: all NaN are one key, and both zeros."""
+        """Read from the source if the key does not determine it: all NaN have one key, and so have both zeros."""
         at = self.place(item)
         if at is not None:
             return emit.create("memref.load", [self.source.type.element_type], [self.source, self._at(line.source, at)])
@@ -226,7 +226,7 @@ class _Keys(Order):
 
 
 class _Rows(Order):
-    """Items of rows: where they are. Rows are compared where they lie, up to the first elements that differ."""
+    """Items of rows: their positions. Rows are compared in memory, up to the first elements that differ."""
 
     widths = (WORD,)
 
@@ -248,7 +248,7 @@ class _Rows(Order):
         return branch.results[0]
 
     def _compared(self, b: Item, a: Item, sooner: ir.Value) -> ir.Value:
-        """Where no elements differ the one that was before is."""
+        """If all elements are equal, the earlier row is first."""
         columns = self.sorting.columns
         assert columns is not None  # these are rows
         key, flag = key_of(self.sorting), ir.IntegerType.get_signless(1)

@@ -60,7 +60,7 @@ def most_count(shape: Shape) -> int:
 
 
 def select_first(order: Order, selection: Selection, workspace: ir.Value | None) -> None:
-    """Launches the selection of what the sort gives; there may be no lines."""
+    """Launches the selection of the first items; the number of lines may be zero."""
     buffers: list[ir.Value] = []
     if workspace is not None:
         buffers = workspace_items(order, workspace, selection.left)
@@ -157,7 +157,7 @@ class _Selection:
                 emit.yield_values([])
 
     def _sort(self, known: ir.Value) -> Item:
-        """Sorts the first items and those that were met; gives the last one of the first ones now."""
+        """Sorts the current first items and the new candidates; returns the last of the new first items."""
         s, order = self.s, self.order
         filled = emit.arith("addi", known, word(s.count))
         items = []

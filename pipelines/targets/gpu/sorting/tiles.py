@@ -1,8 +1,8 @@
-"""Lines longer than a block sorts: blocks sort tiles into a workspace, and launch after launch merges runs, two by two.
+"""Lines longer than a block can sort: blocks sort tiles into a workspace, then each launch merges pairs of runs.
 
-The workspace has two halves, of which a launch reads one and writes the other. Lines there are whole tiles: behind their items are some
-that stand for none. A block of a merge gives a tile: where it begins and ends in both runs two warps look for, each in as many places at
-once as it has lanes; what is between comes to shared memory, where threads merge.
+The workspace has two halves; a launch reads one and writes the other. Lines in it consist of full tiles, padded with sentinels. A block of
+a merge produces one tile: two warps search for its start and end in both runs, each at as many places at once as it has lanes; the items
+between are copied to shared memory, where threads merge them.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class _Sort:
         return emit.arith("divui", block, count), emit.arith("remui", block, count)
 
     def _line(self, number: ir.Value, half: ir.Value) -> ir.Value:
-        """Where a line begins in a half (0 or 1) of the workspace."""
+        """The start of a line in a half (0 or 1) of the workspace."""
         length = emit.index_constant(self.tiles.count * self.shape.capacity)
         first = emit.arith("muli", half, emit.index_constant(self.tiles.half))
         return emit.arith("addi", first, emit.arith("muli", number, length))
@@ -121,7 +121,7 @@ class _Sort:
             half = emit.arith("andi", round_, one)
             line = self._line(number, half)
             width = emit.arith("shli", one, round_)
-            # The first tile of both runs, and what is left from there on.
+            # The first tile of both runs, and the remainder from there.
             mask = emit.arith("subi", emit.index_constant(0), emit.arith("shli", width, one))
             first = emit.arith("andi", tile, mask)
             left = emit.arith("subi", emit.index_constant(tiles.count), first)
@@ -180,7 +180,7 @@ class _Sort:
             is_taken = emit.arith("xori", self.order.before(items[1], items[0]), emit.number(1, ir.IntegerType.get_signless(1)))
             counted = emit.arith("andi", is_taken, emit.compare("ult", asked, high))
             taken = to_index(reduce_lanes(emit.create("arith.extui", [word(0).type], [counted]), lambda x, y: emit.arith("addi", x, y)))
-            # Of those asked the first `taken` are among the first items, and the one behind them is not.
+            # The first `taken` of the candidates are among the first items, the next one is not.
             behind = emit.arith("addi", low, emit.arith("muli", taken, step))
             known = emit.arith("addi", emit.arith("subi", behind, step), one)
             return [emit.select(emit.compare("eq", taken, zero), low, known), emit.arith("minui", high, behind)]

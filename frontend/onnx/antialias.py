@@ -49,7 +49,7 @@ def weights(method: str, mode: str, size: int, out: int, scale: float, cubic_alp
     kernel, half = _FILTERS[method]
     stretch = min(scale, 1.0)
     at = positions(mode, size, out, scale)[:, None]
-    base = np.ceil(at) - 1  # the position left of `at`, also where `at` is a whole number
+    base = np.ceil(at) - 1  # the position left of `at`, also if `at` is a whole number
     start = int(np.floor(-half / stretch)) + 1
     taps = base + np.arange(start, 2 - start)
     found = kernel(np.abs(taps - at) * stretch, cubic_alpha)

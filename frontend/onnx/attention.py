@@ -27,7 +27,7 @@ def with_past(x: Tensor, layout: str, past: Tensor) -> Tensor:
 
 
 def fitting(mask: Tensor, query: Tensor, layout: str, keys: Size) -> Tensor:
-    """A mask as one that broadcasts to [B, H, S, keys], which the program checks where it is not proved."""
+    """A mask that broadcasts to [B, H, S, keys]; the program checks this unless it is proved."""
     scores = [query.shape[layout.index(axis)] for axis in "BHS"] + [keys]
     return assume(mask, [d if d == 1 or not may_equal(d, s) else s for d, s in zip(mask.shape, scores[4 - mask.rank :], strict=True)])
 

@@ -72,7 +72,7 @@ class RelaycBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether `device` ("CPU", "CUDA:1") is one that relayc makes code for."""
+        """Whether relayc compiles for `device` ("CPU", "CUDA:1")."""
         return device.partition(":")[0] == "CPU"
 
     @classmethod

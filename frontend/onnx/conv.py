@@ -13,7 +13,7 @@ from relayc.symbolic import Dim, maximum
 
 
 def window_of(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, ...]:
-    """The sizes of the window that weights have. Raises OnnxError where the attribute kernel_shape says others, or they are not known."""
+    """The window sizes of weights. Raises OnnxError if the attribute kernel_shape differs, or the sizes are unknown."""
     found = tuple(d for d in weight.shape[2:] if isinstance(d, int))
     if len(found) < weight.rank - 2:
         raise OnnxError(f"input W: expected a window of a known size, found {list(weight.shape)}")
@@ -23,7 +23,7 @@ def window_of(weight: Tensor, kernel_shape: Sequence[int] | None) -> tuple[int, 
 
 
 def with_bias(x: Tensor, bias: Tensor | None) -> Tensor:
-    """x plus a bias for each channel, where there is one."""
+    """x plus a bias per channel, if there is one."""
     return x if bias is None else emit("nn.bias_add", x, bias, axis=1)
 
 
@@ -96,7 +96,7 @@ def ConvTranspose(
     n = spatial_rank(x)
     kernel, stride, dilation = _window(x, w, kernel_shape, strides, dilations)
     extra = per_axis(output_padding, n, "output_padding", 0)
-    # What comes out without padding; pads are what is cut off from it.
+    # The output without padding, from which pads are cropped.
     full = [(d - 1) * s + (k - 1) * r + 1 + o for d, s, k, r, o in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)]
     if output_shape is not None:
         if len(output_shape) not in (n, n + 2):

@@ -35,15 +35,15 @@ from relayc.frontend.onnx.objects import Value, type_of
 
 @dataclass(frozen=True)
 class Node:
-    """The node being converted, for the few converters that need to know more than its inputs and attributes.
+    """The node being converted, for the few converters that need more than its inputs and attributes.
 
     Attributes:
       opset: version of the operator's domain.
-      outputs: names of the outputs, empty for one that is not wanted.
-      what: the node in words, for errors of the program.
-      declared: the types that the model declares of the outputs, None where it says nothing.
-      recomputed: gives a value of the graph around the node, by its name, as it is where others have the values given.
-      inline: converts a subgraph of the node in place, given its inputs, and gives its outputs.
+      outputs: names of the outputs, empty for an unused one.
+      what: description of the node, for errors of the program.
+      declared: the types that the model declares for the outputs, None if it declares none.
+      recomputed: returns a value of the graph around the node, by name, recomputed with the given values of other names.
+      inline: converts a subgraph of the node in place, from its inputs, and returns its outputs.
     """
 
     opset: int
@@ -68,7 +68,7 @@ def current() -> Node:
 
 @contextmanager
 def converting(node: Node) -> Iterator[None]:
-    """`node` is the one that `current` gives."""
+    """Makes `node` the result of `current` inside the context."""
     token = _NODE.set(node)
     try:
         yield
@@ -81,16 +81,16 @@ def converting(node: Node) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Converter:
-    """A registered function and what its signature says.
+    """A registered function and the facts of its signature.
 
     Attributes:
-      since, foldable, objects: what `converter` was told.
+      since, foldable, objects: the arguments of `converter`.
       inputs: their names.
-      required_inputs: those that a node must give: without a default, and not None by their annotation.
-      given_inputs: how many have no default.
-      variadic: whether more may follow.
-      attributes: with their types, none where the parameter is not annotated.
-      required_attributes: those without a default.
+      required_inputs: inputs that a node must have: without a default, and not None by their annotation.
+      given_inputs: number of inputs without a default.
+      variadic: whether there may be more inputs.
+      attributes: with their types; none if the parameter is not annotated.
+      required_attributes: attributes without a default.
     """
 
     function: Callable[..., Any]
@@ -123,8 +123,7 @@ class Converter:
         )
 
     def __call__(self, inputs: Sequence[Value | None], attributes: dict[str, Any]) -> tuple[Value, ...] | None:
-        """Converts one node; None where that is left to its function body. Raises OnnxError for inputs or attributes that the operator does
-        not have, or misses."""
+        """Converts one node; None if it is left to its function body. Raises OnnxError for unknown or missing inputs or attributes."""
         if current().opset < 6:
             attributes.pop("consumed_inputs", None)  # which inputs may be overwritten: nothing of the result
         unknown = attributes.keys() - self.attributes
@@ -152,7 +151,7 @@ class Converter:
 
 
 def _unpacked(parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
-    """Parameters of a function, where `**window: Unpack[Window]` stands for what the TypedDict Window has."""
+    """Parameters of a function; `**window: Unpack[Window]` is replaced by the fields of the TypedDict Window."""
     for parameter in parameters:
         if parameter.kind is not parameter.VAR_KEYWORD:
             yield parameter
@@ -209,5 +208,5 @@ def converter(
 
 
 def find_converter(domain: str, name: str, opset: int) -> Converter | None:
-    """The converter of an operator in an operator set; None where there is none."""
+    """The converter of an operator in an operator set; None if there is none."""
     return next((c for c in CONVERTERS.get((domain, name), []) if c.since <= opset), None)

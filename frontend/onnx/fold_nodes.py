@@ -14,16 +14,16 @@ from relayc.frontend.onnx.functions import type_proto
 
 _MAX_INPUT_BYTES = 1 << 16
 _MAX_OUTPUT_BYTES = 1 << 20
-"""What is larger is a weight: the graph passes fold it, with compiled kernels."""
+"""Larger results are weights: the graph passes fold them, with compiled kernels."""
 
 _SELECTS = frozenset({"Compress", "NonZero", "Unique"})
-"""Operators that give no more than they are given; how much depends on the values."""
+"""Operators whose results are at most as large as their inputs; the size depends on the values."""
 
 
 def fold_node(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | None:
-    """The outputs of a node whose inputs are all known and small; None where it is left to be converted.
+    """The outputs of a node whose inputs are all known and small; None if the node is to be converted.
 
-    The values are those of the reference implementation in the onnx package.
+    They are computed by the reference implementation of the onnx package.
     """
     given = [t for t in inputs if t is not None]
     if not given or node.domain not in ("", "ai.onnx") or not is_as_in_opset_7(node.op_type, opset):
@@ -90,7 +90,7 @@ def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
         imports = [onnx.helper.make_opsetid("", opset)]
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, values, opset_imports=imports)
     except Exception:
-        return False  # its converter says what is wrong with the node
+        return False  # the converter reports the error
     return node.op_type in _SELECTS or all(_bytes_at_most(found.get(name)) <= _MAX_OUTPUT_BYTES for name in node.output if name)
 
 

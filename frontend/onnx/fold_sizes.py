@@ -38,10 +38,10 @@ _MOVED: dict[str, tuple[int, ...] | None] = {
     "Unsqueeze": (0,),
     "Where": (1, 2),
 }
-"""Operators whose results consist of elements of inputs, and which inputs those are (None: all of them)."""
+"""Operators whose results consist of elements of inputs, with the positions of these inputs (None: all)."""
 
 _EXACT = frozenset({"Add", "Identity", "Mul", "Neg", "Sub", "Sum"})
-"""Arithmetic that is that of polynomials, whatever the signs."""
+"""Arithmetic that equals polynomial arithmetic for all signs."""
 
 
 def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | list[Elements] | None:
@@ -106,7 +106,7 @@ def _moved(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) ->
     try:
         found = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
     except Exception:
-        return None  # its converter says what is wrong with the node
+        return None  # the converter reports the error
     arrays = [objects(a.shape, [every[i] for i in np.asarray(a).reshape(-1)]) for a in map(np.asarray, found)]
     if any(a.size > LONGEST for a in arrays) or not all(node.output):
         return None

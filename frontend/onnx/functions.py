@@ -50,7 +50,7 @@ def _body_version(versions: Iterable[int], opset: int) -> int | None:
 
 
 def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[Value | None]) -> FunctionProto | None:
-    """The function body that the operator's schema gives for this node; None where it has none."""
+    """The function body that the operator's schema defines for this node; None if there is none."""
     schema = _schema(domain, node.op_type, opset)
     if schema is None:
         return None
@@ -68,13 +68,13 @@ def schema_function(node: NodeProto, domain: str, opset: int, inputs: Sequence[V
 
 
 def default_attributes(node: NodeProto, domain: str, opset: int) -> dict[str, AttributeProto]:
-    """The attributes an operator has where a node does not give them, by its schema."""
+    """The default attributes of an operator, by its schema, that a node does not set."""
     schema = _schema(domain, node.op_type, opset)
     return {} if schema is None else {n: a.default_value for n, a in schema.attributes.items() if a.default_value.name}
 
 
 def body_opsets(function: FunctionProto, outer: Mapping[str, int]) -> dict[str, int]:
-    """Operator sets of a function's body: its own, those of its caller where it says nothing, and the newest where neither does."""
+    """Operator sets of a function's body: its own, otherwise the caller's, otherwise the newest."""
     return {"": NEWEST_OPSET, **outer, **opset_versions(function.opset_import)}
 
 
@@ -154,7 +154,7 @@ def _qualified(domain: str, name: str) -> str:
 
 
 def is_expandable(schema: Schema) -> bool:
-    """Whether the schema of an operator gives it a function body that can be imported, for the nodes it can."""
+    """Whether the operator's schema has a function body that can be imported, for the nodes that allow it."""
     versions = schema.function_opset_versions or schema.context_dependent_function_opset_versions
     return bool(versions)
 

@@ -202,13 +202,13 @@ class Importer:
         body = Scope(functions.body_opsets(function, opsets), attributes=given, path=f"{label}/", declared=_declared(function))
         functions.check_supported(self.model.source, function, body.opsets, self.functions)
         body.values.update({name: t for name, t in zip(function.input, inputs, strict=False) if t is not None})
-        # An optional input that is not given: nodes of the body that name it do not get it either.
+        # Absent optional inputs are absent for nodes of the body, too.
         absent = set(function.input) - body.values.keys()
         self._convert_nodes([_without_inputs(n, absent) for n in function.node], body)
         return [body[name] if wanted else _NOTHING for name, wanted in zip(function.output, node.output, strict=False)]
 
     def _recomputed(self, given: Mapping[str, Value], name: str, label: str, scope: Scope) -> Value:
-        """A value of a scope or those around it, where some have the values given. Raises OnnxError."""
+        """A value of a scope or its enclosing scopes, recomputed with given values of some names. Raises OnnxError."""
         scopes: list[Scope] = []
         around: Scope | None = scope
         while around is not None:

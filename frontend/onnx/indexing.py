@@ -23,7 +23,7 @@ def Gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return emit("take", data, indices, axis=axis, mode="fast" if proved else "raise")
 
 
-@converter(since=11, foldable=False)  # the reference implementation does not end where an index is out of range
+@converter(since=11, foldable=False)  # the reference implementation does not terminate for an index out of range
 def GatherElements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     return emit("gather", data, indices, axis=axis_of(axis, data.rank))
 
@@ -101,13 +101,13 @@ def OneHot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) ->
 
 @converter(since=9)
 def Compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor:
-    """The positions where a condition holds."""
+    """The positions where a condition is true."""
     data = reshape(x, (prod(x.shape),)) if axis is None else x
     along = 0 if axis is None else axis_of(axis, x.rank)
     chosen = np.flatnonzero(known(condition, "condition")) if condition.is_known else None
     if chosen is None or not proves(lambda: data.shape[along] > max(chosen, default=-1)):
         holds = reshape(condition, (prod(condition.shape),))
-        # What is chosen beyond the axis is none of its elements.
+        # Conditions after the end of the axis select no elements.
         within = strided_slice(holds, [0], [minimum(holds.shape[0], data.shape[along])], [1], [0])
         return emit("take", data, positions_where(within), axis=along, mode="clip")
     if chosen.size == 0:
@@ -127,7 +127,7 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
     source = reshape(x, (prod(x.shape),)) if along is None else x
     first, inverse, counts = distinct(as_rows(_numbers_in_order(source), along or 0))
     if not sorted:
-        # In the order in which they come: their places are the ranks of their first positions.
+        # In order of occurrence: the rank of a value is the rank of its first position.
         by_place = emit("argsort", first, axis=0, is_ascend=True, dtype="int64")
         (count,) = first.shape
         rank = emit("scatter_elements", filled((count,), 0, "int64"), by_place, positions(count), **PERMUTED)

@@ -113,8 +113,8 @@ def unsqueeze_late(x: Tensor, axes: Tensor) -> Tensor:
 
 
 def along_late(x: Tensor, axis: Tensor, compute: Callable[[Tensor, int], Tensor], parts: int = 0) -> Tensor:
-    """`compute` along an axis that only the program knows: given what is before it and what is behind it as one axis each, then the last
-    `parts` axes of x, which it is none of. It may give other sizes of that axis and of the last ones."""
+    """`compute` along an axis known only at run time: x is passed as [before, axis, after], followed by the last `parts` axes of x, which
+    the axis must precede. The sizes of the axis and of the last axes may change."""
     rank = x.rank - parts
     late = LateAxes(reshape(axis, (1,)), rank)
     dims, one = shape_tensor(x.shape[:rank]), constant(1, "int64")

@@ -31,7 +31,7 @@ from relayc.symbolic import Size
 
 
 class _OtherObjects(Exception):
-    """A body gives other types of sequences or optional values than it was given."""
+    """A body returns other types of sequences or optional values than its arguments."""
 
 
 # ---- loops that carry sequences and optional values -----------------------------------------------------------------------------------
@@ -39,15 +39,15 @@ class _OtherObjects(Exception):
 
 @dataclass
 class _ObjectLoop:
-    """A loop that may carry sequences and optional values: of these it carries the numbers.
+    """A loop that may carry sequences and optional values, by their numbers.
 
-    The type of what is in them shows when the body is converted, too: it is converted again until it gives what it is given.
+    Their content types are determined by converting the body, which is repeated until argument and result types agree.
 
     Attributes:
-      carried: values at first.
-      names: of these.
-      declared: what the model says of them in the body.
-      body: as that of a loop over tensors, but for the carried values.
+      carried: initial values.
+      names: of the carried values.
+      declared: their types in the body, as declared by the model.
+      body: as for a loop over tensors, except for the carried values.
     """
 
     carried: Sequence[Value]
@@ -122,12 +122,12 @@ def repeated(
 
 
 def declared_sizes(value: ValueInfoProto) -> list[int | None]:
-    """The sizes that a model declares of a value, None for those that it leaves open; none at all where it declares no shape."""
+    """The sizes that a model declares for a value, None for unspecified sizes; empty if it declares no shape."""
     return [d.dim_value if d.HasField("dim_value") else None for d in value.type.tensor_type.shape.dim]
 
 
 def scalar_of(tensor: Tensor, what: str) -> Tensor:
-    """A tensor of one element as one of rank 0; ONNX allows either where it wants a scalar. Raises OnnxError."""
+    """A tensor of one element as rank 0; ONNX accepts both for scalars. Raises OnnxError."""
     if tensor.rank == 0:
         return tensor
     if tensor.type.is_static and tensor.type.num_elements != 1:
@@ -282,7 +282,7 @@ def Scan_8(
 
 
 def _with_rows(x: Tensor, count: Size) -> Tensor:
-    """x with rows of zeros behind its own, `count` in all."""
+    """x padded with rows of zeros to `count` rows."""
     missing = count - x.shape[0]
     return x if missing == 0 else emit("concatenate", x, filled((missing, *x.shape[1:]), 0, x.dtype), axis=0)
 

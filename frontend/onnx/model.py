@@ -24,7 +24,7 @@ ModelLike = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
 def dtype_name(elem_type: int, what: str) -> str:
-    """relayc's name of an ONNX element type. Raises OnnxError, naming `what`, for one that relayc does not have."""
+    """relayc's name of an ONNX element type. Raises OnnxError, naming `what`, for an unsupported type."""
     if elem_type == TensorProto.STRING:
         return "string"
     try:
@@ -150,7 +150,7 @@ def _viewed(raw: np.ndarray, type_: TensorType) -> np.ndarray:
 
 
 def tensor_type(tensor: TensorProto, what: str) -> TensorType:
-    """The type of a tensor message. Raises OnnxError, naming `what`, for one that relayc does not have or no memory can hold."""
+    """The type of a tensor message. Raises OnnxError, naming `what`, for an unsupported type, or one too large for memory."""
     type_ = TensorType(tuple(tensor.dims), dtype_name(tensor.data_type, what))
     try:
         type_.check_size()
@@ -160,8 +160,7 @@ def tensor_type(tensor: TensorProto, what: str) -> TensorType:
 
 
 def elements(tensor: TensorProto, what: str) -> np.ndarray:
-    """The elements that stand in a tensor message itself, strings as objects. Raises OnnxError, naming `what`, where they do not fit its
-    type."""
+    """The elements stored in a tensor message itself, strings as objects. Raises OnnxError, naming `what`, if they do not fit its type."""
     type_ = tensor_type(tensor, what)
     try:
         if type_.dtype == "string":
@@ -190,7 +189,7 @@ def load(model: ModelLike) -> Model:
         with open_file(path) as file:
             if os.fstat(file.fileno()).st_size == 0:
                 raise OnnxError(f"{path}: the file is empty", located=True)
-            # Left to be closed with its last view: those of an error that is on its way live in its traceback.
+            # Closed with its last view: the traceback of a pending error keeps views alive.
             contents = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         # Weights are read, not mapped: the model file may be written anew while they are in use.
         return _load_buffer(contents, str(path), path.parent, lambda span: np.fromfile(path, np.uint8, span.length, offset=span.offset))
@@ -245,7 +244,7 @@ def _check(proto: onnx.ModelProto, source: str) -> None:
 
 
 def _texts(proto: onnx.ModelProto) -> Iterator[object]:
-    """The names of a model; protobuf gives bytes for those that are not UTF-8."""
+    """The names of a model; protobuf returns bytes for names that are not UTF-8."""
     yield from (o.domain for o in proto.opset_import)
     yield from _graph_texts(proto.graph)
     for value in (*proto.graph.input, *proto.graph.output):

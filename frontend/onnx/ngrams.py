@@ -51,7 +51,7 @@ class Trie:
 
 
 def _trie(pool: Sequence[int], counts: Sequence[int], least: int, largest: int) -> tuple[Trie, int]:
-    """The n-grams of a pool of which `counts` says where those of each length begin, and how many there are in all."""
+    """The trie of the n-grams in a pool, in which `counts` are the starts of each length, and the number of n-grams."""
     if any(a > b for a, b in zip([0, *counts], [*counts, len(pool)], strict=True)):
         raise OnnxError(f"attribute ngram_counts: expected places in a pool of {len(pool)} in their order, found {list(counts)}")
     trie, number = Trie(), 0
@@ -107,7 +107,7 @@ def TfIdfVectorizer(
     columns = np.where(is_end, np.array(ngram_indexes)[grams], width)
     factors = np.where(is_end, 1.0 if weights is None or mode == "TF" else np.array(weights)[grams], 0.0)
     where, what = (emit("take", constant(t, dtype), ends, axis=0) for t, dtype in ((columns, "int64"), (factors, "float32")))
-    # What is no n-gram goes to a column behind the others.
+    # Tokens that are not an n-gram are counted in an extra last column.
     room = emit("zeros", shape=(rows.shape[0], width + 1), dtype="float32")
     how = "update" if mode == "IDF" else "add"
     found = emit("scatter_elements", room, where, what, axis=1, reduction=how, in_bounds=True)
@@ -115,11 +115,11 @@ def TfIdfVectorizer(
 
 
 def _ends(trie: Trie, rows: Tensor, most_skipped: int) -> Tensor:
-    """int64[rows, paths]: the node where each path in a row ends, -1 for one that the trie does not have."""
+    """int64[rows, paths]: the node at which each path in a row ends, -1 if the trie does not contain the path."""
     tokens = trie.tokens()
     table = constant(tokens.view(STRING) if rows.dtype == "string" else tokens)
     keys, targets = (constant(array, "int64") for array in trie.edges())
-    # Places of tokens; behind them that of what is none, as which the end of a row goes on.
+    # Places of tokens, followed by the place for unknown tokens, which also pads the end of a row.
     places = emit("searchsorted", table, rows, dtype="int64")
     none = constant(len(tokens), "int64")
     places = emit("where", emit("equal", emit("take", table, places, axis=0), rows), places, none)
@@ -127,7 +127,7 @@ def _ends(trie: Trie, rows: Tensor, most_skipped: int) -> Tensor:
     padded = emit("concatenate", places, filled((rows.shape[0], longest), len(tokens), "int64"), axis=1) if longest else places
 
     def follow(wanted: Tensor) -> Tensor:
-        """The nodes behind the edges of these keys; -1, from where no edge leads on, for one that is not there."""
+        """The nodes at the end of the edges with these keys; -1, from which no edge leads, if an edge is missing."""
         edge = emit("searchsorted", keys, wanted, dtype="int64")
         is_there = emit("equal", emit("take", keys, edge, axis=0), wanted)
         return emit("where", is_there, emit("take", targets, edge, axis=0), constant(-1, "int64"))

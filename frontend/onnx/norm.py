@@ -113,7 +113,7 @@ def _flat(x: Tensor, shape: tuple[Size, ...]) -> Tensor:
 
 
 def _fitting(x: Tensor, *vectors: Tensor) -> Tensor:
-    """x, whose last dimensions are those of its scale and bias where these say a number other than 1: they broadcast to x."""
+    """x, with its last dimensions set to the dimensions of scale and bias where these are numbers other than 1: they broadcast to x."""
     shape = list(x.shape)
     for vector in vectors:
         for i in range(1, min(vector.rank, x.rank) + 1):

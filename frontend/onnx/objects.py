@@ -32,7 +32,7 @@ ABSENT = -1
 
 
 class Source(IntEnum):
-    """Where it is known from what the tensors in an object are: nothing is in it yet, the model declares it, or what is put in."""
+    """Source of the element types of an object: it is still empty, the model declares them, or they follow from its elements."""
 
     NOTHING = 0
     DECLARED = 1
@@ -127,8 +127,8 @@ ObjectType: TypeAlias = SequenceType | OptionalType | MapType
 
 
 def joined(a: ObjectType | ElementType, b: ObjectType | ElementType) -> ObjectType:
-    """The type of what is of either type: a value is an optional one that is there, too. Raises OnnxError where they do not fit, and for
-    maps, which neither branches nor loops give."""
+    """The common type of two types: a present value is also an optional value. Raises OnnxError if they do not match, and for maps, which
+    branches and loops cannot return."""
     for type_ in (a, b):
         if isinstance(type_, MapType):
             raise OnnxError(f"expected a tensor, a sequence or an optional value, found {type_}")
@@ -154,7 +154,7 @@ def element_of(type_: ObjectType | ElementType) -> ElementType:
 
 
 def declared_type(proto: TypeProto, what: str) -> ObjectType | None:
-    """The type that a model declares, None for that of a tensor or none. Raises OnnxError, naming `what`, for one that relayc has not."""
+    """The type that a model declares; None for a tensor or no type. Raises OnnxError, naming `what`, for an unsupported type."""
     kind = proto.WhichOneof("value")
     if kind is None or kind == "tensor_type":
         return None
@@ -164,7 +164,7 @@ def declared_type(proto: TypeProto, what: str) -> ObjectType | None:
 
 
 def content_type(proto: TypeProto, what: str) -> ElementType | SequenceType:
-    """The type of what may be in an optional value, as a model says it. Raises OnnxError, naming `what`."""
+    """The declared content type of an optional value. Raises OnnxError, naming `what`."""
     found = _declared(proto, what)
     if not isinstance(found, (ElementType, SequenceType)):
         raise OnnxError(f"{what}: expected a tensor or a sequence, found {found}")
@@ -210,8 +210,8 @@ class SequenceValue:
     """A sequence of tensors.
 
     Args:
-      items: its elements, where they are known.
-      number: in the program; of a sequence of known elements `pack` gives it, where it comes to that.
+      items: its elements, if known.
+      number: in the program; for known elements `pack` creates it on demand.
     """
 
     def __init__(
@@ -224,12 +224,13 @@ class SequenceValue:
     ) -> None:
         self.type, self.items, self.name = type_, items, name
         self._number, self._pack = number, pack
-        # Where the program packs it, if it comes to that: where all that sees the elements sees the number.
+        # Where the program packs it on demand: the number is visible wherever the elements are.
         self._home = ir.InsertionPoint.current.block
 
     @staticmethod
     def of(items: Sequence[Tensor], element: ElementType | None = None) -> "SequenceValue":
-        """One of known elements; `element` is the type of those that it might have. Raises OnnxError for several element types."""
+        """A sequence of known elements; `element` is the element type, also of an empty sequence. Raises OnnxError for several element
+        types."""
         kind = element
         for item in items:
             found = ElementType.of(item)
@@ -252,7 +253,7 @@ class OptionalValue:
     """An optional value.
 
     Args:
-      content: what it is, where that is known; None where it is known not to be there, and where only the program knows.
+      content: if known; None if the value is known to be absent, or if presence is only known at run time.
       number: in the program.
     """
 
@@ -265,12 +266,12 @@ class OptionalValue:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known if it is there."""
+        """Whether its presence is known."""
         return self.content is not None or self._number is None
 
     @property
     def number(self) -> Tensor:
-        """Its number in the program: that of the content where this is an object."""
+        """Its number in the program: if the content is an object, the number of the content."""
         if self._number is None:
             with inside(self._home):
                 self._number = self._packed()
@@ -325,22 +326,22 @@ def number_of(value: Value, type_: ObjectType | None) -> Tensor:
 # ---- packed functions -----------------------------------------------------------------------------------------------------------------
 
 SEQUENCE, OPTIONAL = "relayc.host.sequence.", "relayc.host.optional."
-"""What the names of the packed functions begin with."""
+"""Prefixes of the names of packed functions."""
 
 
 def text(where: str) -> Tensor:
-    """What an error of a packed function begins with."""
+    """The start of an error message of a packed function."""
     return constant(np.frombuffer(where.encode(), np.uint8))
 
 
 def fetched(element: ElementType, functions: tuple[str, str], args: Sequence[Tensor], stem: str) -> Tensor:
-    """A tensor that a packed function gives of an object.
+    """A tensor that a packed function extracts from an object.
 
     Args:
-      functions: what gives its shape as int64[rank], which is called where that is not known, and what gives the tensor.
-      stem: what the names of its sizes begin with.
+      functions: the function of the shape, int64[rank], which is called if the shape is unknown, and the function of the tensor.
+      stem: prefix of the names of its sizes.
 
-    Raises OnnxError where the rank is not known.
+    Raises OnnxError if the rank is unknown.
     """
     shape = element.sizes
     if None in shape:
@@ -379,14 +380,14 @@ class Form:
             return by_number(next(tensors), self.type)
         if isinstance(self.type, OptionalType):
             content = self.items[0].value(tensors)
-            assert isinstance(content, (Tensor, SequenceValue))  # there is nothing else in one
+            assert isinstance(content, (Tensor, SequenceValue))  # the only kinds of content
             return OptionalValue(self.type, content)
         assert isinstance(self.type, SequenceType)  # maps are known by number alone
         return SequenceValue.of([next(tensors) for _ in self.items], self.type.element)
 
 
 def _items(value: Value) -> Sequence[Value] | None:
-    """What is known of an object to be in it; None where that is not known, or nothing is."""
+    """The known contents of an object; None if they are unknown."""
     if isinstance(value, OptionalValue):
         return None if value.content is None else [value.content]
     return (value.items or None) if isinstance(value, SequenceValue) else None

@@ -88,7 +88,7 @@ def AveragePool(x: Tensor, *, count_include_pad: bool = False, **attributes: Unp
     data, window["padding"] = padded(x, padding)
     if data is x or count_include_pad:
         return _average(data, window, count_include_pad)
-    # x is padded to whole windows: what is left is the share of each that is no padding.
+    # x is padded to full windows; the remaining factor is the fraction of each window that is not padding.
     ones, _ = padded(filled((1, 1, *x.shape[2:]), 1, x.dtype), padding)
     return emit("divide", _average(data, window, True), _average(ones, window, True))
 

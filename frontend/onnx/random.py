@@ -130,10 +130,11 @@ def Dropout_12(
 
 
 def _dropped(x: Tensor, share: Tensor, is_on: Tensor | None, seed: int | None) -> tuple[Tensor, Tensor]:
-    """x in training and which elements are kept: those where a fraction is not below the share; what is kept is divided by 1 - share.
+    """x in training, and a mask of the kept elements: those whose random fraction is at least `share`; kept elements are divided by 1 -
+    share.
 
     Args:
-      is_on: whether it is training, where only the program knows.
+      is_on: whether training is on, if known only at run time.
     """
     wide = _wide(x.dtype)
     share = cast(share, wide)

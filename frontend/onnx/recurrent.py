@@ -45,9 +45,10 @@ _ACTIVATIONS: Mapping[str, tuple[Callable[..., Tensor], Mapping[str, float | Non
 
 
 def _activations(names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None) -> Iterator[Activation]:
-    """The functions in order. Those that take an alpha take the next one of the list, its default where there is none left; betas alike.
+    """The functions in order. A function with an alpha takes the next alpha of the list, or its default at the end of the list; likewise
+    for betas.
 
-    Raises OnnxError for a name that is none of them, and where a number without a default is not given.
+    Raises OnnxError for an unknown name, and for a missing number without a default.
     """
     by_name = {name.lower(): (name, *found) for name, found in _ACTIVATIONS.items()}
     left = {"alpha": iter(alphas or ()), "beta": iter(betas or ())}
@@ -85,12 +86,12 @@ class RecurrentAttributes(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Weights:
-    """What one direction has beside the products with its inputs.
+    """The weights of one direction except the input weights.
 
     Attributes:
-      recurrent: of the products with the hidden state, [gates * hidden, hidden].
-      bias: of those of these products that have one of their own, [hidden]; None where there is none.
-      peepholes: [3 * hidden]; None where there are none.
+      recurrent: for the products with the hidden state, [gates * hidden, hidden].
+      bias: of the gate whose recurrent product has a separate bias, [hidden]; None if there is none.
+      peepholes: [3 * hidden]; None if there are none.
       activations: its functions.
     """
 
@@ -227,7 +228,7 @@ def _shaped(tensor: Tensor, name: str, shape: Sequence[Size]) -> Tensor:
 
 
 def _of(x: Tensor, direction: int) -> Tensor:
-    """What belongs to a direction, of a tensor whose first axis they are."""
+    """The part of a direction in a tensor whose first axis is directions."""
     return reshape(strided_slice(x, (direction,), (direction + 1,), (1,), (0,)), x.shape[1:])
 
 

@@ -40,7 +40,7 @@ _PER_ELEMENT: dict[str, Callable[[Tensor], Tensor]] = {
     "ReduceLogSum": lambda x: as_float(x, lambda y: emit("log", y)),
     "ReduceSumSquare": lambda x: multiply(x, x),
 }
-"""What is left of a reduction over no axes at all; the others leave the data as it is."""
+"""Effect of a reduction over no axes; all others leave the data unchanged."""
 
 
 def _apply(name: str, data: Tensor, axes: Sequence[int] | None, keepdims: bool, noop_with_empty_axes: bool = False) -> Tensor:

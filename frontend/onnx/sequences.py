@@ -75,7 +75,7 @@ def _made(function: str, element: ElementType, *args: Tensor) -> SequenceValue:
 
 
 def _position(value: Value, what: str = "position") -> int | Tensor:
-    """A position as a number where it is known, else as int64[]."""
+    """A position as a number if it is known, otherwise as int64[]."""
     at = scalar_of(as_tensor(value, f"input {what}"), what)
     return int(at.array) if at.is_known else cast(at, "int64")
 
@@ -189,7 +189,7 @@ class _Slices(Sequence[Tensor]):
         return assume(found, [self.parts[i] if a == self.axis else d for a, d in enumerate(found.shape)])
 
     def take(self, at: Tensor) -> Tensor | None:
-        """The slice at a position that is known to be there; None where they are not all of size 1."""
+        """The slice at a position that is known to exist; None unless all slices have size 1."""
         if self.parts is not None and any(p != 1 for p in self.parts):
             return None
         rows = at if self.parts is None else emit("reshape", at, newshape=(1,))
@@ -222,9 +222,9 @@ def SplitToSequence(data: Tensor, split: Tensor | None = None, *, axis: int = 0,
 
 
 def _parts(size: Size, split: Tensor | None) -> list[Size] | None:
-    """The sizes of the slices, where there are at most MOST_SIZES, which are known; None elsewhere: they are taken when the program runs.
+    """The sizes of the slices, if they are known and at most MOST_SIZES; otherwise None: they are computed at run time.
 
-    Raises OnnxError for sizes that do not fit.
+    Raises OnnxError for invalid sizes.
     """
     step: int | None = 1
     if split is not None and split.rank == 1:
@@ -289,7 +289,7 @@ def _at(sequence: SequenceValue, at: int | Tensor, declared: TypeProto | None) -
 
 
 def _taken(items: Sequence[Tensor], at: Tensor) -> Tensor | None:
-    """The element of a known sequence at a position that is known to be there, of all in one tensor; None where they differ in type."""
+    """The element of a known sequence at a valid position, selected from one tensor of all elements; None if their types differ."""
     if isinstance(items, _Slices):
         return items.take(at)
     if any(t.type != items[0].type for t in items):

@@ -23,7 +23,7 @@ def Identity(x: Value) -> Value:
 
 @converter(foldable=False)
 def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tuple[Value, ...]:
-    """The branch that is taken, in place, where the condition is known at import; else a branch of the program."""
+    """The branch taken, in place, if the condition is known at import; otherwise a branch of the program."""
     node = current()
     if cond.is_known:
         return tuple(node.inline(then_branch if bool(scalar(cond, "cond")) else else_branch))
@@ -34,8 +34,8 @@ def If(cond: Tensor, *, then_branch: GraphProto, else_branch: GraphProto) -> tup
 
 
 class _Branches:
-    """The branches of an If. Of sequences and optional values they give the tensors in them, where these are known and alike in both, or
-    else their numbers."""
+    """The branches of an If. Sequences and optional values are returned as their tensors, if these are known and alike in both branches,
+    otherwise as numbers."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -43,7 +43,7 @@ class _Branches:
         self.forms: list[Form] = []
 
     def build(self, graph: GraphProto) -> ir.Value:
-        """Builds a branch, then the other one; gives what it yields. Raises OnnxError."""
+        """Builds one branch; returns its yielded value. Raises OnnxError."""
         values = self.node.inline(graph)
         if self.first is None:
             # What it yields may have to be written otherwise when the other branch is known.

@@ -14,7 +14,7 @@ from relayc.frontend.steps import broadcast_shape, cast, reshape
 from relayc.symbolic import maximum
 
 STRING = "relayc.host.string."
-"""What the names of the packed functions on strings begin with."""
+"""Prefix of the names of packed functions on strings."""
 
 
 def check_strings(name: str, x: Tensor) -> None:
@@ -63,7 +63,7 @@ def StringNormalizer(
         x = assume(x, (1, x.shape[1]))
     given = [x, constant(np.array(stopwords, object)), text(case_change_action), text(locale), constant(is_case_sensitive)]
     count, words = packed(f"{STRING}normalize", given, *[TensorType((), "int64")] * 2)
-    # Nothing is left out where there are no stop words.
+    # Without stop words, nothing is removed.
     found = kept(words, TensorType((size(count, "words") if stopwords else maximum(x.shape[-1], 1),), "string"))
     return reshape(found, (*x.shape[:-1], *found.shape))
 

@@ -112,7 +112,7 @@ def Gradient(*inputs: Tensor, xs: Sequence[str], y: str, zs: Sequence[str] = ())
     names = [*xs, *zs]
     if len(inputs) != len(names) or len(set(names)) != len(names):
         raise OnnxError(f"expected an input for each of {', '.join(names)}, each named once, found {len(inputs)}")
-    # Each is a value of its own, of which nothing is known.
+    # Separate values without known contents.
     given: list[Value] = [Tensor(t.type, value=emit("copy", t).value) for t in inputs]
     found = current().recomputed(dict(zip(names, given, strict=True)), y)
     if not isinstance(found, Tensor) or not found.is_float:

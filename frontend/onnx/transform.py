@@ -138,7 +138,7 @@ def Concat_1(first: Tensor, *rest: Tensor, axis: int = 1) -> Tensor:
 @converter(since=4)
 def Concat(first: Tensor, *rest: Tensor, axis: int) -> Tensor:
     along = axis_of(axis, first.rank)
-    # An empty part adds nothing, so it is left out; it has to fit all the same.
+    # Empty parts are omitted, but their shapes are checked.
     parts = _fitting((first, *rest), along)
     parts = [t for t in parts if t.shape[along] != 0] or [first]
     return parts[0] if len(parts) == 1 else emit("concatenate", *parts, axis=along)
@@ -199,7 +199,7 @@ def _ends(ends: Tensor, extents: Sequence[Size], strides: Sequence[int]) -> list
 def _bounds_of_all(
     data: Tensor, starts: Tensor, ends: Tensor, axes: Tensor, steps: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """Starts, ends, axes (None) and steps of a slice along all axes, of those along axes that only the program knows."""
+    """Starts, ends, axes (None) and steps of a slice along all axes, from a slice along axes known only at run time."""
     late = LateAxes(axes, data.rank)
     if not all(may_equal(prod(t.shape), late.count) for t in (starts, ends, *([steps] if steps else ()))):
         raise OnnxError(f"expected starts, ends, axes and steps of one length, found {starts.type}, {ends.type} and {axes.type}")
@@ -337,16 +337,16 @@ def _may_be_one(size: Size) -> bool:
 
 
 def _expand_axis(x: Tensor, axis: int, stated: Size) -> Tensor:
-    """x with an axis broadcast to a size, where only the program knows whether they are the same, or one of them is 1.
+    """x with an axis broadcast to a size, if only the program knows whether the sizes are equal or one of them is 1.
 
-    That it is so is checked when the program runs.
+    The condition is checked at run time.
     """
     found = x.shape[axis]
     unequal = minimum(1, maximum(found - stated, stated - found))
     ones = [one for one in (found, stated) if _may_be_one(one)]
     if not ones:
         return assume(x, [stated if i == axis else d for i, d in enumerate(x.shape)])
-    # 0 where they broadcast, else 1: then the size that is stated should be the one found.
+    # 0 if they broadcast, otherwise 1: the stated size should then equal the size of the axis.
     wrong = prod([unequal, *(minimum(1, maximum(one - 1, 1 - one)) for one in ones)])
     text = f"dimension {axis}: {found} is %lld and {stated} is %lld, expected sizes that broadcast"
     build("check_sizes", found=found, expected=found + wrong * (stated - found), predicate="eq", message=text)
@@ -395,14 +395,14 @@ def Pad_11(x: Tensor, pads: Tensor, constant_value: Tensor | None = None, axes: 
 
 
 def _pads_of_all(x: Tensor, pads: Tensor, axes: Tensor) -> Tensor:
-    """Padding of all axes, of that of axes that only the program knows."""
+    """Padding of all axes, from padding of axes known only at run time."""
     late = LateAxes(axes, x.rank)
     if not may_equal(prod(pads.shape), 2 * late.count):
         raise OnnxError(f"input pads: expected two for each of the axes {axes.type}, found {pads.type}")
     halves = reshape(pads, (2, late.count))
     sides = [late.spread(strided_slice(halves, [i], [i + 1], [1], [0]), constant([0] * x.rank, "int64")) for i in (0, 1)]
     found = emit("concatenate", *sides, axis=0)
-    # No axis is as long as what is taken away from one that is not valid.
+    # Larger than the size of any axis, so that an invalid axis causes an error.
     return emit("where", late.valid, found, constant(-2 * FAR, "int64"))
 
 

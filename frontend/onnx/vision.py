@@ -25,7 +25,7 @@ def NonMaxSuppression(
     *,
     center_point_box: int = 0,
 ) -> Tensor:
-    """Without a number of boxes there are none, without a threshold of scores there is no limit to them."""
+    """The default number of boxes is 0; without a score threshold, all scores are accepted."""
     if boxes.rank != 3 or scores.rank != 3:
         raise OnnxError(f"expected boxes [batch, boxes, 4] and scores [batch, classes, boxes], found {boxes.type} and {scores.type}")
     if center_point_box not in (0, 1):
@@ -65,7 +65,7 @@ def RoiAlign(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Before operator set 16 there is no attribute for the coordinates, and what it says is output_half_pixel."""
+    """Before operator set 16 there is no attribute for the coordinates; the mode is output_half_pixel."""
     if current().opset < 16:
         coordinate_transformation_mode = "output_half_pixel"
     if coordinate_transformation_mode not in ("half_pixel", "output_half_pixel"):

@@ -81,7 +81,7 @@ def _message(number: int, parts: list[Buffer]) -> list[Buffer]:
 
 
 def _split_tensor(data: Buffer, tensor: Field, weights: dict[str, Span]) -> list[Buffer] | None:
-    # None: the tensor stays as it is.
+    # None: the tensor is unchanged.
     fields = list(_fields(data, tensor.value, tensor.end))
     raw = next((f for f in fields if f.number == _RAW_DATA and f.wire_type == _BYTES and f.end - f.value > _KEPT_BYTES), None)
     name = next((bytes(data[f.value : f.end]).decode("utf-8", "replace") for f in fields if f.number == _NAME), "")

@@ -12,7 +12,7 @@ microsoft = partial(converter, domain=DOMAIN)
 
 
 def check_ranks(ranks: tuple[int, ...], **inputs: Tensor | None) -> None:
-    """Raises OnnxError for an input, where it is given, of another number of dimensions."""
+    """Raises OnnxError if an input is present and has another number of dimensions."""
     for name, tensor in inputs.items():
         if tensor is not None and tensor.rank not in ranks:
             raise OnnxError(f"input {name}: expected {' or '.join(map(str, ranks))} dimensions, found {list(tensor.shape)}")

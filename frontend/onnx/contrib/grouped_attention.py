@@ -93,14 +93,14 @@ def _projections(query: Tensor, key: Tensor | None, value: Tensor | None, heads:
 
 
 def _before(counted: Tensor, rows: Size, total: Tensor) -> Tensor:
-    """int64[B, 1]: how many keys of the cache count: none in a first call, where all there are are those of the call."""
+    """int64[B, 1]: the number of valid keys in the cache: 0 in a first call, in which all keys are the call's."""
     is_first = emit("equal", cast(reshape(total, ()), "int64"), size_tensor(rows))
     left = emit("maximum", subtract(counted, size_tensor(rows)), constant(np.int64(0)))
     return emit("where", is_first, constant(np.int64(0)), left)
 
 
 def _joined(past_key: Tensor, past_value: Tensor | None, own: Keys, before: Tensor, total: Tensor) -> Keys:
-    """The caches with the keys and values of this call behind those that count in them, and zeros behind these."""
+    """The caches followed by the keys and values of this call after the valid cached ones, and zeros after these."""
     assert past_value is not None
     batch, room = past_key.shape[0], past_key.shape[2]
     count = maximum(size(total, "total_sequence_length"), room)
@@ -116,7 +116,7 @@ def _joined(past_key: Tensor, past_value: Tensor | None, own: Keys, before: Tens
 
 
 def _taken(past: Tensor, new: Tensor, source: Tensor, counts: Tensor) -> Tensor:
-    """Rows source [B, T] of [B, H, P, D] and [B, H, S, D] behind it, zeros where they do not count: [B, H, T, D]."""
+    """Rows source [B, T] of the concatenation of [B, H, P, D] and [B, H, S, D], zeros where `counts` is false: [B, H, T, D]."""
     both = emit("concatenate", past, new, axis=2)
     batch, heads, _, depth = both.shape
     count = source.shape[1]

@@ -13,7 +13,7 @@ from relayc.frontend.steps import add, cast, in_parts, last_part, multiply, neig
 from relayc.symbolic import Size
 
 MASKED = -10000.0
-"""What is added to the score of a masked key where an operator says nothing else."""
+"""Default addend to the score of a masked key."""
 
 
 def parts(x: Tensor, widths: Sequence[Size]) -> list[Tensor]:
@@ -57,7 +57,7 @@ class Keys:
         return self.key.shape[self.layout.index("S")]
 
     def after(self, key: Tensor | None, value: Tensor | None) -> "Keys":
-        """These behind those of a cache [B, H, S, D], where there is one."""
+        """The keys and values appended to a cache [B, H, S, D], if there is one."""
         if key is None or value is None:
             return self
         return Keys(with_past(self.key, self.layout, key), with_past(self.value, self.layout, value), "BHSD")
@@ -142,7 +142,7 @@ def _in_range(mask: Tensor, batch: Size, keys: Size) -> Tensor:
 
 
 def total_scores(*given: Tensor | None) -> Tensor | None:
-    """The sum of what is added to scores; None where nothing is."""
+    """The sum of the addends of scores; None if there are none."""
     found: Tensor | None = None
     for one in given:
         if one is not None:

@@ -1,4 +1,4 @@
-"""Normalisations with what stands before them, and those that ONNX Runtime has in ONNX's own domain before ONNX had them."""
+"""Normalisations fused with the operators before them, and those that ONNX Runtime had in ONNX's domain before ONNX defined them."""
 
 from relayc.frontend.converter import Tensor, axis_of, emit
 from relayc.frontend.onnx import norm
@@ -35,7 +35,7 @@ def _sum(x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
 def SkipLayerNormalization(
     x: Tensor, skip: Tensor, gamma: Tensor, beta: Tensor | None = None, bias: Tensor | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Tensor, ...]:
-    """The outputs mean and inv_std_var are those of training: ONNX Runtime gives none on CPUs."""
+    """The outputs mean and inv_std_var are for training: ONNX Runtime does not compute them on CPUs."""
     _refuse_statistics()
     total = _sum(x, skip, bias)
     found = emit("nn.layer_norm", total, gamma, beta or filled(gamma.shape, 0, x.dtype), axis=-1, epsilon=epsilon)

@@ -53,7 +53,7 @@ def LabelEncoder_2(
 ) -> Tensor:
     keys = _array("keys", keys_floats, keys_int64s, keys_strings)
     values = _array("values", values_floats, values_int64s, values_strings)
-    # A NaN is no key: it equals none.
+    # A NaN is not a key, because it is not equal to itself.
     return looked_up(x, keys, values, _default(values, default_float, default_int64, default_string), finds_nan=False)
 
 
@@ -85,7 +85,7 @@ def LabelEncoder(
 
 
 def _default(values: np.ndarray, number: float, integer: int, text: str) -> float | str:
-    """What stands for a key that is not known, by the kind of the values."""
+    """The value for unknown keys, by the kind of the values."""
     return text if values.dtype == object else number if values.dtype.kind == "f" else integer
 
 

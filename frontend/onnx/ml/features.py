@@ -76,7 +76,7 @@ def Imputer(
 
 
 def _per_feature(x: Tensor, numbers: Sequence, dtype: str) -> tuple[Tensor, Tensor]:
-    """x and numbers, of which there is one for each feature of it, or one. Raises OnnxError."""
+    """x and the numbers, one per feature of x or one for all. Raises OnnxError."""
     if x.rank < 1:
         raise OnnxError("input X: expected features, found a scalar")
     if len(numbers) == 1:
@@ -88,7 +88,7 @@ def _per_feature(x: Tensor, numbers: Sequence, dtype: str) -> tuple[Tensor, Tens
 
 @converter(domain=DOMAIN)
 def Normalizer(x: Tensor, *, norm: str = "MAX") -> Tensor:
-    """Rows over their norm, as they are where that is 0. MAX is the largest element, not that of the absolute values."""
+    """Rows divided by their norm, unchanged if it is 0. MAX is the largest element, not the largest absolute value."""
     norms: dict[str, Any] = {
         "MAX": lambda x: emit("max", x, axis=(-1,), keepdims=True),
         "L1": lambda x: emit("sum", emit("abs", x), axis=(-1,), keepdims=True),

@@ -15,7 +15,7 @@ from relayc.frontend.steps import binary
 def LinearRegressor(
     x: Tensor, *, coefficients: Sequence, intercepts: Sequence | None = None, post_transform: str = "NONE", targets: int = 1
 ) -> Tensor:
-    """Intercepts count where there is one for each target."""
+    """Intercepts are used if there is one per target."""
     if targets < 1:
         raise OnnxError(f"attribute targets: expected 1 or more, found {targets}")
     scores = linear_scores(x, coefficients, targets)

@@ -27,7 +27,7 @@ from relayc.frontend.steps import cast
 from relayc.symbolic import Size
 
 MAP = "relayc.host.map."
-"""What the names of the packed functions on maps begin with."""
+"""Prefix of the names of packed functions on maps."""
 
 _CASTS = {"TO_FLOAT": "float32", "TO_STRING": "string", "TO_INT64": "int64"}
 """Dtypes by the values of cast_to."""
@@ -90,5 +90,5 @@ def CastMap(x: Value, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max
 
 
 def _scalar(missing: str, dtype: str) -> Tensor:
-    """What stands for a missing value: a text of strings, else 0."""
+    """The replacement of a missing value: a text for strings, otherwise 0."""
     return constant(missing if dtype == "string" else 0, dtype)

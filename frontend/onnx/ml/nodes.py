@@ -46,7 +46,7 @@ class Nodes:
 
     @property
     def certain(self) -> list[bool | None]:
-        """For each target, whether every row reaches a leaf with a weight for it (True), or none does (False); None where rows differ."""
+        """For each target, whether every row reaches a leaf with a weight for it (True), or no row does (False); None if rows differ."""
         trees = np.full(len(self.modes), -1)
         trees[self.roots] = np.arange(len(self.roots))
         level = self.roots

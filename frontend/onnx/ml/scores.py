@@ -13,7 +13,7 @@ from relayc.frontend.steps import add, binary, cast, like, multiply, reshape, st
 DOMAIN = "ai.onnx.ml"
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-"""Values of post_transform; where it is a number, its meanings in order."""
+"""Values of post_transform, in the order of their numeric codes."""
 
 _PROBIT_A, _PROBIT_PI = 0.147, 3.14159
 """Constants of the approximation of the inverse error function."""
@@ -99,7 +99,7 @@ class Labels:
 
     @staticmethod
     def of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> "Labels":
-        """Those that attributes give, of which one is to be used. Raises OnnxError."""
+        """The labels in attributes; only one of the two may be set. Raises OnnxError."""
         if numbers and texts:
             raise OnnxError("expected class labels as integers or as strings, found both")
         return Labels(np.array(texts, object) if texts else np.array(numbers or (), np.int64))

@@ -62,7 +62,7 @@ class Kernel:
 
 
 def _matrix(numbers: Sequence | None, rows: int, what: str) -> np.ndarray:
-    """Numbers of an attribute in rows. Raises OnnxError where they do not fill them."""
+    """Numbers of an attribute as rows. Raises OnnxError if they do not fill the rows."""
     if not numbers or len(numbers) % rows:
         raise OnnxError(f"attribute {what}: expected {rows} rows of the same length, found {len(numbers or ())} numbers")
     return np.asarray(numbers, np.float32).reshape(rows, -1)
@@ -161,7 +161,7 @@ class _Machines:
 
     @staticmethod
     def of(coefficients: Sequence, rho: Sequence, counts: Sequence, labels: Labels) -> "_Machines":
-        """Those that attributes give: of coefficients there is one for each vector and each class but its own. Raises OnnxError."""
+        """The machines in attributes: there is one coefficient for each vector and each class except its own. Raises OnnxError."""
         classes, vectors = len(labels), sum(counts)
         if len(counts) != classes or classes < 2 or min(counts) < 0:
             raise OnnxError(f"attribute vectors_per_class: expected a number for each of {classes} classes, found {list(counts)}")
@@ -179,7 +179,7 @@ class _Machines:
         return _Machines(classes, pairs, found, np.asarray(rho[: len(pairs)], np.float32))
 
     def scores(self, kernels: Tensor) -> Tensor:
-        """What each machine says, [rows, pairs]: positive for the first of its classes."""
+        """The decision values of the machines, [rows, pairs]: positive for the first class of a pair."""
         return emit("add", emit("nn.dense", kernels, constant(self.coefficients)), constant(self.rho))
 
     def votes(self, scores: Tensor) -> Tensor:
@@ -188,11 +188,11 @@ class _Machines:
         for k, pair in enumerate(self.pairs):
             sides[[0, 1], k, pair] = 1
         first = emit("cast", binary("greater", scores, 0.0), dtype="float32")
-        # What the second class gets where the first does not is what both have by then.
+        # The second class's share where the first is false is folded into the constant.
         return emit("add", emit("nn.dense", first, constant((sides[0] - sides[1]).T)), constant(sides[1].sum(axis=0)))
 
     def probabilities(self, scores: Tensor, a: Sequence, b: Sequence) -> Tensor:
-        """Of all classes, [rows, classes], from those that each machine gives for its two."""
+        """Probabilities of all classes, [rows, classes], from the pairwise probabilities of the machines."""
         if min(len(a), len(b)) < len(self.pairs):
             raise OnnxError(f"attributes prob_a, prob_b: expected {len(self.pairs)} numbers each, found {len(a)} and {len(b)}")
         slope, start = (constant(v[: len(self.pairs)], "float32") for v in (a, b))

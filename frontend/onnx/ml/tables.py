@@ -45,7 +45,7 @@ def make_tables(nodes: Nodes) -> Tables:
             raise OnnxError("tree ensemble: expected trees, found a node that leads back to itself")
     order = np.concatenate(placed)
     is_leaf = ~inner[order]
-    # A leaf goes to its child always, where NaN always does, else never: that is what stands in the table for all.
+    # A leaf leads to its child either always, if NaN does, or never: this is entered in the table for all.
     always = bool(tests.missing[inner].all()) and bool(inner.any())
     ends = np.arange(count) - (0 if always else 1)
     highs = np.where(is_leaf, np.inf if always else np.nan, tests.highs[order]).astype(nodes.values.dtype)
@@ -71,11 +71,11 @@ def _once(table: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Tests:
-    """Every comparison as one with an interval: low <= x <= high.
+    """Every comparison as an interval: low <= x <= high.
 
     Attributes:
-      inside, outside: the nodes that follow where it holds, and where it does not.
-      missing: whether NaN goes inside.
+      inside, outside: the next nodes if x is inside the interval, and if it is outside.
+      missing: whether NaN counts as inside.
     """
 
     highs: np.ndarray

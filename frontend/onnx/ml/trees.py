@@ -27,7 +27,7 @@ from relayc.frontend.onnx.ml.tables import Tables, make_tables
 from relayc.frontend.steps import add, binary, cast, divide, like
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-"""Values of aggregate_function; where it is a number, its meanings in order."""
+"""Values of aggregate_function, in the order of their numeric codes."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Walked:
 
 
 def _floats(numbers: Sequence | None, tensor: np.ndarray | None, dtype: str, name: str) -> np.ndarray:
-    """An attribute that is a list, or a tensor for the sake of float64. Raises OnnxError where it is both."""
+    """An attribute that is a list, or a tensor (for float64). Raises OnnxError if both are set."""
     if numbers and tensor is not None:
         raise OnnxError(f"attribute {name}: expected a list or a tensor, found both")
     return np.asarray(tensor if tensor is not None else numbers or (), dtype).reshape(-1)
@@ -100,7 +100,7 @@ def TreeEnsembleRegressor(
     target_weights_as_tensor: np.ndarray | None = None,
     **own: Unpack[NodeAttributes],
 ) -> Tensor:
-    """Base values count where there is one for each target."""
+    """Base values are used if there is one per target."""
     x = _rows(x)
     nodes = by_tree(
         own,
@@ -258,5 +258,5 @@ class _Decision:
 
 
 def _where(flags: Tensor | bool, x: Tensor) -> Tensor:
-    """x where flags hold, else 0."""
+    """x where flags are true, otherwise 0."""
     return x if flags is True else emit("where", constant(False) if flags is False else flags, x, like(0.0, x))

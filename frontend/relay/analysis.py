@@ -183,7 +183,7 @@ def list_fake_quantized_op_freqs(mod: RelayModule) -> dict[str, int]:
 
 
 def _region(last: e.Expr) -> Mapping[e.Expr, str] | None:
-    """The calls of operators up to those that dequantize; None where a path begins elsewhere."""
+    """The calls of operators back to the dequantizing ones; None if a path begins with another expression."""
     found: dict[e.Expr, str] = {}
     waiting = [last]
     while waiting:
@@ -216,7 +216,7 @@ def extract_intermdeiate_expr(mod: RelayModule, expr_id: int) -> RelayModule:
 
 @dataclass(eq=False)
 class Scope:
-    """A part of a program that sees what the parts around it bind."""
+    """A part of a program, with access to the bindings of enclosing parts."""
 
     outer: "Scope | None" = None
     depth: int = field(init=False)
@@ -237,7 +237,7 @@ class Scope:
 def check_basic_block_normal_form(expr: e.Expr) -> None:
     """Checks that an expression that several scopes use is bound where all of them see it. Raises RelayError."""
     made: dict[e.Expr, Scope] = {}
-    # A function's body, a branch, a clause and a let have scopes of their own. What is used first says where an expression is.
+    # A function's body, a branch, a clause and a let have separate scopes. The first use determines the scope of an expression.
     waiting: list[tuple[e.Expr, Scope]] = [(expr, Scope())]
     while waiting:
         node, scope = waiting.pop()

@@ -113,11 +113,11 @@ class Program:
 
     @property
     def contents(self) -> IRModule:
-        """What the program has: the module that it builds into."""
+        """The module that the builder builds into."""
         return self._mod
 
     def module(self) -> IRModule:
-        """The program so far, as a module of its own. Raises MLIRError or RelayError where it is not a right one."""
+        """The current program, as a separate module. Raises MLIRError or RelayError if it is invalid."""
         with self._context, ir.Location.unknown():
             copy = IRModule(ir.Module.create(), self._mod.params)
             if self._mod.ranges:
@@ -166,7 +166,7 @@ class Program:
         return define if body is None else define(body)
 
     def declare(self, name: str, arguments: Mapping[str, RelayType], returns: Structure, private: bool = False) -> None:
-        """Makes a function known before it is defined, so that others can call it."""
+        """Declares a function before its definition, so that others can call it."""
         with self._context, self._mod.ranges, ir.Location.unknown(), ir.InsertionPoint(self._mod.module.body):
             if name in symbols_of(self._mod.module):
                 raise RelayError(f"function {name}: expected a name that is not taken")
@@ -181,7 +181,7 @@ class Program:
         if declared is None and name in symbols_of(self._mod.module):
             raise RelayError(f"function {name}: expected a name that is not taken")
         with self._context, self._mod.ranges, ir.Location.name(name):
-            # Under another name until it is whole: calls in it are of what was declared.
+            # Under another name until it is complete: calls in it refer to the declaration.
             with ir.InsertionPoint(self._mod.module.body):
                 function = func.FuncOp(f"{name}.unfinished", ([_sized(t).to_mlir() for t in arguments.values()], []))
             try:
@@ -256,7 +256,7 @@ class Program:
         return tuple(self._expr(v) for v in found) if isinstance(found, tuple) else self._expr(found)
 
     def _expr(self, value: ir.Value) -> Structure:
-        """What stands for a value of the IR: a tuple is its fields."""
+        """The representation of an IR value: a tuple becomes its fields."""
         if isinstance(value.type, ir.TupleType):
             fields = tuple_fields(value)
             return tuple(self._expr(field) for field in (fields_of(value) if fields is None else fields))
@@ -312,7 +312,7 @@ class Program:
     # ---- calls
 
     def call(self, function: str, *args: Structure) -> Structure:
-        """Calls a function of the program, defined or declared. Raises RelayError where there is none, or for wrong arguments."""
+        """Calls a defined or declared function of the program. Raises RelayError if there is none, or for wrong arguments."""
         self._check_inside()
         return self._wrap(calls.call(function, *(self._value(self._structure(a)) for a in args)))
 

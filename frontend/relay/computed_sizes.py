@@ -21,7 +21,7 @@ _Source = Callable[[], e.Expr]
 
 
 class ComputedSizes:
-    """The symbols of a function: those of its parameters, which types may name, and those that it computes."""
+    """The symbols of a function: parameters, which types may refer to, and symbols that it computes."""
 
     def __init__(self) -> None:
         self.of_parameters: set[str] = set()

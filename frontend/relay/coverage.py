@@ -30,7 +30,7 @@ def unmatched_cases(match: e.Match, mod: RelayModule | None = None) -> list[e.Pa
 
 
 def _takes(pattern: e.Pattern, case: e.Pattern) -> bool | None:
-    """Whether a pattern takes all values of a case; None where it takes some."""
+    """Whether a pattern matches all values of a case; None if it matches some."""
     if not isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
         return True
     if isinstance(case, e.PatternWildcard):

@@ -15,7 +15,7 @@ from relayc.symbolic import symbol
 
 
 def decomposed(mod: RelayModule, wanted: Callable[[str], bool]) -> RelayModule:
-    """A module in which calls of composed operators of the wanted names are what they are composed of. Raises RelayError."""
+    """A module in which calls of composed operators with the wanted names are replaced by their compositions. Raises RelayError."""
 
     def written(before: e.Call, new: e.Call) -> e.Expr | None:
         name = name_of(before)

@@ -1,4 +1,4 @@
-"""Programs of the relay stage as models: they are what they are imported as. Those of the Relay language are lowered."""
+"""Programs of the relay stage as models: they are imported unchanged. Programs of the Relay language are lowered."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Composed operators kept as they are while a pass on the dialect runs: to the pass each is a packed function, of which it knows the types.
+"""Composed operators preserved during a pass on the dialect: the pass sees each as a packed function with known types.
 
-Without this, the pass and the program that it gives have what the operators are composed of.
+Otherwise the pass, and the program that it returns, would have the compositions of the operators.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from relayc.frontend.relay.op.composed.annotation import IDENTITIES
 _KEPT = "relayc.kept"
 """The attribute Compiler of the functions that calls of composed operators are."""
 _FORMS = ("_like", "reverse_reshape")
-"""How operators are called that are others, in which a shape is named in another way."""
+"""Parts of the names of operators that are other forms of an operator, with the shape specified differently."""
 GENERATORS[_KEPT] = lambda function: str(function.attrs["global_symbol"])
 
 
 def with_kept(mod: RelayModule, change: Callable[[RelayModule], RelayModule]) -> RelayModule:
-    """What a function makes of a typed module, without composed operators but for other forms of those of the dialect (reshape_like)."""
+    """Applies a function to a typed module without composed operators, except other forms of operators of the dialect (reshape_like)."""
     calls: dict[str, tuple[e.Function, e.Call]] = {}
     hidden = mod.map_functions(lambda function: replace_calls(function, lambda call, new: _hidden(call, new, calls)))
     if not calls:

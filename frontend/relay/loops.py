@@ -13,7 +13,7 @@ Callee = Id | str
 
 
 def callee_of(expr: Expr) -> Callee | None:
-    """What an expression names, if it is a variable."""
+    """The callee named by an expression, if it is a variable."""
     return expr.vid if isinstance(expr, Var) else expr.name_hint if isinstance(expr, GlobalVar) else None
 
 
@@ -62,12 +62,12 @@ class LoopForm:
 
     @property
     def result(self) -> Expr:
-        """What the loop gives after the last round."""
+        """The result of the loop after the last iteration."""
         return self.branch.false_branch if self.goes_on else self.branch.true_branch
 
 
 def loop_form(function: Function, callee: Callee) -> LoopForm | None:
-    """A function as a loop; None where it calls itself elsewhere than at the end of one branch."""
+    """A function as a loop; None if it calls itself in other places than the end of one branch."""
     lets, body = [], function.body
     while isinstance(body, Let):
         lets.append(body)

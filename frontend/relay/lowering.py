@@ -43,10 +43,10 @@ Value = Any
 
 @dataclass(frozen=True)
 class Closure:
-    """A function that is known while the program is lowered, with the scope that it is defined in.
+    """A function that is known during lowering, with its scope of definition.
 
     Attributes:
-      name: what it is known by in itself.
+      name: its own name inside the function.
     """
 
     function: e.Function
@@ -64,9 +64,9 @@ class Made:
 
 @dataclass
 class Cell:
-    """A reference that is known: what it refers to, and the block in which that changes.
+    """A known reference: its current value, and the block in which it may change.
 
-    In blocks inside, such as branches, it is read, not written: what it refers to behind them would depend on the way.
+    In inner blocks, such as branches, it is only read: otherwise its value after them would depend on the path.
     """
 
     value: Value
@@ -146,12 +146,12 @@ class _Lowering:
     # ---- functions
 
     def run(self) -> IRModule:
-        """Lowers the functions, those that others call first."""
+        """Lowers the functions, callees first."""
         order, recursive = _call_order({name: f for name, f in self._first_order.items() if name not in self._packed})
         if not order or ("main" in self._module and "main" not in order):
             raise NeedsControl("main: expected a function on tensors and tuples of them")
         types = {name: self._parameter_types(self._first_order[name]) for name in order}
-        for name in recursive:  # of what is called before it is defined, the type is known alone
+        for name in recursive:  # before its definition, only the type of a callee is known
             self._program.declare(name, types[name], _nested(self._dialect_type(self._first_order[name].ret_type, name)))
         for name in order:
             function = self._first_order[name]
@@ -180,7 +180,7 @@ class _Lowering:
         return found
 
     def _dialect_type(self, type_: t.Type | None, name: str) -> RelayType:
-        """A type in which dimensions that are not known are new symbols, named after what it is the type of."""
+        """A type with unknown dimensions replaced by new symbols, named after the value of the type."""
         stem = re.sub(r"\W", "_", name, flags=re.ASCII)
 
         def fresh() -> Dim:
@@ -256,7 +256,7 @@ class _Lowering:
         return ()
 
     def _match(self, match: e.Match, scope: Scope) -> Call[Value]:
-        """What the clause gives that takes a value, which is known."""
+        """The result of the clause that matches a value, which is known."""
         value = yield self._value(match.data, scope)
         for clause in match.clauses:
             inner = Scope(scope)
@@ -417,7 +417,7 @@ def _sizes(type_: RelayType) -> Iterator[Any]:
 
 
 def _nested(type_: RelayType) -> Any:
-    """A type as a Python tuple of types where it is one of a tuple."""
+    """A type as a Python tuple of types if it is a tuple type."""
     return type_ if isinstance(type_, TensorType) else tuple(map(_nested, type_.fields))
 
 
@@ -426,7 +426,7 @@ def _flattened(value: Value) -> list[Value]:
 
 
 def _like(type_: t.Type, flat: list[Value]) -> Value:
-    """Tensors as the tuples of a type; they are taken from the list."""
+    """Tensors as the tuples of a type; removes them from the list."""
     if isinstance(type_, t.TupleType):
         return tuple(_like(part, flat) for part in type_.fields)
     return flat.pop(0)
@@ -443,7 +443,7 @@ def is_first_order(function: e.Function) -> bool:
 
 
 def _call_order(functions: Mapping[str, e.Function]) -> tuple[list[str], set[str]]:
-    """The names of functions, those that others name first; and those that name themselves, by others too, in a way that is no loop."""
+    """The names of functions, callees first; and the names of recursive functions, directly or indirectly, that are not loops."""
     named = {name: _named_in(function, name, functions) for name, function in functions.items()}
     order: list[str] = []
     state: dict[str, bool] = {}

@@ -86,14 +86,14 @@ class _Raising:
         return from_dialect(type_of(value), self._sizes.of_parameters)
 
     def _block(self, block: ir.Block) -> list[e.Expr]:
-        """What a block gives at its end."""
+        """The values at the end of a block."""
         for op in block.operations:
             operands = [self._values[v] for v in op.operation.operands]
             if op.operation.name in ("func.return", "relay.yield"):
                 return operands
             if isinstance(op, (DefineSizes, MatchShape)):
                 self._sizes.define(op, operands[0])
-            if isinstance(op, (DefineSizes, CheckSizes)):  # the program checks what operators need of sizes where it is lowered again
+            if isinstance(op, (DefineSizes, CheckSizes)):  # the checks of sizes are created again when the program is lowered
                 continue
             results = list(op.operation.results)
             made = self._operation(op, operands)
@@ -158,7 +158,7 @@ class _Raising:
         return e.Let(loop, e.Function([carried], e.If(cond, e.Call(loop, [step]), carried)), e.Call(loop, [init]))
 
     def _group(self, op: Fused) -> e.Expr:
-        """A fusion group as a call of a function of what it reads from around it."""
+        """A fusion group as a call of a function of its captured values."""
         outside = dict(self._values)
         read = [v for v in op.captured() if not _is_number(outside[v])]
         params = [e.Var(f"p{i}", self._type(v)) for i, v in enumerate(read)]

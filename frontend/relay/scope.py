@@ -19,14 +19,14 @@ class Scope:
     values: dict[Any, Any] = field(default_factory=dict)
 
     def find(self, expr: e.Expr) -> Any:
-        """The value of an expression, of a variable by its identity; None where it has none."""
+        """The value of an expression, of a variable by its identity; None if it has none."""
         key, scope = expr.vid if isinstance(expr, e.Var) else expr, self
         while scope.outer is not None and key not in scope.values:
             scope = scope.outer
         return scope.values.get(key)
 
     def value(self, expr: e.Expr, make: "Callable[[e.Expr, Scope], Call[Any]]") -> Call[Any]:
-        """The same, where it has none of what a function makes of the expression in this scope."""
+        """The value of an expression; if it has none, the result of `make` for the expression in this scope."""
         found = self.find(expr)
         if found is None:
             found = self.values[expr.vid if isinstance(expr, e.Var) else expr] = yield make(expr, self)

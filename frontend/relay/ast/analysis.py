@@ -1,4 +1,4 @@
-"""What variables and type variables an expression has, and whether it is well formed."""
+"""Variables and type variables of an expression, and tests that it is well formed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -80,7 +80,7 @@ def _type_nodes(root: "e.Expr | t.Type") -> Iterator[t.Type]:
         node = waiting.pop()
         yield node
         parts = list(type_parts(node))
-        if isinstance(node, t.FuncType):  # what binds comes before what uses
+        if isinstance(node, t.FuncType):  # bindings come before uses
             parts = [*node.type_params, *node.arg_types, node.ret_type]
         waiting.extend(reversed(parts))
 

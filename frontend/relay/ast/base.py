@@ -75,8 +75,8 @@ class Node(metaclass=Fields):
         """The node as Relay text.
 
         Args:
-          show_meta_data: whether the text ends with the metadata section; without it, it does not parse where there is any.
-          annotate: a function of an expression that gives the comment after it, in place of its type.
+          show_meta_data: whether the text ends with the metadata section; a program with metadata cannot be parsed without it.
+          annotate: returns the comment after an expression, in place of its type.
         """
         from relayc.frontend.relay.text.printer import astext
 
@@ -91,7 +91,7 @@ class Node(metaclass=Fields):
 
 
 def store(node: Node, **values: Any) -> None:
-    """Sets the fields of a node that is being made."""
+    """Sets the fields of a node under construction."""
     for name in type(node).unset:
         object.__setattr__(node, name, None)
     for name, value in values.items():
@@ -99,7 +99,7 @@ def store(node: Node, **values: Any) -> None:
 
 
 def items(values: Iterable[Any] | None) -> tuple[Any, ...]:
-    """A field with several values; none where it is not given."""
+    """A field with several values; empty if it is None."""
     return () if values is None else tuple(values)
 
 

@@ -165,7 +165,7 @@ class ScopeBuilder:
 
     @contextmanager
     def if_scope(self, cond: Expr) -> Iterator[None]:
-        """The branch where a scalar bool holds."""
+        """The branch for a true condition, a scalar bool."""
         self._begin()
         yield
         self._branch = cond, self._end()
@@ -181,13 +181,13 @@ class ScopeBuilder:
         self.ret(If(*branch, self._end()))
 
     def ret(self, value: Any) -> None:
-        """Sets the result of the scope. Raises RuntimeError where it has one."""
+        """Sets the result of the scope. Raises RuntimeError if it is already set."""
         if self._results[-1] is not None:
             raise RuntimeError("scope: expected one result, found a second one")
         self._results[-1] = as_expr(value)
 
     def get(self) -> Expr:
-        """The expression that has been built. Raises RuntimeError where it has no result."""
+        """The expression that has been built. Raises RuntimeError if it has no result."""
         body = self._results[-1]
         if body is None:
             raise RuntimeError("scope: expected a result (ret), found none")

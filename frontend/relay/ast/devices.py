@@ -1,4 +1,4 @@
-"""Virtual devices: where values of a program are, as far as the program, or a plan of its devices, says it."""
+"""Virtual devices: the locations of a program's values, as far as the program or device planning determines them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,17 +29,17 @@ class VirtualDevice:
 
     @property
     def device_type(self) -> int:
-        """The number of the kind of the device; 0 where it is not constrained."""
+        """The number of the kind of the device; 0 if it is not constrained."""
         return DEVICE_TYPES.get(self.device.partition(":")[0], -1) if self.device else 0
 
     @property
     def device_type_int(self) -> int:
-        """The number of the kind of the device; -1 where it is not constrained."""
+        """The number of the kind of the device; -1 if it is not constrained."""
         return self.device_type or -1
 
     @property
     def virtual_device_id(self) -> int:
-        """The number of the device among those of its kind; -1 where it is not constrained."""
+        """The number of the device in its kind; -1 if it is not constrained."""
         return int(self.device.partition(":")[2]) if self.device else -1
 
     @property
@@ -53,7 +53,7 @@ class VirtualDevice:
         return bool(self.device and self.target and self.memory_scope)
 
     def join(self, other: "VirtualDevice") -> "VirtualDevice | None":
-        """The device that has the constraints of both; None where they contradict each other."""
+        """The device that satisfies both constraints; None if they contradict each other."""
         pairs = [(self.device, other.device), (self.target, other.target), (self.memory_scope, other.memory_scope)]
         return None if any(a and b and a != b for a, b in pairs) else VirtualDevice(*(a or b for a, b in pairs))
 
@@ -90,7 +90,7 @@ class CompilationConfig:
         return CompilationConfig(given, VirtualDevice(kinds[found[0]], given[found[0]]), VirtualDevice("cpu", host))
 
     def canonical(self, device: VirtualDevice) -> VirtualDevice:
-        """A virtual device with the target for its device, where there is one."""
+        """A virtual device with the target for its device, if there is one."""
         kind = device.device.partition(":")[0]
         target = device.target or next((target for target in self.targets if device_kind(target) == kind), None)
         return VirtualDevice(device.device, target, device.memory_scope)

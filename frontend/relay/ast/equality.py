@@ -18,11 +18,11 @@ from relayc.frontend.relay.ast.base import Node
 
 Token = Any
 _SHARED = (e.Call, e.If, e.Let, e.Function, e.RefCreate, e.RefRead, e.RefWrite, e.Match, e.Tuple)
-"""Nodes whose sharing makes a difference."""
+"""Nodes whose sharing is significant."""
 
 
 class _Binding:
-    """A variable where it is bound."""
+    """A variable at its binding."""
 
     def __init__(self, var: Node) -> None:
         self.var = var
@@ -85,7 +85,7 @@ def _bindings(variables: tuple[Any, ...]) -> list[Any]:
 
 
 def _parts(node: e.Expr) -> list[Any]:
-    """What is in a node, in the order of its form: what binds comes before what uses."""
+    """The contents of a node, in the order of its form: bindings before uses."""
     if isinstance(node, e.Call):
         types = [] if isinstance(node.op, e.Op) else _sequence(node.type_args)
         return [node.op, *_sequence(node.args), node.attrs, *types]
@@ -130,7 +130,7 @@ _PLAIN: dict[type, Callable[[Any], tuple[Token, list[Any]]]] = {
         "FuncType",
         [*_bindings(item.type_params), *_sequence(item.arg_types), item.ret_type, *_sequence(item.type_constraints)],
     ),
-    # Relations are equal where they have the same function.
+    # Relations are equal if they have the same function.
     t.TypeRelation: lambda item: (("TypeRelation", item.func, item.num_inputs), [*_sequence(item.args), item.attrs]),
     e.TypeData: lambda item: ("TypeData", [item.header, *_bindings(item.type_vars), *map(_definition, item.constructors)]),
 }
@@ -141,14 +141,14 @@ def _definition(constructor: e.Constructor) -> "_Definition":
 
 
 class _Definition:
-    """A constructor where it is defined."""
+    """A constructor at its definition."""
 
     def __init__(self, constructor: e.Constructor) -> None:
         self.constructor = constructor
 
 
 def _plain(item: Any) -> tuple[Token, list[Any]]:
-    """The token of an item, and what is in it."""
+    """The token of an item, and its contents."""
     if isinstance(item, _Value):
         return ("value", item.token), []
     if isinstance(item, _Definition):
@@ -186,7 +186,7 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
 
 
 def first_difference(lhs: Any, rhs: Any, map_free_vars: bool = False) -> tuple[Any, Any] | None:
-    """The first items at which two nodes differ; None where they are equal."""
+    """The first items at which two nodes differ; None if they are equal."""
     missing = (None, None)
     for (a, x), (b, y) in zip_longest(tokens(lhs, map_free_vars), tokens(rhs, map_free_vars), fillvalue=missing):
         if not (a == b and type(a) is type(b)):

@@ -19,8 +19,8 @@ class Expr(Operators["Expr"], Node):
 
     Attributes:
       span: its place in a source, if it has one.
-      checked_type_: its type, as the last inference found it; None before.
-      virtual_device_: where it is computed, if that is planned.
+      checked_type_: its type from the last inference; None before.
+      virtual_device_: its location, if devices are planned.
     """
 
     parts: ClassVar[tuple[str, ...]] = ()
@@ -45,7 +45,7 @@ class Expr(Operators["Expr"], Node):
         return new
 
     def replace(self, **values: Any) -> "Expr":
-        """The same expression with some parts replaced; itself where they are the same objects."""
+        """The same expression with some parts replaced; itself if all parts are the same objects."""
         old = {name: getattr(self, name) for name in self.parts}
         if all(_is_same(old[name], value) for name, value in values.items()):
             return self
@@ -97,7 +97,7 @@ class Constant(Expr):
 
 
 class Id(Node):
-    """What makes a variable the one that it is: variables with an identity are the same, whatever is known of their types."""
+    """The identity of a variable: variables with the same identity are the same, whatever is known of their types."""
 
     name_hint: str
 
@@ -118,7 +118,7 @@ class Var(Expr):
 
     @property
     def name_hint(self) -> str:
-        """The name that it is written with, where that is not taken."""
+        """The name that it is printed with, unless the name is taken."""
         return self.vid.name_hint
 
 
@@ -142,7 +142,7 @@ class Op(Expr):
         return found
 
     def __init__(self, name: str) -> None:
-        """Nothing: `__new__` has made it."""
+        """Does nothing: `__new__` initialises the object."""
 
     @staticmethod
     def get(name: str) -> "Op":
@@ -197,7 +197,7 @@ class Op(Expr):
         self._registered().relation = RELATIONS[rel_name] if type_rel_func is None else type_rel_func
 
     def get_attr(self, key: str) -> Any:
-        """An attribute; None where it has none."""
+        """An attribute; None if it is not set."""
         from relayc.frontend.relay.op.registered import attribute
 
         return attribute(self.name, key)
@@ -278,7 +278,7 @@ class RefRead(Expr):
 
 
 class RefWrite(Expr):
-    """Makes a reference refer to another value; it is the empty tuple."""
+    """Makes a reference refer to another value; its own value is the empty tuple."""
 
     ref: Expr
     value: Expr
@@ -370,7 +370,7 @@ class PatternVar(Pattern):
 
 
 class PatternConstructor(Pattern):
-    """Matches what a constructor has made of fields that match."""
+    """Matches a value created by a constructor whose fields match."""
 
     constructor: Constructor
     patterns: tuple[Pattern, ...] = ()
@@ -383,14 +383,14 @@ class PatternTuple(Pattern):
 
 
 class Clause(Node):
-    """A pattern, and what a match gives where it is the first that matches."""
+    """A pattern, and the result if it is the first that matches."""
 
     lhs: Pattern
     rhs: Expr
 
 
 class Match(Expr):
-    """What the first clause gives whose pattern matches a value; `complete` says that one does for every value."""
+    """The result of the first clause whose pattern matches a value; `complete`: whether there is a match for every value."""
 
     data: Expr
     clauses: tuple[Clause, ...]

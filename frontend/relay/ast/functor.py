@@ -73,7 +73,7 @@ def rebuilt(expr: Expr, parts: Iterator[Expr]) -> Expr:
 
 
 def pre_order(roots: Iterable[Any], parts: Callable[[Any], Iterable[N]]) -> Iterator[N]:
-    """Some nodes of a graph and all that `parts` of nodes lead to, each once, before what it leads to."""
+    """The nodes reachable from some nodes by `parts`, each once, before its parts."""
     seen: set[N] = set()
     waiting = list(roots)[::-1]
     while waiting:
@@ -85,7 +85,7 @@ def pre_order(roots: Iterable[Any], parts: Callable[[Any], Iterable[N]]) -> Iter
 
 
 def post_order(expr: Expr, parts: Callable[[Expr], list[Expr]] = children) -> Iterator[Expr]:
-    """Every expression in an expression once, after those in it, which `parts` gives."""
+    """Every expression in an expression once, after its parts, which `parts` returns."""
     seen: set[Expr] = set()
     waiting: list[tuple[Expr, bool]] = [(expr, False)]
     while waiting:
@@ -107,10 +107,10 @@ def rewritten(expr: Expr, change: Callable[[Expr, Expr], Expr]) -> Expr:
 
 
 def replace_calls(expr: Expr, change: Callable[[Call, Call], Expr | None]) -> Expr:
-    """An expression in which calls are replaced.
+    """Replaces calls in an expression.
 
     Args:
-      change: is given a call, and the same one on replaced arguments; gives what takes its place, None for the latter.
+      change: receives a call, and the same call with replaced arguments; returns the replacement, None for the latter.
     """
 
     def of(node: Expr, new: Expr) -> Expr:
@@ -127,7 +127,7 @@ class ExprFunctor:
         self.memo_map: dict[Expr, Any] = {}
 
     def visit(self, expr: Expr) -> Any:
-        """What the method for this kind of expression gives; called once for each node."""
+        """The result of the method for this kind of expression; computed once for each node."""
         if expr not in self.memo_map:
             self.memo_map[expr] = self._method(expr)(expr)
         return self.memo_map[expr]
@@ -149,7 +149,7 @@ def method_of(expr: Expr) -> str:
 
 
 class ExprVisitor(ExprFunctor):
-    """Visits every expression once; what methods give is dropped."""
+    """Visits every expression once; ignores the results of methods."""
 
     def visit(self, expr: Expr) -> None:
         waiting = [expr]
@@ -169,7 +169,7 @@ class ExprVisitor(ExprFunctor):
 
 
 class ExprMutator(ExprFunctor):
-    """Makes an expression of another, node by node; where nothing changes, it is the same object."""
+    """Transforms an expression node by node; the result is the same object if nothing changes."""
 
     def visit(self, expr: Expr) -> Expr:
         return trampoline(self._visit(expr))
@@ -204,7 +204,7 @@ class TypeFunctor:
     """Calls a method for each kind of type; the subclass defines them."""
 
     def visit(self, type_: Type) -> Any:
-        """What the method for this kind of type gives."""
+        """The result of the method for this kind of type."""
         name = _TYPE_METHODS.get(type(type_).__name__)
         if name is None:
             raise TypeError(f"expected a type, found {type(type_).__name__}")
@@ -223,7 +223,7 @@ class TypeVisitor(TypeFunctor):
 
 
 class TypeMutator(TypeFunctor):
-    """Makes a type of another; where nothing changes, it is the same object."""
+    """Transforms a type; the result is the same object if nothing changes."""
 
     def _rebuild(self, type_: Type) -> Type:
         return rebuilt_type(type_, self.visit)
@@ -243,7 +243,7 @@ def type_parts(type_: Node) -> Iterator[Type]:
 
 
 def rebuilt_type(type_: Type, change: Callable[[Type], Any]) -> Type:
-    """A type with what `change` makes of the types directly in it; itself where these are the same objects."""
+    """A type with `change` applied to the types directly in it; itself if these are the same objects."""
 
     def put(value: Any) -> Any:
         return change(value) if isinstance(value, Type) else value

@@ -48,7 +48,8 @@ class RelayModule(Node):
         functions: Mapping[Any, Function] | None = None,
         type_defs: Mapping[GlobalTypeVar, TypeData] | None = None,
     ) -> "RelayModule":
-        """A module whose function main is an expression: a function, or else one of its free variables."""
+        """A module whose function main is an expression: the expression itself if it is a function, otherwise a function of its free
+        variables."""
         if not isinstance(expr, Function):
             expr = Function(free_vars(expr), expr, None, free_type_vars(expr))
         module = RelayModule(functions, type_defs)
@@ -56,7 +57,7 @@ class RelayModule(Node):
         return module
 
     def structural_parts(self) -> list[Any]:
-        """What makes modules equal: how many functions there are, then the names and definitions in the order of their names."""
+        """The parts compared for equality: the number of functions, then names and definitions, sorted by name."""
         functions = sorted(self.functions.items(), key=lambda item: item[0].name_hint)
         types = sorted(self.type_definitions.items(), key=lambda item: item[0].name_hint)
         names = tuple(var.name_hint for var, _ in functions)
@@ -154,7 +155,7 @@ class RelayModule(Node):
         return RelayModule(self.functions, self.type_definitions, {**self.attrs, key: value})
 
     def map_functions(self, change: Callable[[Function], Expr]) -> "RelayModule":
-        """A module with what a function makes of each function."""
+        """A module with each function replaced by the result of `change`."""
         found = self.shallow_copy()
         for var, function in self.functions.items():
             found[var] = change(function)

@@ -13,7 +13,7 @@ from relayc.symbolic import Dim, symbol
 
 
 class Kind(enum.IntEnum):
-    """What a type variable stands for."""
+    """The kind of a type variable."""
 
     Type = 0
     ShapeVar = 1
@@ -153,18 +153,18 @@ class RefType(Type):
 
 
 class TypeCall(Type):
-    """A data type with what its parameters stand for."""
+    """A data type applied to arguments for its parameters."""
 
     func: Type
     args: tuple[Type, ...]
 
 
 class TypeRelation(Type):
-    """What holds between types: the first ones determine the others.
+    """A relation between types: the first ones determine the others.
 
     Attributes:
-      func: of types and attributes; the type of the result, or None where too little is known.
-      num_inputs: how many determine the others.
+      func: takes types and attributes; returns the type of the result, or None if too little is known.
+      num_inputs: number of determining types.
     """
 
     func: AnyValue

@@ -14,11 +14,11 @@ from relayc.frontend.relay.inference import infer_expr
 from relayc.frontend.relay.op.table import plain, signature
 
 OP_PATTERN = "TOpPattern"
-"""The attribute of operators that says how they fuse."""
+"""The attribute of operators that determines how they fuse."""
 
 
 class Graph:
-    """The expressions in an expression, each after those in it, and who uses them."""
+    """The expressions in an expression, each after its parts, and their users."""
 
     def __init__(self, root: Expr) -> None:
         self.nodes = list(post_order(root))
@@ -51,7 +51,7 @@ class Matcher:
         self._reuses = True
 
     def match(self, pattern: p.DFPattern, expr: Expr) -> bool:
-        """Whether a pattern matches an expression, together with what has been matched before; `found` has what it matched."""
+        """Whether a pattern matches an expression, consistently with earlier matches; `found` has the matched expressions."""
         known = self.found.get(pattern)
         if self._reuses and known:
             return expr is known[0]
@@ -205,7 +205,7 @@ def _alt(matcher: Matcher, pattern: p.AltPattern, expr: Expr) -> bool:
 
 
 def _type_of(expr: Expr) -> t.Type | None:
-    """The type of an expression; None where it has none."""
+    """The type of an expression; None if it has none."""
     try:
         return expr.checked_type_ or infer_expr(expr).checked_type
     except RelayError:

@@ -11,9 +11,9 @@ from relayc.frontend.relay.operators import Operators
 
 
 class DFPattern(Operators["DFPattern"], Node):
-    """A pattern. A pattern that stands in several places matches one expression.
+    """A pattern. A pattern that occurs in several places matches a single expression.
 
-    Arithmetic on patterns makes patterns of calls of operators; a pattern that is called makes one of a call of what it matches.
+    Arithmetic on patterns builds patterns of operator calls; calling a pattern builds a pattern of a call of the matched callee.
     """
 
     parts: ClassVar[tuple[str, ...]] = ()
@@ -37,7 +37,7 @@ class DFPattern(Operators["DFPattern"], Node):
         return AltPattern(self, other)
 
     def has_attr(self, attrs: Mapping[str, Any]) -> "AttrPattern":
-        """This, where it has attributes."""
+        """This pattern, restricted to expressions with some attributes."""
         return AttrPattern(self, Attrs(attrs))
 
     def has_type(self, ttype: Type) -> "TypePattern":
@@ -53,11 +53,11 @@ class DFPattern(Operators["DFPattern"], Node):
         return ShapePattern(self, shape)
 
     def optional(self, option_constructor: Callable[["DFPattern"], "DFPattern"]) -> "AltPattern":
-        """This, or what a function makes of it."""
+        """This pattern, or the result of a function of it."""
         return AltPattern(self, option_constructor(self))
 
     def dominates(self, parent: "DFPattern", path: "DFPattern | None" = None) -> "DominatorPattern":
-        """This, where all that is computed of a parent passes along a path and ends in it."""
+        """This pattern, if all uses of a parent pass along a path and end in it."""
         return DominatorPattern(parent, wildcard() if path is None else path, self)
 
     def match(self, expr: Expr) -> bool:
@@ -79,7 +79,7 @@ class DFPattern(Operators["DFPattern"], Node):
 
 
 class WildcardPattern(DFPattern):
-    """Matches any expression, or what the pattern matches that it is redirected to."""
+    """Matches any expression, or an expression that matches the pattern it is redirected to."""
 
     mutable = frozenset({"pattern"})
     pattern: DFPattern | None
@@ -89,7 +89,7 @@ class WildcardPattern(DFPattern):
         self.pattern = None
 
     def redirect_to(self, pat: DFPattern) -> None:
-        """Makes this pattern another one, in which it may stand itself."""
+        """Redirects this pattern to another one, which may contain it."""
         self.pattern = pat
 
 
@@ -100,7 +100,7 @@ class ExprPattern(DFPattern):
 
 
 class VarPattern(DFPattern):
-    """Matches a variable of a name, of any where that is empty."""
+    """Matches a variable by name, or any variable if the name is empty."""
 
     name: str
 
@@ -123,7 +123,7 @@ class CallPattern(DFPattern):
         return isinstance(self.op, ExprPattern) and isinstance(self.op.expr, Op) and self.op.expr.name == name
 
     def __call__(self, *args: DFPattern | None) -> "CallPattern":
-        """A call of what this matches, or this with arguments where it has none."""
+        """A call of the matched callee, or this pattern with arguments if it has none."""
         return CallPattern(self.op, args) if self.args is None and args != (None,) else super().__call__(*args)
 
 
@@ -174,7 +174,7 @@ class TupleGetItemPattern(DFPattern):
 
 
 class AltPattern(DFPattern):
-    """Matches what one of two patterns matches."""
+    """Matches an expression that matches one of two patterns."""
 
     left: DFPattern
     right: DFPattern

@@ -1,4 +1,4 @@
-"""Rewrites what patterns match, or makes functions of it."""
+"""Rewrites matches of patterns, or moves them into functions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from relayc.frontend.relay.dataflow_pattern.matching import Graph, Matcher
 from relayc.frontend.relay.inference import infer_expr
 
 PARTITIONED = "PartitionedFromPattern"
-"""The attribute of functions that `partition` has made: the operators in it."""
+"""The attribute of functions created by `partition`: the operators in it."""
 _MOST_ROUNDS = 100
 
 
@@ -37,7 +37,7 @@ def match(pattern: p.DFPattern, expr: Expr) -> bool:
 
 
 def groups_of(pattern: p.DFPattern, root: Expr) -> dict[Expr, Group]:
-    """The matches in an expression by their last expressions: none shares anything with another, or gives anything else to the outside."""
+    """The matches in an expression by their last expressions: matches are disjoint, and only their last expressions are used outside."""
     graph = Graph(root)
     order = _in_order(pattern)
     taken: set[Expr] = set()
@@ -57,7 +57,7 @@ def groups_of(pattern: p.DFPattern, root: Expr) -> dict[Expr, Group]:
 
 
 def _in_order(pattern: p.DFPattern) -> list[p.DFPattern]:
-    """The patterns in a pattern, each once, after those in it."""
+    """The patterns in a pattern, each once, after its parts."""
     found: dict[p.DFPattern, None] = {}
 
     def visit(node: p.DFPattern) -> None:
@@ -74,7 +74,7 @@ def _in_order(pattern: p.DFPattern) -> list[p.DFPattern]:
 
 
 def _group(order: Sequence[p.DFPattern], matcher: Matcher, root: Expr, number: int, taken: set[Expr]) -> Group | None:
-    """The match as a group, whose expressions are taken then; None where it is none."""
+    """The match as a group, whose expressions are then marked as taken; None if there is no match."""
     inner: set[Expr] = set()  # what is no input: along paths, and in functions
     for pattern in order:
         matched = matcher.found.get(pattern, ())
@@ -103,7 +103,7 @@ def _group(order: Sequence[p.DFPattern], matcher: Matcher, root: Expr, number: i
 
 
 def _inputs(pattern: p.DFPattern, matched: Sequence[Expr]) -> Iterator[Expr]:
-    """What a pattern matches that is an input: all that has no patterns in it, and arguments and fields of which it says nothing."""
+    """The matched expressions that are inputs: those whose patterns have no subpatterns, and arguments and fields without a pattern."""
     for expr in matched:
         if isinstance(pattern, p.TuplePattern) and pattern.fields is None and isinstance(expr, Tuple):
             yield from expr.fields
@@ -148,7 +148,7 @@ def _name(expr: Expr) -> str:
 
 
 def _changed(root: Expr, change: Callable[[Expr, Expr, Mapping[Expr, Expr]], Expr]) -> Expr:
-    """An expression in which each is replaced: `change` is given it, it with what is in it changed, and all that is changed so far."""
+    """Replaces each expression in an expression: `change` receives it, its copy with changed parts, and all replacements so far."""
     made: dict[Expr, Expr] = {}
     for node in post_order(root):
         made[node] = change(node, rebuilt(node, iter([made[part] for part in children(node)])), made)
@@ -205,7 +205,7 @@ class DFPatternCallback:
 
 
 def rewrite(callbacks: "DFPatternCallback | Sequence[DFPatternCallback]", expr: Expr, mod: RelayModule | None = None) -> Expr:
-    """An expression with all that matches rewritten, again and again until nothing changes. Raises TypeInferenceError."""
+    """Rewrites all matches repeatedly until nothing changes. Raises TypeInferenceError."""
     waiting = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     for _ in range(_MOST_ROUNDS):
         before = expr

@@ -51,7 +51,7 @@ class Inference:
         return TypeInferenceError(f"{self._headline(expr)}{place}: {message}")
 
     def _headline(self, expr: e.Expr) -> str:
-        """An expression in a few words: its operator or kind, with the types of what it is of."""
+        """Describes an expression briefly: its operator or kind, with the types of its operands."""
         if isinstance(expr, e.Call):
             callee = getattr(expr.op, "name", None) or getattr(expr.op, "name_hint", type(expr.op).__name__.lower())
             types = [str(self._unifier.resolve(self._types[arg])) if arg in self._types else "_" for arg in expr.args]
@@ -177,7 +177,7 @@ class Inference:
         return list({id(part): part for part in parts}.values())
 
     def _declared(self, function: e.Function) -> t.FuncType:
-        """The type of a function as far as it says it."""
+        """The type of a function as far as it is annotated."""
         params = [self._vars.setdefault(p.vid, p.type_annotation or t.IncompleteType()) for p in function.params]
         self._types.update(zip(function.params, params, strict=True))
         return t.FuncType(params, function.ret_type or t.IncompleteType(), function.type_params)

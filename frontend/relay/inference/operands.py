@@ -7,7 +7,7 @@ from relayc.dialects.relay.layout import layout
 from relayc.frontend.relay.ast import types as t
 
 Known = Sequence["t.TensorType | None"]
-"""The types of the operands, None where one is not known."""
+"""The types of the operands, None for an unknown type."""
 _Rule = Callable[[Known, Mapping[str, Any]], "Sequence[Sequence[Any]] | None"]
 
 
@@ -75,7 +75,7 @@ _RULES: dict[str, _Rule] = {
 
 
 def operand_types(name: str, known: Known, attrs: Mapping[str, Any]) -> list[t.TensorType] | None:
-    """The types of the operands after the first; None where the operator does not say them."""
+    """The types of the operands after the first; None if the operator does not determine them."""
     rule = _RULES.get(name)
     shapes = None if rule is None else rule(known, attrs)
     return None if shapes is None or known[0] is None else [t.TensorType(shape, known[0].dtype) for shape in shapes]

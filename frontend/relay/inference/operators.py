@@ -16,7 +16,7 @@ from relayc.frontend.relay.op.rules import apply
 from relayc.symbolic import Dim, Ranges, Size, name_of, symbol, symbols_of
 
 _ANY = "any_"
-"""How symbols begin that are dimensions of which nothing is known."""
+"""Prefix of symbols for unknown dimensions."""
 
 
 class _Types:
@@ -69,7 +69,7 @@ def call_type(call: Call, args: Sequence[t.Type]) -> t.Type:
 
 
 def _names(value: Any) -> Set[str]:
-    """The symbols in a size; none in anything else."""
+    """The symbols in a size; empty for anything else."""
     return symbols_of(value) if isinstance(value, Dim) else frozenset()
 
 
@@ -82,7 +82,7 @@ def _registered_type(call: Call, found: Registered, args: Sequence[t.Type]) -> t
 
 
 def _taken_for_equal(a: Size, b: Size, tried: set[Size]) -> dict[str, Size] | None:
-    """The symbol that stands for another size where two sizes are equal; None where neither is a symbol that is still free."""
+    """The symbol to replace by another size so that two sizes are equal; None if neither is a free symbol."""
     kept = simpler(a, b)
     for other, size in ((b if kept == a else a, kept), (kept, b if kept == a else a)):
         name = name_of(other) if isinstance(other, Dim) else None

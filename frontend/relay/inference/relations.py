@@ -18,7 +18,7 @@ def identity(types: Sequence[t.Type], attrs: Any = None) -> t.Type:
 
 
 def broadcast(types: Sequence[t.Type], attrs: Any = None) -> t.Type:
-    """What two tensors broadcast to. Raises RelayError where they do not."""
+    """The broadcast type of two tensors. Raises RelayError if they do not broadcast."""
     return call_type(Call(Op("add"), [Var("lhs"), Var("rhs")]), types)
 
 
@@ -34,7 +34,7 @@ class TypeSolver:
         self._waiting: list[t.TypeRelation] = []
 
     def unify(self, a: t.Type, b: t.Type) -> t.Type:
-        """Makes two types equal: the type that they are. Raises TypeInferenceError."""
+        """Makes two types equal and returns the common type. Raises TypeInferenceError."""
         return self._unifier.resolve(self._unifier.unify(a, b))
 
     def resolve(self, type_: t.Type) -> t.Type:
@@ -42,7 +42,7 @@ class TypeSolver:
         return self._unifier.resolve(type_)
 
     def add_constraint(self, relation: t.TypeRelation) -> None:
-        """Adds a relation, whose `func` is one of `RELATIONS` or any other."""
+        """Adds a relation; `func` may be one of `RELATIONS` or another function."""
         self._waiting.append(relation)
 
     def solve(self) -> bool:

@@ -1,4 +1,4 @@
-"""Unification: types with parts that are to be found are made equal, by a union of what must be the same."""
+"""Unification: makes types with unknown parts equal, by a union-find of parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
@@ -9,7 +9,7 @@ from relayc.frontend.relay.inference.errors import TypeInferenceError
 
 
 def substituted(type_: t.Type, values: Mapping[int, t.Type]) -> t.Type:
-    """A type in which others take the place of type variables, by their id."""
+    """A type with type variables, by their id, replaced."""
     if isinstance(type_, t.TypeVar):
         return values.get(id(type_), type_)
     if isinstance(type_, (t.TensorType, t.IncompleteType, t.GlobalTypeVar)):

@@ -87,7 +87,7 @@ def _made(found: Signature) -> Callable[..., Any]:
     parameters = [
         inspect.Parameter(
             renamed.get(name, name), kind, default=inspect.Parameter.empty if i <= last else default
-        )  # none before one that has none
+        )  # no default before a parameter without one
         for i, (name, default) in enumerate(found.parameters.items())
     ]
     others = {name: default for name, default in found.attrs.items() if name not in found.parameters}  # calls take all attributes of others
@@ -139,7 +139,7 @@ def _results(found: Signature, made: Call) -> Any:
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Call:
-    """The numbers from start (0 where only a stop is given) up to stop, without it."""
+    """The numbers from start (0 if only a stop is given) up to, but excluding, stop."""
     if stop is None:
         start, stop = const(0, dtype), start
     bounds = [v if isinstance(v, Expr) else const(v, dtype) for v in (start, stop, 1 if step is None else step)]
@@ -149,7 +149,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32
 def variance(
     data: Expr, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: Expr | None = None
 ) -> Call:
-    """The variance along axes, around `with_mean` where that is given (with axes of size 1)."""
+    """The variance along axes, around `with_mean` if given (with axes of size 1)."""
     axes = {"axis": axis, "exclude": exclude}
     mean = call("mean", [data], {**axes, "keepdims": True}) if with_mean is None else with_mean
     return call("variance", [data, mean], {**axes, "keepdims": keepdims, "unbiased": unbiased})
@@ -336,7 +336,7 @@ def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_
 
 
 def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
-    """A copy of a value that is on a device on another one."""
+    """A copy of a value from one device on another."""
     return call("device_copy", [data], {"src_virtual_device": _virtual(src_device), "dst_virtual_device": _virtual(dst_device)})
 
 

@@ -1,4 +1,4 @@
-"""Operators of Relay that say where memory begins and ends: they stand in programs, which relayc plans the memory of itself."""
+"""Operators of Relay that allocate and free memory: programs may contain them, but relayc plans memory itself."""
 
 from relayc.dialects.relay.attributes import REQUIRED
 from relayc.frontend.relay.ast import types as t

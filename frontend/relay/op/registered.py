@@ -50,7 +50,7 @@ _ATTRS: dict[tuple[str, str], Any] = {}
 
 
 def register(op_name: str, describe: str = "") -> None:
-    """Registers an operator. Raises RelayError where there is one of the name."""
+    """Registers an operator. Raises RelayError if the name is taken."""
     from relayc.frontend.relay.op.table import UnsupportedOperator, check_name
 
     try:
@@ -80,7 +80,7 @@ def register_stateful(op_name: str, stateful: bool, level: int = 10) -> None:
 
 
 def attribute(op_name: str, key: str) -> Any:
-    """An attribute of an operator; None where it has none. All have a fusion pattern."""
+    """An attribute of an operator; None if it is not set. All operators have a fusion pattern."""
     if (op_name, key) not in _ATTRS and key == PATTERN and op_name not in REGISTERED:
         from relayc.dialects.relay.facts import Pattern
         from relayc.frontend.relay.op.table import signature

@@ -217,7 +217,7 @@ def _reshape(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: 
 
 @_rule("split")
 def _split(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
-    """A size that is a symbol is taken for one that has equal parts: the program checks that."""
+    """A symbolic size is assumed to be divisible: the program checks it."""
     count, shape = attrs["indices_or_sections"], list(_shape(emitter, args[0]))
     axis = attrs["axis"] % len(shape) if shape else 0
     if isinstance(count, int) and shape and isinstance(shape[axis], Dim):

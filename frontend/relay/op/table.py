@@ -37,7 +37,7 @@ _ORDERS: dict[str, str] = {
     "nn.mirror_pad": "data pad_width mode",
     "vision.roi_align": "data rois pooled_size spatial_scale sample_ratio layout mode",
 }
-"""The order of Python's parameters, where it is not that of the operands and then the attributes."""
+"""The order of Python's parameters, if it differs from operands followed by attributes."""
 
 _EXTRA: dict[str, dict[str, Any]] = {
     **{f"nn.{kind}_pool{n}d": {"out_layout": ""} for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)},
@@ -86,14 +86,14 @@ RENAMED = {
 """Operators that are another one of the dialect."""
 
 PYTHON_NAMES = {f"nn.contrib_{kind}_nchwc": f"nn.contrib_{kind}_NCHWc" for kind in ("conv2d", "depthwise_conv2d")}
-"""Operators by the names of their functions in Python, where these are others."""
+"""Operators by the names of their Python functions, if these differ."""
 
 RENAMED_PARAMETERS = {
     "nn.conv2d_backward_weight": {"data_layout": "grad_layout", "kernel_layout": "data_layout", "out_layout": "kernel_layout"},
     "qnn.contrib_dense_pack": {"weight_layout": "kernel_layout"},
     "unique": {"sorted": "is_sorted"},
 }
-"""Names of Python's parameters by those of the attributes, where these are others."""
+"""Names of Python's parameters by the names of attributes, if these differ."""
 
 _BY_RULE = {**_LIKE, "broadcast_to_like": "data broadcast_type"}
 """Operators that the dialect has not, whose rules are in `rules`: their operands."""
@@ -195,7 +195,7 @@ _SPATIAL = {"strides", "dilation", "kernel_size", "pool_size", "output_padding",
 
 
 def _spatial(op: str) -> int:
-    """The number of spatial axes in the name of an operator (nn.conv2d); 2 where it says none."""
+    """The number of spatial axes in the name of an operator (nn.conv2d); 2 if it has none."""
     digits = [int(op[i - 1]) for i, c in enumerate(op) if c == "d" and i and op[i - 1].isdigit()]
     return digits[0] if digits else 2
 

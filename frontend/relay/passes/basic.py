@@ -96,9 +96,9 @@ register_op_attr("clip", "FTVMLegalize", _without_idle_clip)
 
 
 def legalize(mod: RelayModule, legalize_map_attr_name: str = "FTVMLegalize") -> RelayModule:
-    """Replaces calls of operators by what a function gives that is an attribute of the operator.
+    """Replaces calls of operators by the result of a function, an attribute of the operator.
 
-    The function is called with the attributes, the arguments and their types with that of the result last; None leaves the call as it is.
+    The function is called with the attributes, the arguments and their types followed by the result type; None keeps the call.
     """
 
     def replacement(call: Call, new: Call) -> Expr | None:

@@ -65,12 +65,12 @@ def _compiler(expr: Any) -> str:
 
 
 def annotate_target(mod: RelayModule, targets: str | Sequence[str], include_non_call_ops: bool = True) -> RelayModule:
-    """Annotates what generators take: operators whose attribute `target.NAME`, a function of the call, holds, and composite functions
-    whose names begin with that of the generator.
+    """Annotates expressions that generators accept: operators whose attribute `target.NAME`, a function of the call, is true, and composite
+    functions whose names begin with the generator's name.
 
     Args:
-      targets: names of the generators, of which the first that takes an operator gets it.
-      include_non_call_ops: whether tuples and their fields go with what they are of.
+      targets: names of the generators; the first one that accepts an operator gets it.
+      include_non_call_ops: whether tuples and their fields are annotated like their operands.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
     return infer_module(infer_module(mod).map_functions(lambda f: _Annotate(names, include_non_call_ops).function(f)))
@@ -95,7 +95,7 @@ class _Annotate(ExprMutator):
         return found
 
     def _begun(self, args: Sequence[e.Expr], target: str | None = None) -> tuple[str | None, list[e.Expr]]:
-        """Arguments as those of a region, and the generator of the region: the one of all arguments where none is given."""
+        """Arguments as arguments of a region, and the generator of the region: by default the common generator of all arguments."""
         ends, targets = [], []
         for arg in args:
             if _is(arg, BEGIN):  # of annotations that are there already
@@ -188,12 +188,12 @@ class Region:
 
     @property
     def args(self) -> list[e.Expr]:
-        """The annotations around what it reads."""
+        """The annotations around its inputs."""
         return [node for node in self.nodes if _is(node, BEGIN)]
 
     @property
     def rets(self) -> list[e.Expr]:
-        """The annotations around what it gives."""
+        """The annotations around its outputs."""
         return [node for node in self.nodes if _is(node, END)]
 
 
@@ -232,7 +232,7 @@ class AnnotatedRegionSet(list[Region]):
                 self._behind[node] = {n: None for part in parts for n in ({part: None} if part in of else self._behind.get(part, ()))}
 
     def get_region(self, expr: e.Expr) -> Region | None:
-        """The region that an expression is in; None where it is in none."""
+        """The region of an expression; None if it is in none."""
         return self._of.get(expr)
 
     def merge(self, into: Region, other: Region) -> None:
@@ -255,7 +255,7 @@ class AnnotatedRegionSet(list[Region]):
 
 
 def merge_compiler_regions(mod: RelayModule) -> RelayModule:
-    """Joins regions of one generator of which one reads another, in the same branch, where none between them is another generator's."""
+    """Merges connected regions of one generator in the same branch, if no region of another generator is between them."""
     return infer_module(mod.map_functions(_merged))
 
 
@@ -268,7 +268,7 @@ def _merged(function: e.Function) -> e.Expr:
         return blocks[next(node for node in region.nodes if not _is(node, BEGIN))]
 
     position = {node: i for i, node in enumerate(post_order(function.body))}
-    for region in sorted(regions, key=lambda found: max(map(position.__getitem__, found.nodes))):  # those that are read come first
+    for region in sorted(regions, key=lambda found: max(map(position.__getitem__, found.nodes))):  # producers first
         if region in regions:
             for parent in regions.reads(region):
                 if parent.target == region.target and block(parent) is block(region) and not _is_read_around(regions, region, parent):
@@ -376,7 +376,7 @@ class _Partition:
         outputs = list(dict.fromkeys(end.args[0] for end in region.rets))  # type: ignore[attr-defined]
         results: list[e.Expr] = []
         places: dict[e.Expr, list[int]] = {}
-        for output in outputs:  # those that are tuples are given field by field
+        for output in outputs:  # tuples are returned field by field
             value, type_ = values[output], output.checked_type
             count = len(results)
             results += [e.TupleGetItem(value, i) for i in range(len(type_.fields))] if isinstance(type_, t.TupleType) else [value]
@@ -408,6 +408,6 @@ def register_pattern_table(compiler: str, table: Callable[[], Sequence[Any]] | N
 
 
 def get_pattern_table(compiler: str) -> Sequence[Any]:
-    """The table of patterns of a generator: of each its name, the pattern and, if it has one, the check. Empty where it has none."""
+    """The pattern table of a generator: for each pattern its name, the pattern and optionally a check. Empty if there is none."""
     table = _TABLES.get(compiler)
     return [] if table is None else table()

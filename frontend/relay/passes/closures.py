@@ -44,9 +44,9 @@ class _EtaExpand(ExprMutator):
 
 
 def lambda_lift(mod: RelayModule) -> RelayModule:
-    """Makes global functions of functions that are values.
+    """Makes global functions of function values.
 
-    A function that uses variables from around it becomes one of these that gives the function, with the attribute Closure.
+    A function that captures variables becomes a global function that returns it, with the attribute Closure.
     """
     found = mod.shallow_copy()
     for var, function in mod.functions.items():
@@ -69,7 +69,7 @@ class _LambdaLift(ExprMutator):
         return self._lifted(function, None)
 
     def _lifted(self, function: e.Function, own: e.Var | None) -> e.Expr:
-        """What stands for a function, that a variable may be bound to which it names itself by."""
+        """The replacement of a function; it may be bound to a variable by which it refers to itself."""
         if is_primitive(function):
             return function
         count = 0

@@ -23,11 +23,11 @@ from relayc.frontend.relay.passes.normal_forms import is_primitive
 from relayc.frontend.relay.passes.operators import replaced
 
 Change = Callable[[e.Call, Any, list[e.Expr]], e.Expr | None]
-"""(a call of an operator, its attributes, its arguments as they are now) -> another call of an operator; None where it stays."""
+"""(a call of an operator, its attributes, its current arguments) -> another call of an operator; None if it is unchanged."""
 
 
 def canonicalize_ops(mod: RelayModule) -> RelayModule:
-    """Makes additions of additions of biases, whose operands can have other layouts."""
+    """Replaces additions of biases by additions whose operands can have other layouts."""
 
     def added(call: e.Call, new: e.Call) -> e.Expr | None:
         if not (isinstance(call.op, e.Op) and call.op.name == "nn.bias_add") or call.attrs is None:
@@ -80,7 +80,7 @@ def _tensors(call: e.Call) -> list[t.Type]:
 
 
 class LayoutConfig:
-    """Which convolutions ConvertLayout leaves as they are, by their place: those that it meets in a `with` block are counted."""
+    """The convolutions that ConvertLayout leaves unchanged, by position: convolutions inside a `with` block are counted."""
 
     current: ClassVar["LayoutConfig | None"] = None
 
@@ -111,7 +111,7 @@ _KERNELS = {
 
 
 def _converted(call: e.Call, attrs: Any, args: list[e.Expr], desired: list[str]) -> e.Expr | None:
-    """A call in desired layouts. Raises RelayError where there is no such layout."""
+    """A call in the desired layouts. Raises RelayError if a layout does not exist."""
     assert isinstance(call.op, e.Op)
     name, data = call.op.name, desired[0]
     if name not in _KERNELS:
@@ -140,7 +140,7 @@ def _converted(call: e.Call, attrs: Any, args: list[e.Expr], desired: list[str])
 
 @dataclass(eq=False)
 class _Value:
-    """A value, and the layouts that it has in the program before (`old`) and now (`new`); None where nothing says it."""
+    """A value, with its layouts before (`old`) and after the conversion (`new`); None if they are unknown."""
 
     expr: e.Expr
     old: Layout | None = None
@@ -152,11 +152,11 @@ _Found = Any
 
 
 class _Layouts:
-    """The rewriting of functions.
+    """Rewrites functions.
 
     Args:
-      change: the call that is to be in the place of another one.
-      key: an attribute of operators by which they change, whether they have a rule or not.
+      change: returns the replacement of a call.
+      key: attribute of operators that defines a change, with or without a layout rule.
     """
 
     def __init__(self, change: Change, key: str = "") -> None:
@@ -208,7 +208,7 @@ class _Layouts:
         return _Value(rebuilt(node, iter([self._plain(self._found[part]) for part in children(node)])))
 
     def _call(self, call: e.Call) -> _Found | None:
-        """A call in new layouts; None where its operator says nothing of layouts."""
+        """A call in new layouts; None if its operator has no layout rule."""
         assert isinstance(call.op, e.Op)
         name, types = call.op.name, [arg.checked_type for arg in call.args]
         groups = [found if isinstance(found, list) else [found] for found in (self._found[arg] for arg in call.args)]

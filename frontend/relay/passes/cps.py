@@ -96,7 +96,7 @@ class _Converter:
         self._vars: dict[e.Id, e.Var] = {}
 
     def declare(self, function: e.Function) -> None:
-        """Makes variables of the new types for those of the function."""
+        """Creates variables of the new types for the variables of the function."""
         patterns = [
             var for node in post_order(function) if isinstance(node, e.Match) for c in node.clauses for var in e.pattern_vars(c.lhs)
         ]
@@ -142,7 +142,7 @@ class _Converter:
         return (yield self._all(parts, [], lambda made: self._plain(expr, made, rest)))
 
     def _all(self, exprs: Sequence[e.Expr], done: list[e.Expr], rest: Callable[[list[e.Expr]], Call[e.Expr]]) -> Call[e.Expr]:
-        """What is made of several expressions, in order."""
+        """Converts several expressions, in order."""
         if len(done) == len(exprs):
             return (yield rest(done))
         return (yield self._expr(exprs[len(done)], lambda value: self._all(exprs, [*done, value], rest)))

@@ -18,7 +18,7 @@ from relayc.frontend.relay.inference.unify import Unifier, substituted
 from relayc.frontend.relay.passes.normal_forms import is_primitive
 
 _Types = Mapping[int, t.Type]
-"""What type variables stand for, by their `id`."""
+"""The types that replace type variables, by their `id`."""
 
 
 def defunctionalization(function: e.Function, mod: RelayModule) -> e.Function:
@@ -46,11 +46,11 @@ def _has_function(type_: t.Type) -> bool:
 
 @dataclass(eq=False)
 class _Encoding:
-    """A type of functions as a data type.
+    """A function type as a data type.
 
     Attributes:
-      apply: calls what a value of the type stands for, with its `params`.
-      constructors: with the clauses of `apply` for them, by what they stand for.
+      apply: calls the function that a value of the type represents, with its `params`.
+      constructors: by the function that each represents, with their clauses of `apply`.
     """
 
     header: t.GlobalTypeVar
@@ -67,7 +67,7 @@ class _Encoding:
 
 
 class _Program(TypeMutator):
-    """A program without functions as values, while it is made."""
+    """A program without function values, under construction."""
 
     def __init__(self, mod: RelayModule) -> None:
         self._mod, self._typed = mod, infer_module(mod)
@@ -120,7 +120,7 @@ class _Program(TypeMutator):
 
 
 class _Body:
-    """The body of a function for types, in which others stand for variables around it."""
+    """The body of a function for some types; captured variables are replaced."""
 
     def __init__(self, program: _Program, types: _Types, scope: dict[e.Id, e.Expr]) -> None:
         self._program, self._types, self._scope = program, types, scope
@@ -135,7 +135,7 @@ class _Body:
         return self._value(body)
 
     def var(self, var: e.Var) -> e.Expr:
-        """What stands for a variable."""
+        """The replacement of a variable."""
         if var.vid not in self._scope:
             self._scope[var.vid] = e.Var(var.name_hint, self._program.visit(self._type(var)))
         return self._scope[var.vid]
@@ -153,7 +153,7 @@ class _Body:
         return [] if isinstance(node, e.Function) else children(node)
 
     def _value(self, expr: e.Expr, expected: t.Type | None = None) -> e.Expr:
-        """What stands for an expression where it is a value, of a type of functions if it is one."""
+        """The replacement of an expression used as a value; `expected` is its function type, if it is a function."""
         known = self._polymorphic.get(expr.vid, expr) if isinstance(expr, e.Var) else expr
         if isinstance(known, (e.GlobalVar, e.Function)) and not is_primitive(known):
             return self._encoded(known, self._type(known) if expected is None else expected)

@@ -25,12 +25,12 @@ class Domain:
 
 
 def on_device(expr: e.Expr) -> e.Call | None:
-    """A call that says on what device its operand is."""
+    """The call if it specifies the device of its operand."""
     return expr if isinstance(expr, e.Call) and isinstance(expr.op, e.Op) and expr.op.name == "on_device" else None
 
 
 def device_copy(expr: e.Expr) -> tuple[e.Expr, VirtualDevice, VirtualDevice] | None:
-    """What a copy between devices, or several in a row, copies from where to where."""
+    """The operand, source and destination of a copy between devices, or of several consecutive copies."""
     if not (isinstance(expr, e.Call) and isinstance(expr.op, e.Op) and expr.op.name == "device_copy"):
         return None
     assert expr.attrs is not None
@@ -52,7 +52,7 @@ class Domains:
     # ---- what is unified
 
     def find(self, domain: Domain) -> Domain:
-        """What stands for a domain and all that are the same."""
+        """The representative of a domain."""
         root = domain
         while root in self._same:
             root = self._same[root]
@@ -80,7 +80,7 @@ class Domains:
         return True
 
     def unify_if_possible(self, a: Domain, b: Domain) -> None:
-        """Makes two domains the same where their devices agree."""
+        """Unifies two domains if their devices agree."""
         before = dict(self._same)
         if not self.unify(a, b):
             self._same = before
@@ -91,7 +91,7 @@ class Domains:
         return all([self.unify(part, first) for part in other.parts]) if other.parts else self.unify(first, other)
 
     def require(self, expr: e.Expr, other: Domain, collapses: bool = False) -> None:
-        """Makes the domain of an expression another one. Raises RelayError where they contradict each other."""
+        """Unifies the domain of an expression with another one. Raises RelayError if they contradict each other."""
         if not (self.collapse if collapses else self.unify)(self.of(expr), other):
             raise RelayError(f"PlanDevices: expected {self.text(other)}, found {self.text(self.of(expr))}, for the expression\n{expr}")
 

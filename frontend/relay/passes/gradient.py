@@ -91,7 +91,7 @@ def _zeros(type_: t.Type) -> e.Expr:
 
 
 def _backward(root: e.Expr, seed: Any) -> dict[e.Id, e.Expr]:
-    """The gradients by free variables of an expression with types, of which that of its result is given."""
+    """The gradients by free variables of a typed expression, from the gradient of its result."""
     grads: dict[Any, Any] = {root: seed}
 
     def add(expr: e.Expr, grad: Any) -> None:

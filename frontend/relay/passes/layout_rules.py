@@ -19,7 +19,7 @@ _C = Layout("C")
 
 
 class InferCorrectLayoutOutput:
-    """The layouts of operands (those of a tuple one by one) and results, None where they are not known, and the attributes for them."""
+    """The layouts of operands (of tuple fields one by one) and results, None if unknown, and the attributes for them."""
 
     def __init__(self, input_layouts: Sequence[Any], output_layouts: Sequence[Any], new_attrs: Any) -> None:
         self.input_layouts, self.output_layouts, self.new_attrs = list(input_layouts), list(output_layouts), new_attrs
@@ -31,7 +31,7 @@ Rule = Callable[[Any, "Layouts | None", Layouts, Sequence[Any]], InferCorrectLay
 
 
 def rule_of(name: str) -> Rule | None:
-    """The rule of an operator; None where it has its operands as they are written."""
+    """The rule of an operator; None if its operands keep their layouts."""
     found: Rule | None = attribute(name, KEY) or _RULES.get(RENAMED.get(name, name))
     cls = signature(name).cls if found is None else None
     if cls is not None and cls.pattern is Pattern.ELEMWISE and len(cls.operand_names) == 1:
@@ -52,7 +52,7 @@ def _first(layouts: Layouts) -> Layout | None:
 
 
 def _moved(axis: int, old: Layout | None, new: Layout | None) -> int | None:
-    """The place of an axis in a new layout; None where it has none."""
+    """The position of an axis in a new layout; None if it has none."""
     if old is None or new is None or not -len(old) <= axis < len(old):
         return None
     found = new.index(old.names[axis])
@@ -107,7 +107,7 @@ def _pools(attrs: Any, new: Layout, old: Layout | None) -> bool:
 
 
 def _following(follows: Callable[[Any, Layout, Layout | None], bool], others: int = 0) -> Rule:
-    """Operators with a layout that is that of their operand, where `follows` says so."""
+    """Operators whose layout is the layout of their operand, if `follows` holds."""
 
     def rule(attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput:
         if new and new[0] is not None and follows(attrs, new[0], old[0]):
@@ -330,7 +330,7 @@ _RULES: dict[str, Rule] = {
 
 
 def inferred(name: str, attrs: Any, new: Layouts | None, old: Layouts, types: Sequence[Any]) -> InferCorrectLayoutOutput | None:
-    """What the rule of an operator says of a call; None where it has none, or a layout is not known."""
+    """The result of an operator's rule for a call; None if it has no rule, or a layout is unknown."""
     rule = rule_of(name)
     if rule is None:
         return None

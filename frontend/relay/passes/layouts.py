@@ -41,11 +41,11 @@ class Layout:
         return sum(name.isupper() for name in self.names)
 
     def index(self, name: str) -> int:
-        """The place of an axis; -1 where there is none."""
+        """The position of an axis; -1 if there is none."""
         return self.names.index(name) if name in self.names else -1
 
     def factor(self, name: str) -> int:
-        """The size of the inner part of an axis; -1 where it has none."""
+        """The size of the inner part of an axis; -1 if it is not split."""
         return next((size for inner, size in self.axes if inner == name.lower()), -1)
 
     def part(self, begin: int, end: int | None = None) -> "Layout":
@@ -68,7 +68,7 @@ class Layout:
 
 
 def layout(text: Any) -> Layout | None:
-    """The layout of a text; None where it is empty."""
+    """The layout in a text; None if it is empty."""
     return Layout(str(text)) if text else None
 
 
@@ -81,9 +81,9 @@ def isomorphic(a: Layout, b: Layout) -> bool:
 
 
 def transformed_like(old: Layout, before: Layout, after: Layout) -> Layout | None:
-    """What becomes of a layout where another one, of a tensor that it broadcasts with, became a third; None where that says nothing.
+    """Transforms a layout in the same way as the layout of a tensor that it broadcasts with; None if that is impossible.
 
-    NW becomes NW1w where NC became NC1c; W becomes NW1w, too.
+    NW becomes NW1w if NC became NC1c; W becomes NW1w, too.
     """
     large, small = (before, old) if len(before) > len(old) else (old, before)
     end, rest = large.part(len(large) - len(small)), large.part(0, len(large) - len(small))

@@ -1,7 +1,7 @@
-"""LazyGradientInit: tensors of ones and zeros, of which gradients have many, are made where their elements are needed.
+"""LazyGradientInit: tensors of ones and zeros, which are frequent in gradients, are created at the use of their elements.
 
-A tensor is a GradCell in the function: the tensor itself, or a function that makes it where all elements are ones, or zeros. Sums and
-products of cells take the short way where one of them is of ones or zeros.
+In the function a tensor is a GradCell: the tensor itself, or a function that creates it if all elements are ones, or zeros. Sums and
+products of cells are simplified if an operand consists of ones or zeros.
 """
 
 from typing import Any

@@ -68,7 +68,7 @@ class _Normaliser:
         self.home: dict[e.Expr, _Block] = {function: _Block()}
         self._inner: dict[tuple[e.Expr, int], _Block] = {}
         self._lifted: set[e.Expr] = set()
-        for node in reversed(list(post_order(function))):  # what uses an expression comes before it
+        for node in reversed(list(post_order(function))):  # users before operands
             for part, block in self._parts(node):
                 if part in self.home and self.home[part] is not block:
                     self.home[part] = self.home[part].common(block)  # type: ignore[assignment] # scopes here are blocks
@@ -98,14 +98,14 @@ class _Normaliser:
     # ---- expressions
 
     def _value(self, expr: e.Expr, var: e.Var | None = None) -> Call[e.Expr]:
-        """What stands for an expression: a variable that it is bound to, or what it has become."""
+        """The replacement of an expression: the variable that it is bound to, or its converted form."""
         if isinstance(expr, _ATOMS):
             return expr
         if expr not in self._made:
             found = on_device(expr) if expr in self._devices else None
             if isinstance(expr, e.Let):
                 new = yield self._lets(expr)
-            elif found is not None and found.attrs is not None and found.attrs["constrain_result"]:  # each value in it says where it is
+            elif found is not None and found.attrs is not None and found.attrs["constrain_result"]:  # each value has its own annotation
                 self._made[expr] = new = yield self._value(found.args[0], var)
                 return new
             else:

@@ -62,7 +62,7 @@ def fold_padding_of_quantized(mod: RelayModule) -> RelayModule:
 
 
 def _operand(expr: e.Expr, names: tuple[str, ...], of: tuple[str, ...]) -> e.Call | None:
-    """The first operand of a call of one of some operators, where it is a call of another."""
+    """The first operand of a call of one of `names`, if it is a call of one of `of`."""
     if name_of(expr) not in names:
         return None
     assert isinstance(expr, e.Call)
@@ -75,7 +75,7 @@ def _attrs(found: e.Call) -> Any:
 
 
 def _padded_with(conv: e.Call) -> Any:
-    """What a convolution pads its data with: a quantized one with the zero point; None where it is not known."""
+    """The padding value of a convolution, for a quantized one the zero point; None if it is unknown."""
     if name_of(conv) != "qnn.conv2d":
         return _attrs(conv)["pad_value"]
     zero = conv.args[2]

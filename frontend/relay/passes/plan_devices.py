@@ -20,9 +20,9 @@ from relayc.frontend.relay.passes.device_domains import FREE, Domains, device_co
 
 
 def plan_devices(mod: RelayModule, config: CompilationConfig) -> RelayModule:
-    """Decides where the value of every expression is, and copies values where the program allows it and needs it.
+    """Determines the device of every expression, and inserts copies where the program allows and needs them.
 
-    Raises RelayError where the devices that the program asks for contradict each other.
+    Raises RelayError if the devices requested by the program contradict each other.
     """
     typed = infer_module(_copied_where_used_twice(mod.map_functions(_fixed), config))
     domains = Domains(config)
@@ -51,7 +51,7 @@ def _is_primitive(node: e.Expr) -> bool:
 
 
 def _nodes(root: e.Expr) -> Iterator[e.Expr]:
-    """The expressions in one, after those in them; not those in functions that stand for one kernel."""
+    """The expressions in an expression, after their parts, without functions that represent one kernel."""
     return post_order(root, _planned_parts)
 
 
@@ -85,7 +85,7 @@ def _fixed(function: e.Function) -> e.Expr:
 
 
 def _annotation(expr: e.Expr) -> VirtualDevice | None:
-    """The device that an expression is said to be on, where what uses it may be on another one."""
+    """The annotated device of an expression whose users may be on another device."""
     found = on_device(expr)
     if found is None or found.attrs is None or not found.attrs["constrain_body"] or found.attrs["constrain_result"]:
         return None
@@ -141,7 +141,7 @@ def _copied_where_used_twice(mod: RelayModule, config: CompilationConfig) -> Rel
 
 
 def _analyse(node: e.Expr, domains: Domains) -> None:
-    """Notes what an expression says of where it and its parts are. Raises RelayError where that contradicts what is known."""
+    """Records the constraints on the devices of an expression and its parts. Raises RelayError if they contradict known ones."""
     own = domains.of(node) if not isinstance(node, (e.Op, e.Constructor)) else None
     if own is None:
         return
@@ -178,7 +178,7 @@ def _analyse(node: e.Expr, domains: Domains) -> None:
 
 
 def _default(node: e.Expr, domains: Domains) -> None:
-    """Sets where an expression, or its parts, are, where nothing has said it."""
+    """Sets the devices of an expression and its parts if they are unconstrained."""
     if isinstance(node, e.Call):
         if not domains.is_fixed(domains.callee(node)):
             domains.default_function(domains.callee(node))
@@ -200,7 +200,7 @@ class _Capture:
         self._made: dict[e.Expr, e.Expr] = {}
 
     def function(self, function: e.Function) -> e.Expr:
-        """A function that says where its expressions are."""
+        """A function annotated with the devices of its expressions."""
         nodes = list(_nodes(function))
         params = {p.vid for node in nodes if isinstance(node, e.Function) and not _is_primitive(node) for p in node.params}
         for node in nodes:
@@ -208,7 +208,7 @@ class _Capture:
         return self._made[function]
 
     def _device(self, expr: e.Expr) -> VirtualDevice:
-        """Where an expression is; what only says where an expression is goes away."""
+        """The device of an expression; annotations are removed."""
         found = on_device(expr)
         device = self._domains.result(self._domains.of(expr if found is None else found.args[0]))
         if device.is_free:
@@ -221,7 +221,7 @@ class _Capture:
         return made
 
     def _child(self, expr: e.Expr, lexical: VirtualDevice, expected: VirtualDevice, actual: VirtualDevice | None = None) -> e.Expr:
-        """A part of an expression: copied from where it is to where it is expected, which is said where it is not said around it."""
+        """A part of an expression, copied from its actual to the expected device, with an annotation if the context does not imply it."""
         if isinstance(expr, (e.Op, e.Constructor)):
             return expr
         made, actual = self._made[expr], self._device(expr) if actual is None else actual
@@ -254,7 +254,7 @@ class _Capture:
 
 
 def said(expr: e.Expr, device: VirtualDevice) -> e.Expr:
-    """An expression that is said to be on a device, where not its own definition says it."""
+    """An expression annotated with a device, unless its own definition determines it."""
     if isinstance(expr, (e.Var, e.GlobalVar, e.Op, e.Constructor, e.Function)) or device.is_free:
         return expr
     found = on_device(expr)
@@ -262,7 +262,7 @@ def said(expr: e.Expr, device: VirtualDevice) -> e.Expr:
 
 
 def planned_devices(expr: e.Expr) -> dict[e.Expr, VirtualDevice]:
-    """Where each expression in one that PlanDevices has made is: as the innermost function or `on_device` around it says."""
+    """The device of each expression after PlanDevices: from the innermost enclosing function or `on_device`."""
     found: dict[e.Expr, VirtualDevice] = {}
     waiting: list[tuple[e.Expr, VirtualDevice]] = [(expr, FREE)]
     bound: dict[e.Id, VirtualDevice] = {}

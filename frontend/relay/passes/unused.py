@@ -58,8 +58,8 @@ class _DeadLets(ExprMutator):
         return _Inlined(inlined).visit(body) if inlined else body
 
     def _has_effects(self, expr: e.Expr, entered: frozenset[Any] = frozenset()) -> bool:
-        """Whether evaluating an expression does more than give its value."""
-        # A function does nothing until it is called.
+        """Whether evaluating an expression has side effects."""
+        # A function has no effect until it is called.
         nodes = pre_order([expr], lambda node: [] if isinstance(node, e.Function) else children(node))
         return any(isinstance(node, e.RefWrite) or (isinstance(node, e.Call) and self._calls_effects(node.op, entered)) for node in nodes)
 
@@ -136,7 +136,7 @@ def _reaches(mod: RelayModule, start: str, goal: str) -> bool:
 
 
 def _named(mod: RelayModule, roots: Iterable[str]) -> Iterator[str]:
-    """Functions of a module, and those that they name, by others too."""
+    """Functions of a module, and the functions that they name, directly or indirectly."""
     return pre_order([name for name in roots if name in mod], lambda name: [n for n in named_functions(mod[name]) if n in mod])
 
 
@@ -185,7 +185,7 @@ class _CommonExpressions(ExprMutator):
 
     @staticmethod
     def _same(part: e.Expr) -> Any:
-        """What is equal of expressions that give the same: constants of one element are, whichever they are."""
+        """A key that is equal for equivalent expressions: constants of one element are compared by value."""
         if isinstance(part, e.Constant) and part.data.size == 1:
             return part.dtype, part.data.shape, part.data.tobytes()
         return part.vid if isinstance(part, e.Var) else part

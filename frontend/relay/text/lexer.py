@@ -11,7 +11,7 @@ from relayc.frontend.relay.ast.base import SourceName, Span
 
 
 class ParseError(RelayError):
-    """Text that is no Relay program, with the place where that shows."""
+    """Text that is not a Relay program, with the place of the error."""
 
 
 class Source:
@@ -97,7 +97,7 @@ def tokens(source: Source, begin: int, end: int) -> Iterator[Token]:
 
 
 def _end_of_comment(source: Source, begin: int, end: int) -> int:
-    """The end of a comment, in which there may be others."""
+    """The end of a comment; comments may be nested."""
     depth, at = 0, begin
     while True:
         match = _COMMENT.search(source.text, at, end)

@@ -34,7 +34,7 @@ class Metadata:
         self._numbers: dict[Any, int] = {}
 
     def refer(self, item: Any) -> str:
-        """The text that stands for an item: a constant, a dimension with symbols, a device. Raises TypeError for what has none."""
+        """The text that refers to an item: a constant, a dimension with symbols, a device. Raises TypeError for other items."""
         if isinstance(item, Dim):
             kind = _SIZE if name_of(item) is None else _SYMBOL
         elif isinstance(item, Constant):
@@ -51,7 +51,7 @@ class Metadata:
         return f"meta[{kind}][{number}]"
 
     def text(self) -> str:
-        """The section; nothing where there are no items."""
+        """The section; empty if there are no items."""
         if not self._items:
             return ""
         nodes: list[dict[str, Any]] = [{"type_key": ""}, {"type_key": "Map", "keys": list(self._items), "data": []}]

@@ -85,7 +85,7 @@ class Parser(TypeParser):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Where variables can be named that are bound in it."""
+        """A scope for the names of variables bound in it."""
         self._scopes.append({})
         yield
         self._scopes.pop()
@@ -337,7 +337,7 @@ class Parser(TypeParser):
         return e.Tuple(fields, self._span(start.begin)) if is_tuple else fields[0]
 
     def _named(self, token: Token) -> Call[e.Expr]:
-        """What begins with a name: a keyword, an operator or a constructor."""
+        """An expression that begins with a name: a keyword, an operator or a constructor."""
         if token.text == "meta":
             found = self.meta()
             if not isinstance(found, e.Expr):
@@ -410,7 +410,7 @@ class Parser(TypeParser):
                 raise self.error(token, f"expected a number of 16, 32 or 64 bits, found {token.text}")
             value = sign * float(text)
             largest = np.finfo(dtype).max
-            if np.isfinite(value) and abs(value) > max(float(largest), float(str(largest))):  # as it is printed it may be rounded up
+            if np.isfinite(value) and abs(value) > max(float(largest), float(str(largest))):  # the printed value may be rounded up
                 raise self.error(token, f"expected a {dtype}, found {token.text}, which is beyond its range")
             return e.Constant(ndarray(value, dtype), span)
         number = sign * int(text)

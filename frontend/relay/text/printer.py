@@ -44,7 +44,7 @@ def pretty(node: Node) -> str:
 
 
 class Printer:
-    """One text: the names and numbers that are taken in it, and its metadata."""
+    """A text: its names and numbers in use, and its metadata."""
 
     def __init__(self, annotate: Annotate | None, show_spans: bool = False) -> None:
         self.metadata = Metadata()
@@ -54,7 +54,7 @@ class Printer:
         self._begin()
 
     def _begin(self) -> None:
-        """Starts numbers and names anew, as each function of a module does."""
+        """Resets numbers and names, for each function of a module."""
         self._texts: dict[Any, str] = {}
         self._count = 0
         self._uses: dict[e.Expr, int] = {}
@@ -134,7 +134,7 @@ class Printer:
         return name
 
     def _declare(self, var: e.Var) -> str:
-        """The text of a variable where it is bound."""
+        """The text of a variable at its binding."""
         text = self._texts[var] = f"%{self._name(var.name_hint)}"
         if var.virtual_device_ is not None:
             text = f"{text} {{virtual_device={self._attribute(var.virtual_device_)}}}"
@@ -154,7 +154,7 @@ class Printer:
         self._line((yield self._text(node, inline=True)))
 
     def _text(self, node: e.Expr, inline: bool = False) -> Call[str]:
-        """What an expression is written as where it is used; lines that must come before it are written."""
+        """The text of an expression at its use; writes the lines that must precede it."""
         if node in self._texts and not isinstance(node, e.Constant):
             return self._texts[node]
         if isinstance(node, e.Var):
@@ -182,7 +182,7 @@ class Printer:
         return f" /* {' '.join(parts)} */" if parts else ""
 
     def _block(self, node: e.Expr, open_: str, close: str) -> Call[str]:
-        """A scope of its own, between lines of its own."""
+        """A nested scope on separate lines."""
         kept, self._lines = self._lines, []
         with self._inside():
             yield self._scope(node)

@@ -34,7 +34,7 @@ class TypeParser:
     # ---- tokens
 
     def peek(self, ahead: int = 0) -> Token:
-        """A token that is to come."""
+        """An upcoming token."""
         while len(self._ahead) <= ahead:
             self._ahead.append(next(self._tokens))
         return self._ahead[ahead]
@@ -53,7 +53,7 @@ class TypeParser:
         return token.text == text and token.kind in ("mark", "name")
 
     def accept(self, text: str) -> bool:
-        """Takes the next token where it is punctuation or a keyword of this text."""
+        """Consumes the next token if it is punctuation or a keyword with this text."""
         found = self.at(text)
         if found:
             self.next()
@@ -81,7 +81,7 @@ class TypeParser:
         return self.source.error(token.begin, message)
 
     def listed(self, close: str, part: Callable[[], _Part]) -> list[_Part]:
-        """Parts between commas up to what closes them, which is taken."""
+        """Parts separated by commas up to the closing token, which is consumed."""
         found = []
         while not self.accept(close):
             found.append(part())
@@ -113,13 +113,13 @@ class TypeParser:
         self._type_scopes.pop()
 
     def type_params(self) -> list[t.TypeVar]:
-        """The type parameters of a function or a data type; none where there are no brackets."""
+        """The type parameters of a function or a data type; empty without brackets."""
         if not self.accept("["):
             return []
         return self.listed("]", lambda: t.TypeVar(self.expect_kind("name", "the name of a type parameter").text))
 
     def annotation(self) -> t.Type | None:
-        """The type after a colon; None where there is none, or it is `_`."""
+        """The type after a colon; None if there is none, or it is `_`."""
         return self.optional_type() if self.accept(":") else None
 
     def optional_type(self) -> t.Type | None:

@@ -1,4 +1,4 @@
-"""Operators that say something of a tensor, or show it, and give it unchanged."""
+"""Operators that annotate or display a tensor, and return it unchanged."""
 
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ IDENTITIES: Final = frozenset(
         *("annotation.with_funcid", "annotation.compiler_begin", "annotation.compiler_end", "on_device", "device_copy"),
     )
 )
-"""Their names: they give values of any type."""
+"""Their names: they return values of any type."""
 
 
 @composed("annotation.checkpoint")

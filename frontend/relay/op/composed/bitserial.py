@@ -46,7 +46,7 @@ def bitpack(
 
 
 def _unpacked(words: Tensor, axis: int, bit_axis: int) -> Tensor:
-    """The numbers, of int32, whose planes of bits words have."""
+    """The numbers, of int32, from words with their bit planes."""
     width, bits, rank = _word_bits(words.dtype, "weight"), words.shape[bit_axis], words.rank + 1
     check(isinstance(bits, int), f"axis {bit_axis} of the weight", "a number of bits that is known", bits)
     spread = reshape(words, (*words.shape[: axis + 1], 1, *words.shape[axis + 1 :]))

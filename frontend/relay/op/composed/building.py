@@ -41,7 +41,8 @@ Operands = Sequence[Any]
 
 
 def build(found: Composed, tensors: Operands, attrs: Mapping[str, Any], exprs: Sequence[Expr]) -> Tensor | tuple[Tensor, ...]:
-    """Composes an operator where the ambient builder builds. What the operands' expressions say is known. Raises RelayError."""
+    """Composes an operator at the ambient builder's insertion point, with what is known from the operands' expressions. Raises
+    RelayError."""
     if not found.is_variadic:
         tensors = [_known(tensor, expr) for tensor, expr in zip(tensors, exprs, strict=True)]
     try:

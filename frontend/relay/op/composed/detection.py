@@ -43,7 +43,8 @@ def _rows(data: Tensor, order: Tensor) -> Tensor:
 
 
 def _first(holds: Term) -> tuple[Tensor, Tensor]:
-    """The rows [batch, rows] that hold first, in their order, then the others; and how many hold, int32[batch]."""
+    """The rows [batch, rows] for which the condition is true first, in order, then the others; and the number of the former,
+    int32[batch]."""
     order = emit("argsort", cast((~holds).tensor, "int32"), axis=1, is_ascend=True, dtype="int32")
     return order, emit("sum", cast(holds.tensor, "int32"), axis=(1,))
 
@@ -61,9 +62,10 @@ def _column(values: Tensor) -> Tensor:
 def get_valid_counts(
     data: Tensor, threshold: Tensor, *, id_index: int = 0, score_index: int = 1, score_threshold: float | None = None
 ) -> tuple[Tensor, ...]:
-    """Boxes with a score above a threshold come first, the others are -1: how many there are, the boxes, and which they were.
+    """Moves boxes with a score above a threshold to the front and sets the others to -1. Returns the number of boxes, the boxes, and their
+    original indices.
 
-    `score_threshold` is the threshold where that is a number, for readers of the text.
+    `score_threshold` is the threshold if it is a number, shown in the text of the program.
     """
     boxes = Term(data)
     holds = boxes.field(score_index) > Term(cast(threshold, data.dtype))
@@ -99,9 +101,9 @@ def non_max_suppression(
     return_indices: bool = True,
     invalid_to_bottom: bool = False,
 ) -> Tensor | tuple[Tensor, ...]:
-    """Boxes in the order of their scores, without those that overlap a better one of their class by a threshold or more.
+    """Boxes sorted by score, without boxes whose overlap with a better one of their class is the threshold or more.
 
-    Gives the boxes, with -1 in the place of those that are left out; or where the others were, as `indices` says it, and their number.
+    Returns the boxes, with -1 in place of removed ones; or the original indices of the boxes (via `indices`), and their number.
     """
     numbers, threshold = Term(_numbers(data)), Term(cast(iou_threshold, data.dtype))
     valid = numbers < Term(_column(valid_count))
@@ -334,7 +336,7 @@ def proposal(
 
     (removed,) = _loop(constant(count - 1, "int32"), [filled((batch, count), False, "bool")], suppress)
     turn, kept = _first(~removed)
-    # Where there are fewer than wanted, they are repeated.
+    # If there are too few, they are repeated.
     places_wanted = Term(constant(np.arange(rpn_post_nms_top_n)[None], "int32"))
     wanted = Term(emit("floor_mod", places_wanted.tensor, Term(_column(kept)).max(1).tensor))
     chosen = _rows(turn, wanted.tensor)

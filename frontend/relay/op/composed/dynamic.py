@@ -14,7 +14,7 @@ def _long(tensor: Tensor) -> Tensor:
 
 
 def _whole(tensor: Tensor) -> Tensor:
-    """As int64, where it is known, too."""
+    """The tensor as int64; its value stays known."""
     return tensor if tensor.dtype == "int64" else cast(tensor, "int64")
 
 
@@ -96,7 +96,7 @@ def dyn_strided_slice(data: Tensor, begin: Tensor, end: Tensor, strides: Tensor,
     from relayc.frontend.relay.op.composed.terms import Term
 
     begin, end, strides = (_whole(t) for t in (begin, end, strides))
-    if slice_mode == "size":  # the sizes of what is taken; -1 is all that is left
+    if slice_mode == "size":  # end holds the sizes of the slice; -1 is the rest of the axis
         begin_, taken = Term(begin), Term(end)
         end = (taken < 0).where(Term(shape_tensor(data.shape[: begin.shape[0]])), begin_ + taken).tensor
         strides = _ones(begin.shape[0])  # type: ignore[arg-type]

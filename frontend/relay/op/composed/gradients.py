@@ -1,4 +1,4 @@
-"""Operators that are derivatives of others: they come from the rules of the derivatives of programs (relayc.frontend.gradients)."""
+"""Operators that are derivatives of others, built from the derivative rules of programs (relayc.frontend.gradients)."""
 
 from typing import Any
 

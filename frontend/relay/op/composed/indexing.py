@@ -48,7 +48,7 @@ def strided_set(data: Tensor, v: Tensor, begin: Tensor, end: Tensor, strides: Te
 
 
 def _element(vector: Tensor, index: int) -> Tensor | None:
-    """An element of a vector as int64[1]; None behind its end."""
+    """An element of a vector as int64[1]; None after its end."""
     if index >= vector.shape[0]:
         return None
     return cast(strided_slice(vector, [index], [index + 1], [1], [0]), "int64")
@@ -111,7 +111,7 @@ def unique(data: Tensor, *, sorted: bool, return_counts: bool) -> tuple[Tensor, 
 
     zeros = filled((n,), 0, "int32")
     first = by_rank(order, "min", broadcast_to(cast(size, "int32"), (n,)))
-    if not sorted:  # in the order in which they are first
+    if not sorted:  # in order of first occurrence
         turns = emit("argsort", first, axis=0, is_ascend=True, dtype="int32")
         places = emit("scatter_elements", zeros, turns, cast(positions(n), "int32"), axis=0, reduction="update", distinct=True)
         rank = emit("take", places, rank, axis=0, mode="clip")

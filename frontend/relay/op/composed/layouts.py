@@ -66,7 +66,7 @@ def _mapped(index_map: str, shape: tuple[int, ...]) -> list[np.ndarray]:
 
 @composed("meta_schedule_layout_transform")
 def meta_schedule_layout_transform(data: Tensor, *, index_map: str) -> Tensor:
-    """Each element where a map of its indices says: one to one, with no place left free."""
+    """Moves each element to the position given by a bijective map of its indices."""
     shape = TensorType(data.shape, data.dtype).static_shape
     found = _mapped(index_map, shape)
     new: list[int] = [int(values.max()) + 1 if values.size else 0 for values in found]

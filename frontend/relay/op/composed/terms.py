@@ -37,7 +37,7 @@ class Term(Operators["Term"]):
         return self._apply("equal", self, other)
 
     def where(self, then: Any, otherwise: Any) -> "Term":
-        """One of two by this bool; one of them is a Term."""
+        """Selects between two values by this bool; at least one is a Term."""
         dtype = next(v.tensor.dtype for v in (then, otherwise) if isinstance(v, Term))
         values = [v.tensor if isinstance(v, Term) else constant(v, dtype) for v in (then, otherwise)]
         return Term(emit("where", self.tensor, *values))

@@ -125,7 +125,7 @@ def _convolved(data: Tensor, points: Tensor, tile: int, strides: Ints, padding: 
     maps = x.shape[2:]
     apart = reshape(x, (batch, *(alpha,) * axes, out, *maps))
     x = _applied(transpose(apart, (*range(1, axes + 1), 0, *range(axes + 1, apart.rank))), back, axes)
-    rest = 2 + n  # behind come the elements of a tile along each axis
+    rest = 2 + n  # the following axes are the elements of a tile
     pairs = [a for i in range(n) for a in ((2 + i,) if i < first else (2 + i, rest + i - first))]
     whole = reshape(transpose(x, (0, 1, *pairs)), (batch, out, *(m if i < first else m * tile for i, m in enumerate(maps))))
     return strided_slice(whole, [0] * n, sizes, [1] * n, range(2, rest))
@@ -158,7 +158,7 @@ _CONV3D = {"strides": (1, 1, 1), "padding": (0, 0, 0), "dilation": (1, 1, 1), "d
 
 @composed("nn.contrib_conv3d_winograd_without_weight_transform", attributes={**CONV, **_CONV3D})
 def conv3d_winograd_without_weight_transform(data: Tensor, weight: Tensor, *, tile_size: int, **attrs: Any) -> Tensor:
-    """nn.conv3d by a weight as conv3d_winograd_weight_transform gives it."""
+    """nn.conv3d with a weight from conv3d_winograd_weight_transform."""
     layout = attrs["data_layout"]
     check(layout == "NCDHW" and attrs["out_layout"] in ("", layout), "data_layout", "NCDHW", layout)
     return _without_transform(data, weight, tile_size, weight.shape[4], attrs)

@@ -136,7 +136,7 @@ SIGNATURE = _text("relay.signature")
 # ---- arguments and results ---------------------------------------------------------------------------------------------------------
 
 NAME = _text("relay.name")
-"""The name by which callers give an argument, or find a result."""
+"""The name by which callers pass an argument or access a result."""
 DTYPE = _text("relay.dtype")
 """The dtype as callers see it, where the code has numbers for values of the host, or a signless type for an unsigned one."""
 PARAM = Flag("relay.param")
@@ -155,9 +155,9 @@ PRIMITIVE = Flag("relay.primitive")
 OPERATORS = _texts("relay.ops")
 """Of a kernel: Relay's names of its operators."""
 SOURCES = _texts("relay.sources")
-"""Of a kernel: where its operators come from, in the words of the model."""
+"""Of a kernel: the sources of its operators in the model, by name."""
 OWN_FLOPS = _size("relay.own_flops")
-"""Of an operator and of the kernel that computes it: operations by the operator's definition, where the kernel computes it otherwise."""
+"""Of an operator and its kernel: operations by the operator's definition, if the kernel computes it differently."""
 PACKED = _text("relay.packed")
 """Of a declaration: the name under which the packed function is registered."""
 TE = _symbol("relay.te")
@@ -165,14 +165,14 @@ TE = _symbol("relay.te")
 TIR = _symbol("relay.tir")
 """Of a declaration: the function of the tir stage that computes it."""
 DECLARED = _text("relay.declared")
-"""Of a function that is used before it is defined: "public" or "private", which it becomes."""
+"""Of a function used before its definition: its final visibility, "public" or "private"."""
 SPECIALIZE = _attribute("relay.specialize")
 SPECIALIZED = _attribute("relay.specialized")
 SIZES = _attribute("relay.sizes")
 """Sizes at which a function is to be compiled by itself, the functions that are it at some sizes, and the sizes of such a function
 (dialects.relay.specializations)."""
 KNOWN_AS = _text("relay.known_as")
-"""The name by which errors call a function that `relay.specialize` made (dialects.relay.specializations)."""
+"""The name used in errors for a function created by `relay.specialize` (dialects.relay.specializations)."""
 
 # ---- operators ---------------------------------------------------------------------------------------------------------------------
 
@@ -213,16 +213,16 @@ FLOPS = _size("relay.flops")
 BYTES = _size("relay.bytes")
 """Of a kernel: floating-point operations, and bytes that it must move."""
 DECLINED = _texts("relay.declined")
-"""Of a kernel: why strategies that were asked did not take it."""
+"""Of a kernel: why strategies that were tried declined."""
 WORKSPACE = _size("relay.workspace")
-"""Bytes of the function's workspace, where that is an expression."""
+"""Bytes of the function's workspace, if symbolic."""
 USES_TILES = Flag("relay.uses_tiles")
 """The kernel uses the tile registers of AMX."""
 FAILS = Flag("relay.fails")
 """The kernel may raise an error (Backend.kernels_fail)."""
 TURNS = Flag("relay.turns")
-"""Of a kernel that asks in which direction to go, and of its constant of type index that says it: 0 is forwards, as where no loop calls
-the kernel."""
+"""Marks a kernel that supports both traversal directions, and the index constant inside it that selects the direction (0: forwards, the
+default outside of loops)."""
 ARENA = _size("relay.arena")
 """Of a program: bytes of its arena, where these are an expression."""
 MAX_DEPTH = _number("relay.max_depth")
@@ -232,9 +232,9 @@ ERROR = _texts("relay.error")
 HEAP = Flag("relay.heap")
 """Of an allocation of a program, and of what frees it: the memory is the heap's, not the arena's."""
 PARAM_KEY = _text("relay.param")
-"""Of a global: the parameter that it holds."""
+"""Of a global: the parameter that it contains."""
 OFFSET = _number("relay.offset")
-"""Of a global: where it begins in the blob of parameters, in bytes."""
+"""Of a global: its offset in the blob of parameters, in bytes."""
 
 # ---- machine code ------------------------------------------------------------------------------------------------------------------
 

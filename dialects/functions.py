@@ -38,7 +38,7 @@ class Names:
         self._taken = dict.fromkeys(symbols_of(module), 1)
 
     def free(self, name: str) -> str:
-        """`name`, with a number where it is taken; it is taken from now on."""
+        """`name`, with a number if it is taken; marks it as taken."""
         count = self._taken.get(name, 0)
         self._taken[name] = count + 1
         return self.free(f"{name}_{count}") if count else name
@@ -50,9 +50,9 @@ def calls_others(function: Function) -> bool:
 
 
 def begin_function(name: str, arguments: Sequence[ir.Type], attributes: Mapping[str, ir.Attribute]) -> ir.OpView:
-    """A function that gives nothing at the ambient insertion point, whose body has a block without operations.
+    """A function without results at the ambient insertion point, whose body has an empty block.
 
-    func.FuncOp asks the operation that it makes for all of this again, which takes six times the time.
+    func.FuncOp queries all of this from the operation that it creates, which takes six times as long.
     """
     signature = ir.TypeAttr.get(ir.FunctionType.get(list(arguments), []))
     named = {"sym_name": ir.StringAttr.get(name), "function_type": signature, **attributes}
@@ -62,7 +62,7 @@ def begin_function(name: str, arguments: Sequence[ir.Type], attributes: Mapping[
 
 
 def unique_names(wanted: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Each name that is wanted, with a number where it is taken or has been given."""
+    """Each wanted name, with a number if it is taken or already used."""
     used, found = set(taken), list[str]()
     for name in wanted:
         free, count = name, 0
@@ -85,7 +85,7 @@ def value_names(names: Sequence[str], dtypes: Mapping[str, str] | None = None) -
 
 
 def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:
-    """Gives every value in an operation the type that `new` makes of its own: results, and arguments of blocks."""
+    """Replaces the type of every value in an operation, results and block arguments, by `new` of the type."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.arguments)):
@@ -98,7 +98,7 @@ def retype(operation: ir.Operation, new: Callable[[ir.Type], ir.Type]) -> None:
 
 
 def refresh_signature(function: Function) -> None:
-    """Makes the type of a function of one block that of the block's arguments and of what it returns."""
+    """Sets the type of a function of one block from the block's arguments and the returned values."""
     block = function.regions[0].blocks[0]
     returned = last_operation(block).operation.operands
     signature = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
@@ -106,7 +106,7 @@ def refresh_signature(function: Function) -> None:
 
 
 def value_attributes(function: Function, which: str = "arg_attrs") -> list[ir.DictAttr]:
-    """The attributes of each argument, or of each result ("res_attrs"); empty ones where there are none."""
+    """The attributes of each argument, or of each result ("res_attrs"); empty ones if there are none."""
     if which in function.attributes:
         return [ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes[which])]
     signature = signature_of(function)
@@ -114,7 +114,7 @@ def value_attributes(function: Function, which: str = "arg_attrs") -> list[ir.Di
 
 
 def extend_signature(function: Function, arguments: Sequence[ir.Type], results: Sequence[ir.Type] = ()) -> list[ir.Value]:
-    """Adds arguments and results to a function behind those that it has; gives the arguments in its body, where it has one."""
+    """Appends arguments and results to a function; returns the new arguments in its body, if it has one."""
     found, attributes = signature_of(function), value_attributes(function)
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*found.inputs, *arguments], [*found.results, *results]))
     if arguments and "arg_attrs" in function.attributes:

@@ -1,15 +1,15 @@
-"""Where an operation came from, as its MLIR location says: the names of the ONNX nodes, say."""
+"""Sources of operations in their MLIR locations, for example the names of the ONNX nodes."""
 
 from relayc.dialects.mlir import ir
 
 
 def named_location(label: str, location: ir.Location) -> ir.Location:
-    """A location with a label for what is made there; the names that it carries are the same."""
+    """A location with a label for what is created there; its names are unchanged."""
     return ir.Location.name(label, childLoc=location)
 
 
 def label_of(location: ir.Location) -> str:
-    """The label of a location, or the first name that it carries; "" where it has neither."""
+    """The label of a location, or its first name; "" if it has neither."""
     if isinstance(location, ir.NameLoc):
         return location.name_str
     names = sources_of(location)
@@ -17,7 +17,7 @@ def label_of(location: ir.Location) -> str:
 
 
 def source_of(location: ir.Location) -> str:
-    """The name a location carries (an ONNX node's, say), or its text where it has none."""
+    """The name in a location (for example of an ONNX node), or its text if it has none."""
     if isinstance(location, ir.NameLoc) and not isinstance(location.child_loc, ir.UnknownLoc):
         return source_of(location.child_loc)
     text = str(location)

@@ -93,7 +93,7 @@ def make_context() -> ir.Context:
 
 
 def bare_context() -> ir.Context:
-    """A new MLIR context that knows the upstream dialects, and loads those of what it parses."""
+    """A new MLIR context with the upstream dialects available, which are loaded by the parser on demand."""
     return ir.Context(load_on_create_dialects=[])
 
 
@@ -123,7 +123,7 @@ def c_api() -> ctypes.CDLL:
 
 
 def c_handle(module: ir.Module) -> int:
-    """The pointer that is an MlirModule in C; it is valid as long as `module` is."""
+    """The MlirModule pointer in C; valid during the lifetime of `module`."""
     capsule = module._CAPIPtr
     name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))

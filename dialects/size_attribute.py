@@ -12,7 +12,7 @@ def in_64_bits(number: int) -> int:
 
 
 def i64_attribute(number: int) -> ir.IntegerAttr:
-    """Raises OverflowError for a number that an i64 does not hold."""
+    """Raises OverflowError for a number that does not fit an i64."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), in_64_bits(number))
 
 

@@ -128,7 +128,7 @@ class AttrSpec:
     default: Any
     optional: bool
     key: str
-    """Its name in the IR, where upstream MLIR gives the operation that stands for the operator another one."""
+    """Its name in the IR, if upstream MLIR uses another name in the operation that represents the operator."""
 
     @property
     def says_sizes(self) -> bool:

@@ -59,7 +59,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    # What such a field gives of an operation that is found in the IR.
+    # The type of such a field in an operation found in the IR.
     Operand: TypeAlias = ir.Value
     Variadic: TypeAlias = list[ir.Value]
 else:
@@ -242,12 +242,12 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         return [type_of(v) for v in self.operation.operands]
 
     def inferred_types(self) -> list[RelayType]:
-        """What the type relation says of the operation as it stands. Raises RelayError."""
+        """The types that the type relation infers for the operation. Raises RelayError."""
         return type(self).result_types(self.operand_types(), self.attrs())
 
     def independent_axes(self) -> tuple[int, ...]:
-        """Axes of its operand and of its result along which it computes each slice by itself, in the same way however many there are;
-        those of an elementwise operator are, whatever this says."""
+        """Axes of its operand and result along which slices are computed independently, in the same way for any size; for an elementwise
+        operator all axes are, whatever this returns."""
         return ()
 
     # ---- layouts, of operators whose `layout_role` is not FIXED
@@ -261,7 +261,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         return list(self.operation.operands)
 
     def in_layout(self, target: str) -> dict[str, Any]:
-        """The attributes with which it does the same with its images in the layout `target` ("NHWC", "NCHW16c") as it does now in NCHW."""
+        """The attributes that have the same effect on images in the layout `target` ("NHWC", "NCHW16c") as the current ones in NCHW."""
         return self.attrs()
 
     def source(self) -> str:
@@ -272,7 +272,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
         try:
             self._check_results()
         except (ValueError, TypeError) as e:
-            # Where nobody made the ranges of the program hold, as while MLIR prints a module by itself, it may be these that are missing.
+            # If the program's ranges are not active, as while MLIR prints a module by itself, they are read from the module.
             ranges = None if Ranges.current().is_of_program else ranges_around(self.operation)
             if ranges is None:
                 raise RelayError(f"relay.{self._op_name} at {self.source()}: {e}") from None

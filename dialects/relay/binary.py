@@ -122,7 +122,7 @@ declare(
 
 
 class Where(Op, name="where"):
-    """x where the condition holds, else y (ONNX Where); the three broadcast."""
+    """x where the condition is true, otherwise y (ONNX Where); the three operands broadcast."""
 
     condition: Operand
     x: Operand

@@ -85,7 +85,7 @@ def cast_value(value: ir.Value, type_: RelayType) -> ir.Value:
 
 
 def recast(value: ir.Value) -> ir.Value:
-    """A value behind casts to the type that it has."""
+    """A value, cast to its own type after existing casts."""
     type_ = type_of(value)
     if isinstance(type_, TensorType):
         return CastShape(value, shape=type_.sizes).result
@@ -95,7 +95,7 @@ def recast(value: ir.Value) -> ir.Value:
 def cast_argument(value: ir.Value, type_: RelayType) -> ir.Value:
     """An argument of a call in the callee's symbols.
 
-    The first cast of what a call gives is to symbols of the caller: where that is written alike on both sides, it is cast to its own type.
+    The first cast of a call's result is to symbols of the caller: if both sides use the same type, the value is cast to its own type.
     """
     found = type_of(value)
     if found == type_:
@@ -120,12 +120,12 @@ def cast_result(value: ir.Value, bindings: Bindings, inside: ir.Operation) -> ir
 
 
 def bindings_attribute(bindings: Bindings) -> ir.DictAttr:
-    """What the symbols of a callee stand for as the attribute BINDINGS."""
+    """The values of a callee's symbols as the attribute BINDINGS."""
     return ir.DictAttr.get({name: size_attribute(size) for name, size in bindings.items()})
 
 
 def stated_bindings(call: func.CallOp) -> Bindings | None:
-    """What the attribute BINDINGS of a call says; None where it has none."""
+    """The values in the attribute BINDINGS of a call; None if it is absent."""
     attributes = call.operation.attributes
     if not BINDINGS.on(attributes):
         return None
@@ -133,7 +133,8 @@ def stated_bindings(call: func.CallOp) -> Bindings | None:
 
 
 def bindings_of(call: func.CallOp, callee: ir.Operation | ir.OpView) -> Bindings:
-    """What the symbols of a callee's arguments stand for at a call, in the caller's symbols. Raises RelayError where they contradict."""
+    """The values of the symbols of a callee's arguments at a call, in the caller's symbols. Raises RelayError if they contradict each
+    other."""
     patterns = [relay_type(t) for t in signature_of(callee).inputs]
     actuals = [type_of(uncast(v)) for v in call.operation.operands]
     return match(patterns, actuals, f"arguments of @{call.callee.value}")
@@ -191,7 +192,7 @@ def call_te(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[T
 
 
 def call_tir(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]) -> Results:
-    """Calls a function of the tir stage that stands in the module: it takes buffers, those it reads and then those it writes.
+    """Calls a function of the tir stage in the module. Its parameters are buffers: those it reads, followed by those it writes.
 
     Raises RelayError as `call_te` does.
     """
@@ -242,7 +243,7 @@ def _call_declared(
 
 
 def _declaration(key: str, target: ir.Attribute, name: str, signature: ir.FunctionType) -> str:
-    """Name of the declaration of `target` with these types, made where there is none yet."""
+    """Name of the declaration of `target` with these types, which is created if missing."""
     module = _module()
     functions = symbols_of(module)
     for other, function in functions.items():

@@ -31,7 +31,7 @@ _COLLECTED: contextvars.ContextVar[list[Condition] | None] = contextvars.Context
 
 @contextmanager
 def collected() -> Iterator[list[Condition]]:
-    """While it holds, the conditions that checks leave open are gathered in the list it gives."""
+    """Context in which conditions that checks cannot prove are collected in the list it yields."""
     found: list[Condition] = []
     token = _COLLECTED.set(found)
     try:
@@ -41,7 +41,7 @@ def collected() -> Iterator[list[Condition]]:
 
 
 def require_at_least(least: Size, size: Size | None, what: str, expected: Any, found: Any) -> None:
-    """Demands `least <= size`. Raises RelayError where it is proved wrong; where it is not proved it is a condition of the program."""
+    """Requires `least <= size`. Raises RelayError if it is disproved; if it is undecided, it becomes a condition of the program."""
     if size is None:
         return
     if isinstance(size, int) and isinstance(least, int):
@@ -63,7 +63,7 @@ def require_at_most(most: Size | None, size: Size | None, what: str, expected: A
 
 
 def require_equal(a: Size | None, b: Size | None, what: str, expected: Any, found: Any) -> None:
-    """Raises RelayError where two sizes that are known are not the same expression: Unequal where they may have the same value."""
+    """Raises RelayError if two known sizes are not the same expression: Unequal if their values may be the same."""
     if a is not None and b is not None and a != b:
         raise unequal(f"{what}: expected {expected}, found {found}", a, b)
 
@@ -77,8 +77,8 @@ def require_type(expected: TensorType, found: TensorType, what: str) -> None:
 
 
 def require_divides(den: Size, num: Size | None, what: str, expected: Any, found: Any) -> Size | None:
-    """num / den, of sizes; None where num is not known. Raises RelayError unless it is exact for all values of the symbols: Unequal where
-    it is for some."""
+    """num / den, of sizes; None if num is unknown. Raises RelayError unless the quotient is exact for all values of the symbols: Unequal if
+    it is exact for some."""
     if num is None:
         return None
     if isinstance(num, int) and isinstance(den, int):

@@ -70,10 +70,10 @@ def _agree(found: Size | None, given: Size | None, what: str, where: str) -> Siz
 
 
 class ConvBase(Linear):
-    """What all convolutions share; subclasses give the attributes whose defaults depend on their rank.
+    """The common part of all convolutions; subclasses define the attributes whose defaults depend on their rank.
 
-    `channels` and `kernel_size` say what the weight says, and are checked against it; the result has the layout of data and its dtype
-    unless `out_layout` and `out_dtype` say otherwise.
+    `channels` and `kernel_size` repeat properties of the weight and are checked against it; the result has the layout and dtype of data
+    unless `out_layout` and `out_dtype` specify others.
     """
 
     data: Operand
@@ -183,7 +183,7 @@ class Conv2d(Conv, name="nn_conv2d", relay_name="nn.conv2d"):
         return layouts and isinstance(self.weight.owner, Constant)
 
     def can_change_layout(self) -> bool:
-        """Where it is depthwise; one over all channels may read one layout and write another, and follows none."""
+        """True if it is depthwise; a convolution over all channels may read and write different layouts, and follows none."""
         data, result = TensorType.of(self.data).shape, TensorType.of(self.result).shape
         return self.is_plain() and self.groups == data[1] == result[1] and self.groups > 1
 

@@ -4,7 +4,7 @@ from relayc.dialects.relay.base import Op, Operand, Pattern, TensorType, View, c
 from relayc.dialects.relay.conditions import require_equal
 
 STRIP = 16
-"""Columns whose weights stand side by side."""
+"""Columns whose weights are adjacent."""
 WORD_BITS = 32
 
 

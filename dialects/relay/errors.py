@@ -14,7 +14,7 @@ def may_equal(a: Size, b: Size) -> bool:
 
 
 class RelayError(ValueError):
-    """A program that breaks an operator's rules: names the operator, its source, what was found and what was expected."""
+    """A program that violates an operator's rules: gives the operator, its source, the value found and the value expected."""
 
 
 class Unequal(RelayError):

@@ -9,7 +9,7 @@ __all__ = ["LayoutRole", "Pattern", "Precision"]
 
 
 class Pattern(enum.IntEnum):
-    """Relay's fusion patterns (TVM's OpPatternKind), in the order in which they restrict fusion."""
+    """Relay's fusion patterns (TVM's OpPatternKind), ordered by how much they restrict fusion."""
 
     ELEMWISE = 0
     BROADCAST = 1
@@ -21,12 +21,11 @@ class Pattern(enum.IntEnum):
 
 
 class LayoutRole(enum.Enum):
-    """How an operator on images [N, C, H, W] takes part where a region of the program changes its layout (AlterOpLayout).
+    """The role of an operator on images [N, C, H, W] in a region of the program whose layout changes (AlterOpLayout).
 
-    FIXED: it reads and gives images in the layout in which it is written.
-    FOLLOWS: it works in any layout, with the images that it reads and the one that it gives in the same: an elementwise operator as it is,
-      another one with the attributes that `in_layout` gives.
-    JOINS: it joins all pixels of the image that it reads, so that its result is the same for every layout of that.
+    FIXED: it reads and writes images in the layout in its attributes. FOLLOWS: it supports any layout, the same for its input and output
+    images: an elementwise operator unchanged, other operators with the attributes from `in_layout`. JOINS: it combines all pixels of its
+    input image, so its result does not depend on the layout of the image.
     """
 
     FIXED = enum.auto()
@@ -35,13 +34,12 @@ class LayoutRole(enum.Enum):
 
 
 class Precision(enum.Enum):
-    """What an operator does with float32 tensors that may be stored as bf16 (ToMixedPrecision).
+    """How an operator treats float32 tensors that may be stored as bf16 (ToMixedPrecision).
 
-    ALWAYS: a product: its leading `factors` operands are bf16, sums are float32.
-    FOLLOW: it reads a tensor as it is stored, computes in float32, and what it gives may be stored as bf16.
-    EXACT: as FOLLOW, and what it gives are elements of what it reads, the same in bf16 as in float32.
-    AVERAGE: it reads a tensor as it is stored, as errors of what it reads cancel out, and gives float32.
-    NEVER: it reads and gives float32: it loses too much to 8 bits.
+    ALWAYS: a product: its first `factors` operands are bf16, sums are float32. FOLLOW: it reads a tensor as stored, computes in float32,
+    and its result may be stored as bf16. EXACT: as FOLLOW, and its result consists of elements of its operands, equal in bf16 and float32.
+    AVERAGE: it reads a tensor as stored, because errors average out, and returns float32. NEVER: it reads and returns float32: it loses too
+    much precision with 8 bits.
 
     ALWAYS, FOLLOW and NEVER are Relay's conversion categories.
     """

@@ -120,7 +120,7 @@ def _upsampled(op: View, scales: Floats, methods: tuple[str, ...]) -> TensorType
 class Upsampling(ImageOp, name="nn_upsampling", relay_name="nn.upsampling"):
     """Enlarges both spatial axes by scale_h and scale_w (Relay nn.upsampling).
 
-    method is nearest_neighbor, bilinear or bicubic; coordinates are those of align_corners where it is set, else asymmetric.
+    method is nearest_neighbor, bilinear or bicubic; coordinates follow align_corners if it is set, otherwise asymmetric.
     """
 
     data: Operand

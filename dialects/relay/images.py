@@ -1,4 +1,4 @@
-"""Operators whose attribute `layout` names the layout of the images that they read and give."""
+"""Operators whose attribute `layout` names the layout of their input and output images."""
 
 from typing import Any
 

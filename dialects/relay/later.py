@@ -39,9 +39,10 @@ REQUIREMENTS = ("eq", "ge", "le")
 
 
 class Require(_Later, name="require"):
-    """In a program: two sizes, of type index, must compare as `predicate` says ("eq", "ge", "le"), else the call fails with a ValueError.
+    """A run-time check: two sizes, of type index, must compare as `predicate` specifies ("eq", "ge", "le"), otherwise the call fails with a
+    ValueError.
 
-    `message` says what was expected; both sizes, the found one first, follow it where it has `%lld` for them.
+    `message` gives the expectation; both sizes, the found one first, replace `%lld` in it.
     """
 
     found: Operand

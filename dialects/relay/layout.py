@@ -48,7 +48,7 @@ class Layout:
         return self.axes.index(axis)
 
     def block(self, axis: str) -> int:
-        """Block size of `axis`: 1 where it is not blocked."""
+        """Block size of `axis`: 1 if it is not blocked."""
         return self.blocks.get(axis, 1)
 
     @overload
@@ -69,7 +69,7 @@ class Layout:
         return found
 
     def shape(self, dims: Mapping[str, Size | None], what: str = "result") -> Shape:
-        """Shape of a tensor whose logical axes have the lengths `dims`. Raises RelayError where a block does not divide its axis."""
+        """Shape of a tensor whose logical axes have the lengths `dims`. Raises RelayError if a block does not divide its axis."""
         out: list[Size | None] = []
         for axis in self.axes:
             if axis.islower():

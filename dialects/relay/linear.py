@@ -27,7 +27,7 @@ class Linear(Op):
     """Base of the operators whose first operand is the data and whose second one the weight."""
 
     def channel_axis(self, of_result: bool) -> int | None:
-        """The dimension of the result (or of the data) along which the channels run; None where that is not one dimension."""
+        """The dimension of the channels in the result (or the data); None if they are not in one dimension."""
         raise NotImplementedError
 
     def weight_channels(self, of_result: bool) -> WeightChannels:

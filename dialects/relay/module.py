@@ -24,7 +24,7 @@ _QUOTED = r'"(?:[^"\\\n]|\\.)*"'
 
 
 def _read_strings(attribute: ir.Attribute) -> tuple[str, ...]:
-    """What the attribute `relay.strings` says. Raises RelayError for another form."""
+    """The value of the attribute `relay.strings`. Raises RelayError for an invalid form."""
     found = list(attribute) if isinstance(attribute, ir.ArrayAttr) else []
     texts = tuple(entry.value for entry in found if isinstance(entry, ir.StringAttr))
     if len(texts) < len(found) or texts[:1] != ("",) or len(set(texts)) < len(texts):
@@ -33,7 +33,7 @@ def _read_strings(attribute: ir.Attribute) -> tuple[str, ...]:
 
 
 def _ranges_in(text: str) -> Ranges:
-    """What the attribute `relay.symbols` of a module says that is text yet. Raises RelayError for another form."""
+    """The ranges in the attribute `relay.symbols` of a module in text form. Raises RelayError for an invalid form."""
     for found in re.finditer(rf"{_QUOTED}|\b{re.escape(RANGES.name)} = (\{{[^}}]*\}})", text):
         if found[1] is not None:
             return read_ranges(ir.Attribute.parse(found[1]))
@@ -64,7 +64,7 @@ class IRModule:
           MLIRError: the text does not parse.
           RelayError: the program breaks an operator's rules, or nests too deep.
         """
-        with context or make_context(), ir.Location.unknown(), _ranges_in(text):  # MLIR verifies what it parses
+        with context or make_context(), ir.Location.unknown(), _ranges_in(text):  # MLIR verifies while it parses
             module = IRModule(parse_module(text), params)
             module.verify()
             return module
@@ -87,7 +87,7 @@ class IRModule:
         return self._ranges[1]
 
     def set_ranges(self, ranges: Mapping[str, Range]) -> None:
-        """Says what is known of symbols, instead of what was said before."""
+        """Replaces the known ranges of symbols."""
         attributes = {name: ir.DenseI64ArrayAttr.get([r.low, r.high, r.hint], self.context) for name, r in ranges.items()}
         RANGES.put(self.module.operation, ir.DictAttr.get(attributes, self.context))
 
@@ -107,7 +107,7 @@ class IRModule:
         return self._strings[1]
 
     def set_strings(self, texts: Sequence[str]) -> None:
-        """Says what the program's strings are, each once and the empty one first, instead of what was said before."""
+        """Replaces the strings of the program; they are distinct, and the empty string is first."""
         with self.context:
             STRINGS.put(self.module.operation, strings_attribute(texts))
 
@@ -141,7 +141,7 @@ class IRModule:
 
     @property
     def main(self) -> ir.Operation:
-        """The function `main`. Raises RelayError where there is none."""
+        """The function `main`. Raises RelayError if there is none."""
         for op in self.module.body.operations:
             if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == "main":
                 return op
@@ -179,11 +179,11 @@ class IRModule:
         return dense_array(op.attributes["value"])
 
     def __str__(self) -> str:
-        with self.ranges:  # MLIR verifies what it prints
+        with self.ranges:  # MLIR verifies while it prints
             return str(self.module)
 
     def _repr_html_(self) -> str | None:
-        """The program in a notebook; None where what shows it is not installed."""
+        """The program as HTML for a notebook; None if the viewer is not installed."""
         try:
             # By name: what shows programs imports this one.
             return importlib.import_module("relayc").notebook_html(self)

@@ -1,4 +1,4 @@
-"""Operators by their names: as they stand in the IR, and building one."""
+"""Names of operators in the IR, and construction of operators by name."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from relayc.symbolic import Dim, Size
 
 
 def ir_name(relay_name: str) -> str:
-    """Relay's name of an operator as it stands in the IR, where IRDL allows no dots: `nn.conv2d` -> `nn_conv2d`."""
+    """Relay's name of an operator in its IR form, because IRDL does not allow dots: `nn.conv2d` -> `nn_conv2d`."""
     return relay_name.replace(".", "_")
 
 
@@ -57,9 +57,9 @@ def simpler(a: Size, b: Size) -> Size:
 
 
 def _with_equal(values: list[ir.Value], a: Size, b: Size, replaced: set[Size]) -> list[ir.Value]:
-    """Tensors, stated to have the simpler of two sizes where they have the other one; the other way round where none has that.
+    """Tensors cast to the simpler of two sizes if they have the other one, or the reverse if none has.
 
-    What has been `replaced` before is not brought back.
+    A size in `replaced` is not reintroduced.
     """
     shapes = [TensorType.of(v).shape if isinstance(v.type, ir.RankedTensorType) else () for v in values]
     kept = simpler(a, b)

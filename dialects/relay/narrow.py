@@ -97,7 +97,7 @@ def converted(array: np.ndarray, dtype: str, saturate: bool = True, round_mode: 
     if not is_narrow(dtype):
         return array.astype(DTYPES[dtype], copy=False)
     if not dtype.startswith("float"):
-        with np.errstate(invalid="ignore"):  # of what is no number, the bits say nothing
+        with np.errstate(invalid="ignore"):  # the bits of NaN are not meaningful
             whole = array.astype(np.int32) if array.dtype.kind == "f" else array
         return (whole.astype(np.uint8) & ((1 << int(dtype[-1])) - 1)).view(DTYPES[dtype])
     if array.dtype.kind in "iub":
@@ -125,7 +125,7 @@ def _powers_of_two(array: np.ndarray, saturate: bool, rounding: Rounding) -> np.
 
 
 def _rounded_to_odd(array: np.ndarray) -> np.ndarray:
-    """float64 as the float32 next to it whose last bit is set, unless it is exact: rounding that again rounds correctly."""
+    """float64 rounded to odd float32: an inexact result is the neighbour whose last bit is set, so that rounding again is correct."""
     near = array.astype(np.float32)
     bits = near.view(np.uint32)
     odd = np.where(np.abs(near.astype(np.float64)) > np.abs(array), bits - 1, bits) | 1

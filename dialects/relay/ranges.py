@@ -1,4 +1,4 @@
-"""What a module says of the symbols in its types, in its attribute `relay.symbols`."""
+"""The ranges of symbols in a module's types, stored in its attribute `relay.symbols`."""
 
 from relayc.dialects.discardable import RANGES
 from relayc.dialects.mlir import ir
@@ -7,7 +7,7 @@ from relayc.symbolic import Range, Ranges
 
 
 def read_ranges(attribute: ir.Attribute) -> Ranges:
-    """What the attribute says. Raises RelayError for another form."""
+    """The value of the attribute. Raises RelayError for an invalid form."""
     found = {}
     for entry in attribute if isinstance(attribute, ir.DictAttr) else []:
         numbers = list(entry.attr) if isinstance(entry.attr, ir.DenseI64ArrayAttr) else []
@@ -20,7 +20,7 @@ def read_ranges(attribute: ir.Attribute) -> Ranges:
 
 
 def ranges_around(operation: ir.Operation) -> Ranges | None:
-    """What the module around an operation says; None where there is no module, or it says nothing."""
+    """The ranges of the module that contains an operation; None if there is no module, or it has no ranges."""
     while (parent := operation.parent) is not None:
         operation = parent.operation
     return read_ranges(RANGES.of(operation)) if RANGES.on(operation) else None

@@ -61,7 +61,7 @@ class Mean(_Reduce, name="mean"):
     precision = Precision.AVERAGE
 
     def can_change_layout(self) -> bool:
-        """Where it is over the pixels of images."""
+        """True if it reduces the pixels of images."""
         spatial = [NCHW.index(axis) for axis in "HW"]
         return not self.exclude and TensorType.of(self.data).rank == len(NCHW) and sorted(a % 4 for a in self.axis or ()) == spatial
 

@@ -29,7 +29,7 @@ class RelayDialect(ext.Dialect, name="relay"):  # type: ignore[call-arg] # mypy 
 
 
 class RecursiveEffects:
-    """Effects of an operation with regions, or of one that may define symbols: none where it is pure, else as if it wrote to memory."""
+    """Effects of an operation with regions, or of one that may define symbols: none if it is pure, otherwise a write to memory."""
 
     class _Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
@@ -44,7 +44,7 @@ class RecursiveEffects:
 
 
 _PURE_DIALECTS = ("arith.", "tensor.", "builtin.")
-"""What stands between relay operators besides calls, in the relay stage."""
+"""Dialects of operations between relay operators in the relay stage, besides calls."""
 
 
 def is_pure(operation: ir.Operation) -> bool:

@@ -66,7 +66,7 @@ def _split_dim(dim: Known, pair: list[Size]) -> list[Known]:
 
 
 def _inferred(shape: Sequence[Known], others: Sequence[Known]) -> Known:
-    """What -1 stands for. Unknown dimensions cancel where as many were copied as there are."""
+    """The value of -1. Unknown dimensions cancel if the same number is copied."""
     if list(shape).count(None) != list(others).count(None):
         return None
     total, known = (product([d for d in dims if d is not None]) for dims in (shape, others))

@@ -7,7 +7,7 @@ from relayc.dialects.relay.types import MLIR_NAMES
 
 
 class _Scan(Op):
-    """`axis` None scans the flattened tensor; `dtype` None keeps the operand's; `exclusive` leaves each element out of its own result."""
+    """`axis` None scans the flattened tensor; `dtype` None keeps the operand's; `exclusive` excludes each element from its own result."""
 
     data: Operand
     axis: int | None = None

@@ -41,7 +41,7 @@ _DEFINING = ("relay.if", "relay.while", "relay.match_shape", "relay.cast_shape",
 
 
 def _symbols_of_type(type_: ir.Type) -> frozenset[str]:
-    # Most types say no symbol, and a type that does has an encoding.
+    # Most types have no symbols; a type with symbols has an encoding.
     return symbols_of_type(relay_type(type_)) if "[" in str(type_) else frozenset()
 
 
@@ -80,7 +80,7 @@ def _names_of_sizes(op: Operation) -> tuple[str, ...]:
 
 
 def defined_by(op: Operation, scope: Iterable[str] = ()) -> frozenset[str]:
-    """Names of the symbols that have a value from an operation on, of those that have none in `scope` before it."""
+    """Names of the symbols defined by an operation, except those in `scope` before it."""
     operation = op.operation
     if operation.name == "relay.define_sizes":
         return frozenset(_names_of_sizes(op)).difference(scope)
@@ -92,7 +92,7 @@ def defined_by(op: Operation, scope: Iterable[str] = ()) -> frozenset[str]:
             continue
         found |= symbols_of_value(result)
     if operation.name == "relay.match_shape":
-        # Only a size that is a symbol by itself gives it a value.
+        # Only a size that consists of a symbol defines it.
         found = {name for name in found if symbol(name) in operation.opview.shape}
     return frozenset(found).difference(scope)
 
@@ -233,7 +233,7 @@ class SymbolNames:
                     self._taken.update(*map(symbols_of_value, block.arguments))
 
     def free(self, name: str) -> Dim:
-        """A symbol called `name`, with a number where that is taken; it is taken from now on."""
+        """A symbol `name`, with a number if it is taken; marks it as taken."""
         unique, n = name, 0
         while unique in self._taken:
             unique, n = f"{name}_{n}", n + 1
@@ -308,7 +308,7 @@ def _set_size_attribute(operation: ir.Operation, spec: Any, old: Any, new: Any, 
     if new == old:
         return
     if operation.name == "relay.reshape" and any(isinstance(a, Dim) and b in (0, -1, -2, -3, -4) for a, b in zip(old, new, strict=True)):
-        # A size that is 0 now would be taken for a code: the shape is said in full.
+        # A size of 0 would be read as a code, so the shape is given in full.
         type_ = substitute_type(relay_type(operation.results[0].type), values)
         new = tuple(-1 if d is None else d for t in flat_types(type_) for d in t.shape)
         operation.attributes["allowzero"] = ir.BoolAttr.get(True)

@@ -8,26 +8,26 @@ from relayc.symbolic import Size
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """`axis` counted from the front. Raises RelayError where it is outside [-rank, rank)."""
+    """`axis` counted from the front. Raises RelayError if it is outside [-rank, rank)."""
     check(-rank <= axis < rank, name, f"a value in [{-rank}, {rank})", axis)
     return axis % rank if rank else 0
 
 
 def product(dims: Sequence[Size | None]) -> Size | None:
-    """Product of dimensions; None where one is not known."""
+    """Product of dimensions; None if one is unknown."""
     known = [d for d in dims if d is not None]
     return symbolic.product(known) if len(known) == len(dims) else None
 
 
 def shape_text(shape: Sequence[Size | None]) -> str:
-    """A shape as messages say it: `(n, 768)`."""
+    """A shape as printed in messages: `(n, 768)`."""
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def broadcast_shapes(*shapes: tuple[Size | None, ...]) -> tuple[Size | None, ...]:
-    """numpy broadcasting of shapes, in which dimensions may be expressions or not known. Raises RelayError where they do not broadcast.
+    """numpy broadcasting of shapes, in which dimensions may be expressions or unknown. Raises RelayError if they do not broadcast.
 
-    Expressions broadcast where they are equal, or where the other dimension is 1: nothing is assumed of their values.
+    Expressions broadcast if they are equal, or the other dimension is 1: nothing is assumed about their values.
     """
     rank = max(map(len, shapes), default=0)
     out: list[Size | None] = []

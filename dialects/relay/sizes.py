@@ -65,9 +65,9 @@ class MatchShape(Op, name="match_shape"):
 
 
 class CheckSizes(Op, name="check_sizes"):
-    """When the program runs, two sizes must compare as `predicate` says ("eq", "ge", "le"), else the call fails with a ValueError.
+    """At run time, two sizes must compare as `predicate` specifies ("eq", "ge", "le"), otherwise the call fails with a ValueError.
 
-    `message` says what was expected; both sizes, `found` first, follow it where it has `%lld` for them.
+    `message` gives the expectation; both sizes, `found` first, replace `%lld` in it.
     """
 
     found: Size

@@ -36,7 +36,7 @@ def slice_bounds(size: Size, begin: Size, end: Size | None, stride: int) -> tupl
 
 
 def _counted(index: Size, size: Size, lowest: int) -> Size | None:
-    """An index counted from the front, 0 or more; None where it is not known from which side it counts."""
+    """An index counted from the front, 0 or more; None if the sign of the index is unknown."""
     if proves(lambda: index >= 0):
         return index
     if proves(lambda: index < 0):
@@ -62,7 +62,7 @@ def _is_before_all_if_negative(index: Size, size: Size, lowest: int) -> bool:
     (name,) = names
     current = Ranges.current()
     known = current.of(name)
-    # The values of its one symbol with which it is negative: those up to some value, of an index that grows with it.
+    # The values of its only symbol for which it is negative: for an increasing index, those up to a limit.
     low = known.low
     for high in range(low, min(low + 4, known.high)):
         with Ranges({**current, name: Range(high + 1, known.high)}):
@@ -74,7 +74,7 @@ def _is_before_all_if_negative(index: Size, size: Size, lowest: int) -> bool:
 
 
 def slices(op: "View | StridedSlice", rank: int) -> dict[int, tuple[Size, Size | None, int]]:
-    """(begin, end, stride) by axis of a strided_slice with these attributes. Raises RelayError where they do not fit the rank."""
+    """(begin, end, stride) by axis of a strided_slice with these attributes. Raises RelayError if they do not match the rank."""
     n = len(op.begin)
     axes = tuple(range(n)) if op.axes is None else tuple(normalize_axis(a, rank, "axes") for a in op.axes)
     check(op.slice_mode in _SLICE_MODES, "slice_mode", f"one of {', '.join(_SLICE_MODES)}", op.slice_mode)

@@ -20,7 +20,7 @@ def sizes_attribute(sizes: Mapping[str, int]) -> ir.DictAttr:
 
 
 def read_sizes(attribute: ir.Attribute) -> dict[str, int] | None:
-    """The sizes that an attribute says; None where it says anything else."""
+    """The sizes in an attribute; None if it is anything else."""
     entries = list(attribute) if isinstance(attribute, ir.DictAttr) else [None]
     if not all(entry is not None and isinstance(entry.attr, ir.IntegerAttr) for entry in entries):
         return None
@@ -28,7 +28,7 @@ def read_sizes(attribute: ir.Attribute) -> dict[str, int] | None:
 
 
 def sizes_of(function: Function) -> dict[str, int]:
-    """The sizes that a function is for; none for one that is for all."""
+    """The sizes that a function is specialised for; empty for a general one."""
     return (read_sizes(SIZES.of(function)) or {}) if SIZES.on(function) else {}
 
 
@@ -39,7 +39,7 @@ def names_of(function: Function) -> list[str]:
 
 
 def known_as(function: Function) -> str:
-    """The name by which callers know a function."""
+    """The name of a function for callers."""
     return KNOWN_AS.get(function, symbol_name(function))
 
 

@@ -37,13 +37,13 @@ class Constant(Op, name="constant"):
 
     @property
     def key(self) -> str | None:
-        """Key in the parameter table; None where the elements stand in the IR."""
+        """Key in the parameter table; None if the elements are in the IR."""
         value = self.attributes["value"]
         return value.value if isinstance(value, ir.StringAttr) else None
 
 
 def is_literal(value: ir.Value) -> bool:
-    """Whether a value is one number that stands in the IR: kernels hold it in their code."""
+    """Whether a value is a single number in the IR, which kernels contain as a constant."""
     owner = value.owner
     return isinstance(owner, Constant) and owner.key is None and TensorType.of(value).num_elements == 1
 
@@ -64,14 +64,14 @@ class TupleGetItem(Op, name="tuple_get_item"):
 
 
 class _RegionOp(Op):
-    """An operation whose regions give its result."""
+    """An operation whose regions return its result."""
 
     def body(self, region: int = 0) -> ir.Block:
         """The block of a region."""
         return self.operation.regions[region].blocks[0]
 
     def yielded(self, region: int = 0) -> ir.Value:
-        """The value that a region gives. Raises RelayError where it is not one block that ends in relay.yield."""
+        """The value yielded by a region. Raises RelayError if the region is not one block that ends in relay.yield."""
         blocks = list(self.operation.regions[region].blocks)
         name = self.region_names[region]
         check(len(blocks) == 1 and len(blocks[0].operations) > 0, name, "one block that ends in relay.yield", f"{len(blocks)} block(s)")
@@ -88,7 +88,7 @@ class _RegionOp(Op):
             match([pattern], [actual], what, symbols - scope)
 
     def stated_type(self, inferred: RelayType) -> RelayType:
-        """The type that the result has, and of sizes of which it says nothing what is inferred."""
+        """The type of the result, with unspecified sizes inferred."""
         if not self.operation.results:
             return inferred
         found = type_of(self.operation.results[0])
@@ -106,7 +106,7 @@ def _listed(types: Sequence[RelayType]) -> str:
 
 
 def _completed(found: RelayType, inferred: RelayType) -> RelayType:
-    """`found` with sizes that it does not say from `inferred`, of the same structure; `found` itself where it is of another."""
+    """`found` with unspecified sizes from `inferred`, if the structure is the same; otherwise `found` itself."""
     if isinstance(found, TensorType) and isinstance(inferred, TensorType) and found.rank == inferred.rank:
         return found.with_shape(b if a is None else a for a, b in zip(found.shape, inferred.shape, strict=True))
     if isinstance(found, TupleType) and isinstance(inferred, TupleType) and len(found.fields) == len(inferred.fields):
@@ -122,7 +122,7 @@ def _build_regions(
     `bodies` are the types of a region's arguments, and what builds its operations and gives the value that it yields; `result` is the type
     of the result where it is stated. Raises RelayError where the operation breaks its rules; then it is not there.
     """
-    # What the regions give says the type of the result, so they are built first, in an operation that has none.
+    # The result type follows from the regions, so they are built first, in an operation without results.
     draft = ir.Operation.create(name, [], [operand], regions=len(bodies))
     try:
         for region, (types, body) in zip(draft.regions, bodies, strict=True):
@@ -274,7 +274,7 @@ class While(_RegionOp, name="while"):
 
 
 def _unknown() -> None:
-    """A size that is not said."""
+    """An unspecified size."""
 
 
 def _check_condition(what: str, type_: RelayType) -> None:
@@ -282,7 +282,7 @@ def _check_condition(what: str, type_: RelayType) -> None:
 
 
 class Yield(Op, name="yield"):
-    """Ends a region with the value that it gives."""
+    """Ends a region with its result."""
 
     value: Operand
     pure = True

@@ -80,7 +80,7 @@ class ExpandDims(Op, name="expand_dims"):
 
 
 class Squeeze(Op, name="squeeze"):
-    """Drops the axes given, which must have size 1; all of size 1 where `axis` is None."""
+    """Removes the given axes, which must have size 1; all axes of size 1 if `axis` is None."""
 
     data: Operand
     axis: Ints | None = None
@@ -118,7 +118,7 @@ class BatchFlatten(Op, name="nn_batch_flatten", relay_name="nn.batch_flatten"):
 
 
 def permutation(axes: Ints | None, rank: int) -> tuple[int, ...]:
-    """`axes` of a transpose counted from the front; the reverse order for None. Raises RelayError where it is no permutation."""
+    """`axes` of a transpose counted from the front; the reverse order for None. Raises RelayError if it is not a permutation."""
     if axes is None:
         return tuple(reversed(range(rank)))
     found = tuple(normalize_axis(a, rank, "axes") for a in axes)
@@ -139,7 +139,7 @@ class Transpose(Op, name="transpose"):
         return op.data.with_shape(op.data.shape[a] for a in permutation(op.axes, op.data.rank))
 
     def independent_axes(self) -> tuple[int, ...]:
-        """Those that stay where they are."""
+        """The axes that are not moved."""
         rank = TensorType.of(self.data).rank
         return tuple(i for i, axis in enumerate(permutation(self.axes, rank)) if i == axis)
 
@@ -287,7 +287,7 @@ class Split(Op, name="split"):
 
 
 def _same(dims: Sequence[Known], what: str) -> Known:
-    """The dimension that all share, None where none is known."""
+    """The common dimension, None if none is known."""
     known = {d for d in dims if d is not None}
     if len(known) > 1:
         a, b, *_ = sorted(known, key=str)
@@ -296,7 +296,7 @@ def _same(dims: Sequence[Known], what: str) -> Known:
 
 
 def _common(operands: Sequence[TensorType], skip: int | None = None) -> tuple[str, list[Known]]:
-    """dtype and shape that the operands share, `skip` being an axis in which they may differ (None in the shape)."""
+    """Common dtype and shape of the operands; they may differ in the axis `skip` (None in the shape)."""
     check(len(operands) >= 1, "data", "at least one operand", 0)
     dtype = same_dtype(**{f"operand {i}": t for i, t in enumerate(operands)})
     ranks = {t.rank for t in operands}
@@ -318,7 +318,7 @@ class Concatenate(Op, name="concatenate"):
     precision = Precision.EXACT
 
     def can_change_layout(self) -> bool:
-        """Where it joins images along their channels."""
+        """True if it concatenates images along their channels."""
         return self.axis in (NCHW.index("C"), NCHW.index("C") - len(NCHW))
 
     def in_layout(self, target: str) -> dict[str, Any]:
@@ -340,7 +340,7 @@ class Concatenate(Op, name="concatenate"):
         return TensorType(tuple(shape), dtype)
 
     def independent_axes(self) -> tuple[int, ...]:
-        """All: along `axis` an operand begins where the one before ends."""
+        """All axes: along `axis`, an operand begins at the end of the previous one."""
         return tuple(range(TensorType.of(self.data[0]).rank))
 
 
@@ -398,7 +398,7 @@ class Tile(Op, name="tile"):
 
 
 class Repeat(Op, name="repeat"):
-    """Each element `repeats` times along `axis`; of the flattened tensor where None, as numpy.repeat."""
+    """Each element `repeats` times along `axis`; of the flattened tensor if it is None, as numpy.repeat."""
 
     data: Operand
     repeats: Size

@@ -18,7 +18,7 @@ def make_tuple(values: Sequence[ir.Value]) -> ir.Value:
 
 
 def tuple_fields(value: ir.Value) -> list[ir.Value] | None:
-    """What a tuple was made of; None where that is not known."""
+    """The fields that a tuple was created from; None if unknown."""
     owner = value.owner
     made = isinstance(value.type, ir.TupleType) and not isinstance(owner, ir.Block) and owner.name == "builtin.unrealized_conversion_cast"
     return list(owner.operands) if made else None

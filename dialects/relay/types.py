@@ -115,7 +115,7 @@ class TensorType:
 
     @property
     def sizes(self) -> tuple[Size, ...]:
-        """The shape, of which every dimension is known; raises ValueError where one is not."""
+        """The shape, if every dimension is known; raises ValueError otherwise."""
         found = tuple(d for d in self.shape if d is not None)
         if len(found) < len(self.shape):
             raise ValueError(f"{self} has an unknown dimension")
@@ -182,7 +182,7 @@ class TensorType:
 
     @staticmethod
     def from_mlir(type_: ir.Type) -> "TensorType":
-        """Raises TypeError where `type_` is not a ranked tensor of a known element type, RelayError where no memory can hold it."""
+        """Raises TypeError if `type_` is not a ranked tensor of a known element type, RelayError if it is too large for memory."""
         ranges = Ranges.current()
         if not ranges.is_of_program:
             return _parse(type_)
@@ -222,7 +222,7 @@ def _parse(type_: ir.Type) -> TensorType:
 
 
 def _encoding(shape: Sequence[Size | None]) -> list[str]:
-    """What the encoding of a shape says; nothing where it has none."""
+    """The contents of the encoding of a shape; empty if it has none."""
     texts = ["?" if d is None else str(d) for d in shape if not isinstance(d, int)]
     return texts if any(text != "?" for text in texts) else []
 
@@ -300,7 +300,7 @@ class TupleType:
 
     @property
     def flat(self) -> tuple[TensorType, ...]:
-        """The tensors in it, in order, those of tuples in it too."""
+        """The tensors in it, in order, including those in nested tuples."""
         return tuple(leaf for field in self.fields for leaf in flat_types(field))
 
     def __str__(self) -> str:
@@ -333,7 +333,7 @@ def element_type(dtype: str) -> ir.Type:
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
-    """numpy dtype of a dtype name, from ml_dtypes where numpy has none."""
+    """numpy dtype of a dtype name, from ml_dtypes if numpy has none."""
     return DTYPES[dtype]
 
 

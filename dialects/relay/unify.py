@@ -12,7 +12,7 @@ from relayc.symbolic import Dim, Size, exact, name_of, substitute, symbol, symbo
 __all__ = ["Bindings", "joined", "match", "substitute_type", "symbols_of_type"]
 
 Bindings = dict[str, Size]
-"""What the symbols of a pattern stand for."""
+"""The values of the symbols in a pattern."""
 
 
 def symbols_of_type(type_: RelayType) -> frozenset[str]:
@@ -21,7 +21,7 @@ def symbols_of_type(type_: RelayType) -> frozenset[str]:
 
 
 def substitute_type(type_: RelayType, values: Mapping[str, Size]) -> RelayType:
-    """A type in whose sizes symbols stand for others; those without a value stay."""
+    """A type with symbols in sizes replaced; symbols without a value are kept."""
     if isinstance(type_, TupleType):
         return TupleType(tuple(substitute_type(field, values) for field in type_.fields))
     if type_.is_static:
@@ -35,19 +35,19 @@ def match(
     what: str,
     bindable: Collection[str] | None = None,
 ) -> Bindings:
-    """What the symbols of some types stand for, of which other types are instances.
+    """The values of the symbols in patterns of which `actuals` are instances.
 
-    A symbol is bound by a dimension that it is, or that is a multiple of it and a sum; every other dimension must be what the pattern says
-    of it then. Dimensions of which one side is not known say nothing.
+    A symbol is bound by a dimension that equals it, or a multiple of it plus a sum; every other dimension must then equal its pattern.
+    Unknown dimensions impose no condition.
 
     Args:
       patterns: types with symbols.
-      actuals: as many types, whose symbols are others though they may have the same names.
-      what: is matched, for messages.
-      bindable: the symbols of the patterns that stand for others (all where None); the rest are those of the actual types.
+      actuals: as many types; their symbols are distinct from the patterns', even if they have the same names.
+      what: description of the matched types, for messages.
+      bindable: the pattern symbols to bind (None: all); the rest are symbols of the actual types.
 
     Raises:
-      RelayError: one is no instance: another structure, or a size that is not what the pattern says; with the symbol and both values.
+      RelayError: a type is not an instance: its structure differs, or a size differs from the pattern; gives the symbol and both values.
     """
     for pattern, actual in zip(patterns, actuals, strict=True):
         if not _same_structure(pattern, actual):
@@ -93,7 +93,7 @@ def _same_structure(a: RelayType, b: RelayType) -> bool:
 
 
 def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Collection[str] | None) -> None:
-    """Binds the symbols that stand only in multiples and sums: 2*n + m where m is bound says what n is."""
+    """Binds symbols that occur only in multiples and sums: 2*n + m with m bound determines n."""
     left, before = expressions, None
     while left and len(left) != before:
         before, rest = len(left), []
@@ -109,7 +109,7 @@ def _solve(expressions: list[tuple[Dim, Size]], found: Bindings, bindable: Colle
 
 def _solved(p: Dim, name: str, found: Bindings, a: Size) -> Size | None:
     """x of factor * x + offset == a, where p is that of x."""
-    x = symbol("?")  # what `found` binds others to may have a symbol of this name too
+    x = symbol("?")  # values in `found` may contain a symbol of this name too
     offset = substitute(p, {**found, name: 0})
     factor = substitute(p, {**found, name: 1}) - offset
     if substitute(p, {**found, name: x}) != x * factor + offset or factor == 0:

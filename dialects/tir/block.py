@@ -1,4 +1,4 @@
-"""`tir.block`: what is computed at one point of the loops around it."""
+"""`tir.block`: the computation at one point of the enclosing loops."""
 
 from collections.abc import Sequence
 

@@ -41,7 +41,7 @@ def compiled(program: RelayModule | IRModule | Expr, target: "str | Target | Non
 
 
 class ExecutorFactory:
-    """What `build` gives: `factory["default"](device)` is an executor; it unpacks into graph, functions and parameters.
+    """The result of `build`: `factory["default"](device)` is an executor; it unpacks into graph, functions and parameters.
 
     Attributes:
       module: the compiled module.

@@ -1,4 +1,4 @@
-"""DynamicToStatic: operators with computed attributes become those with attributes, where the values are constants."""
+"""DynamicToStatic: replaces operators with computed attributes by operators with constant attributes, if the values are constants."""
 
 from typing import Any
 
@@ -39,12 +39,12 @@ def _static_once(mod: RelayModule) -> tuple[RelayModule, int]:
         changes += made is not None
         return made
 
-    found = mod.map_functions(lambda function: replace_calls(function, change).replace(ret_type=None))  # which is found anew
+    found = mod.map_functions(lambda function: replace_calls(function, change).replace(ret_type=None))  # the return type is inferred again
     return (found.map_functions(folded) if changes else found), changes
 
 
 def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
-    """What a call becomes whose late operands are known; None for any other."""
+    """The replacement of a call whose late operands are known; None for any other call."""
     if not isinstance(found.op, e.Op) or not found.op.name.startswith("dyn."):
         return size_of(found)
     plain, late = signature(found.op.name.removeprefix("dyn.")), signature(found.op.name)
@@ -60,6 +60,6 @@ def _static(found: e.Call, args: list[e.Expr]) -> e.Expr | None:
 
 
 def _attribute(found: Signature, name: str, values: np.ndarray) -> Any:
-    """What an operand says as an attribute: sizes, which may be floats, are integers."""
+    """The value of an operand as an attribute: sizes, which may be floats, become integers."""
     spec = None if found.cls is None else found.cls.attr_specs.get(name)
     return (values.astype(np.int64) if spec is not None and "size" in spec.kind.expected else values).tolist()

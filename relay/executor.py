@@ -26,7 +26,7 @@ KINDS = ("graph", "vm", "aot", "debug", "interpreter")
 
 
 class Executor:
-    """Evaluates what is asked for, in a module.
+    """Evaluates expressions and functions in a module.
 
     Attributes:
       mod: the module.
@@ -155,7 +155,7 @@ def _has_unknown_sizes(type_: Type | None) -> bool:
 
 
 def _of_call(type_: Type | None, value: Any) -> Type | None:
-    """A type with the sizes of a value where it does not know them. Raises ValueError for a value of another rank."""
+    """A type with unknown sizes taken from a value. Raises ValueError for a value of another rank."""
     if type_ is None or not _has_unknown_sizes(type_):
         return type_
     if isinstance(type_, TupleType):

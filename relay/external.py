@@ -10,7 +10,7 @@ from relayc.frontend.relay.op.functions import call, op
 from relayc.runtime import register_func
 
 Codegen = Callable[[str, Function], Callable[..., None]]
-"""(name of the partition, the partition) -> a function of numpy arrays: those that it reads, then those that it writes."""
+"""(name of the partition, the partition) -> a function of numpy arrays: inputs followed by outputs."""
 _COUNT = itertools.count()
 
 
@@ -43,7 +43,7 @@ def register_external_codegen(name: str, codegen: Codegen | None = None) -> Any:
 
 
 def remove_external_codegen(name: str) -> None:
-    """Takes a code generator back: relayc compiles its partitions from then on. Raises KeyError where there is none."""
+    """Unregisters a code generator: relayc then compiles its partitions. Raises KeyError if there is none."""
     del GENERATORS[name]
 
 

@@ -121,7 +121,7 @@ class _Regions:
             return None
 
     def _changed(self, root: e.Call) -> e.Expr | None:
-        """What the root of a region becomes; None where no operator is in the region."""
+        """The replacement of the root of a region; None if the region contains no operator."""
         is_region = name_of(root) == "qnn.quantize"
         nodes = list(post_order(root, _operands))
         calls = [node for node in nodes if isinstance(node, e.Call) and name_of(node) != "qnn.quantize" and (is_region or node is not root)]

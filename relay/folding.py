@@ -27,7 +27,7 @@ def fold_constant(mod: RelayModule, fold_qnn: bool = False) -> RelayModule:
 
 
 def folded(root: Any, fold_qnn: bool = False) -> Any:
-    """An expression in which what depends on constants alone is evaluated. Sizes are constants where the expression has types."""
+    """Evaluates the parts of an expression that depend on constants alone. Sizes are constants if the expression is typed."""
     kept = KEPT if fold_qnn else (*KEPT, "qnn.")
     root = _Inlined(kept).visit(_sized(root))
     known = _known(root, kept)
@@ -38,7 +38,7 @@ def folded(root: Any, fold_qnn: bool = False) -> Any:
     if wanted:
         from relayc.relay.executor import create_executor
 
-        with contextlib.suppress(ValueError):  # what fails does so where the program runs
+        with contextlib.suppress(ValueError):  # a failing operation fails at run time
             results = create_executor("graph").evaluate(Function([], Tuple(wanted)))()
             made = dict(zip(wanted, map(_constant, results), strict=True))
     for node in nodes:
@@ -48,7 +48,7 @@ def folded(root: Any, fold_qnn: bool = False) -> Any:
 
 
 def size_of(call: Call) -> Constant | None:
-    """What shape_of and ndarray_size give of a tensor whose shape is known; None for any other call. The program may be without types."""
+    """The result of shape_of or ndarray_size for a tensor of known shape; None for any other call. The program may be untyped."""
     if not isinstance(call.op, Op) or call.op.name not in ("shape_of", "ndarray_size"):
         return None
     operand = call.args[0]
@@ -74,7 +74,7 @@ def _sized(root: Expr) -> Expr:
 
 
 def _chosen(expr: Expr) -> Expr:
-    """A branch on a constant is what is taken."""
+    """Replaces a branch on a constant by the branch taken."""
     if isinstance(expr, If) and isinstance(expr.cond, Constant) and expr.cond.data.size == 1:
         return expr.true_branch if expr.cond.data.numpy().item() else expr.false_branch
     return expr
@@ -90,7 +90,7 @@ def _known(root: Expr, kept: tuple[str, ...]) -> set[Expr]:
 
 
 def _is_known(node: Expr, known: set[Expr], kept: tuple[str, ...]) -> bool:
-    """Whether an expression depends on constants alone, if what is in it and does so is in `known`."""
+    """Whether an expression depends on constants alone, if its constant parts are in `known`."""
     operands = [part for part in children(node) if not isinstance(part, Op)]
     folds = isinstance(node, Call) and isinstance(node.op, Op) and bool(operands) and not node.op.name.startswith(kept)
     is_value = folds or isinstance(node, (Tuple, TupleGetItem))
@@ -126,7 +126,7 @@ class _Inlined(ExprMutator):
 
     def _depends_on_constants(self, value: Expr) -> bool:
         waiting = [value]
-        while waiting:  # what an earlier let has found is not visited again
+        while waiting:  # results of an earlier let are not visited again
             node = waiting[-1]
             rest = [part for part in children(node) if not isinstance(part, Op) and part not in self._known]
             if not rest and _is_known(node, self._known, self._kept):

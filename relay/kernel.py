@@ -77,7 +77,7 @@ def _structured(type_: Type | None, flat: list[Any]) -> Any:
 
 
 def taken(value: Any, type_: Type | None) -> Any:
-    """An argument as a machine takes it: numbers and arrays are arrays, of the element type where the type says one."""
+    """An argument converted for a machine: numbers and arrays become arrays, with the element type of the type if it specifies one."""
     if isinstance(type_, TensorType):
         return tensor(value, type_.dtype)
     if isinstance(type_, FuncType):

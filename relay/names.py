@@ -138,7 +138,7 @@ class GlobalVarSupply:
         self._vars[var.name_hint] = var
 
     def fresh_global(self, name: str, add_prefix: bool = True) -> GlobalVar:
-        """A new variable whose name is not taken."""
+        """A new variable with an unused name."""
         return self._take(self._names.fresh_name(name, add_prefix))
 
     def unique_global_for(self, name: str, add_prefix: bool = True) -> GlobalVar:

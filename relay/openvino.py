@@ -170,7 +170,7 @@ def pattern_table() -> Sequence[tuple[str, DFPattern, Callable[[Expr], bool]]]:
 
 
 def _all_taken(expr: Expr) -> bool:
-    """Whether the operators of a match, of which this is the last, are taken."""
+    """Whether all operators of a match, given its last expression, are accepted."""
     while isinstance(expr, Call) and isinstance(expr.op, Op):
         if not _is_taken(expr):
             return False

@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(eq=False)
 class Fields:
-    """A tuple, or what a constructor has made, that is known."""
+    """A known tuple, or a known value created by a constructor."""
 
     constructor: e.Constructor | None
     values: "Sequence[Value]"
@@ -43,7 +43,7 @@ class Fields:
 
 @dataclass(eq=False)
 class Closure:
-    """A function that is known, with the values of the variables around it, and its own name."""
+    """A known function, with the values of captured variables, and its own name."""
 
     function: e.Function
     scope: "Mapping[e.Id, Value]"
@@ -59,9 +59,9 @@ class Value:
     """The value of an expression.
 
     Attributes:
-      expr: what stands for it in the program that is left.
-      known: the value itself: an array, Cell, Fields or Closure, an operator or a constructor; None where it is not known.
-      number: of values in the order of their making.
+      expr: its representation in the residual program.
+      known: the value itself: an array, Cell, Fields or Closure, an operator or a constructor; None if unknown.
+      number: of the value, in order of creation.
     """
 
     expr: e.Expr
@@ -70,11 +70,11 @@ class Value:
 
 
 _Fuel = tuple[tuple[int, int], ...]
-"""For each argument of a call, when it was made, and its number if it is one: each step of a recursion that ends makes one smaller."""
+"""For each argument of a call, its creation number, and its value if it is a number: each step of a terminating recursion decreases one."""
 
 Scope = dict[e.Id, Value]
 Types = Mapping[int, t.Type]
-"""What type variables stand for, by their `id`."""
+"""The values of type variables, by their `id`."""
 Lets = list[tuple[e.Var, e.Expr]]
 
 
@@ -101,11 +101,11 @@ class _Evaluator:
         self._mod = mod
         self._globals: dict[str, Value] = {}
         self._fuel: dict[e.Function, _Fuel] = {}
-        self._store: list[dict[Cell, Value] | None] = [{}]  # None: what was written before may not hold any more
+        self._store: list[dict[Cell, Value] | None] = [{}]  # None: earlier contents may be invalid
         self._kernels: dict[Any, Kernel | None] = {}
 
     def function(self, function: e.Function, var: e.GlobalVar) -> e.Function:
-        """What is left of a global function."""
+        """The residual of a global function."""
         return trampoline(self._left(Closure(function, {}, {}), Value(var)))
 
     # ---- references
@@ -175,7 +175,7 @@ class _Evaluator:
         return found
 
     def _block(self, expr: e.Expr, scope: Scope, types: Types, forgets: bool = False) -> Call[e.Expr]:
-        """What is left of code that may run, or not."""
+        """The residual of code that may or may not run."""
         lets: Lets = []
         with self._branch(forgets):
             found = yield self._eval(expr, dict(scope), types, lets)
@@ -250,7 +250,7 @@ class _Evaluator:
         return found
 
     def _left(self, closure: Closure, value: Value) -> Call[e.Function]:
-        """What is left of a function."""
+        """The residual of a function."""
         function, types = closure.function, closure.types
         params = [e.Var(p.name_hint, _substituted(p.type_annotation, types)) for p in function.params]
         scope = dict(closure.scope) | {p.vid: Value(new) for p, new in zip(function.params, params, strict=True)}
@@ -299,7 +299,7 @@ class _Evaluator:
         return _push(lets, left)
 
     def _computed(self, call: e.Call, callee: e.Expr, args: Sequence[Value]) -> Any:
-        """The result of an operator on values that are known; None where they are not, or it is not to be evaluated."""
+        """The result of an operator on known values; None if they are unknown, or it is not to be evaluated."""
         given = [_known(arg) for arg in args]
         is_open = any(value is None for value in given) or not given
         if is_open or isinstance(callee, e.Function):
@@ -315,7 +315,7 @@ class _Evaluator:
         kernel = self._kernels[key]
         try:
             return None if kernel is None else kernel(*given)
-        except ValueError:  # what fails does so where the program runs
+        except ValueError:  # a failing operation fails at run time
             self._kernels[key] = None
             return None
 
@@ -358,7 +358,7 @@ def _fuel_of(value: Value) -> tuple[int, int]:
 
 
 def _matches(pattern: e.Pattern, value: Value, bound: Scope) -> bool | None:
-    """Whether a value matches a pattern, whose variables are bound; None where too little is known of it."""
+    """Whether a value matches a pattern, whose variables are bound; None if too little is known of it."""
     if isinstance(pattern, e.PatternVar):
         bound[pattern.var.vid] = value
     if not isinstance(pattern, (e.PatternConstructor, e.PatternTuple)):
@@ -386,6 +386,6 @@ def _renamed(pattern: e.Pattern, bound: Scope, types: Types) -> e.Pattern:
 
 
 def _substituted(type_: t.Type | None, types: Types) -> t.Type | None:
-    """A type with what its variables stand for; None, which inference finds, where that is not known."""
+    """A type with its variables replaced; None, so that it is inferred, if unknown."""
     found = type_ if type_ is None else substituted(type_, types)
     return found if found is None or Unifier().is_complete(found) else None

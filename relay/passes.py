@@ -77,7 +77,7 @@ class FunctionPass(Pass):
 
 
 class Sequential(Pass):
-    """Passes in order, each where the PassContext enables it; those that a pass requires run before it."""
+    """Passes in order, each if the PassContext enables it; required passes run before it."""
 
     def __init__(
         self, passes: Sequence[Pass] = (), opt_level: int = 0, name: str = "sequential", required: Sequence[str] | None = None
@@ -137,7 +137,7 @@ def _made(kind: Any, method: str, given: Any, opt_level: int | None, name: str |
 
 
 def factory(name: str, function: Callable[..., RelayModule], opt_level: int = 0, required: Sequence[str] = ()) -> Callable[..., ModulePass]:
-    """What makes a pass of Relay's name of a function of a module, and of the pass's own parameters."""
+    """Creates a constructor of the pass with a Relay name, from a function of a module and the pass's own parameters."""
 
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> ModulePass:

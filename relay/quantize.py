@@ -161,17 +161,17 @@ _MOVEMENTS = ("nn.avg_pool2d", "nn.batch_flatten", "nn.max_pool1d", "nn.max_pool
 
 
 class _Places:
-    """Which operands of which expressions are quantized.
+    """The expressions and operands that are quantized.
 
     Attributes:
-      operands: by expression, those of its parts that it reads quantized; the result of the function by None.
+      operands: by expression, the parts that it reads quantized; None for the result of the function.
     """
 
     def __init__(self, function: e.Function, config: QConfig) -> None:
         self.operands: dict[e.Expr | None, list[e.Expr]] = {}
         self._config = config
         self._open: set[e.Expr] = set()
-        """Sums in 32 bits, which are quantized where they are read."""
+        """Sums in 32 bits, which are quantized at their uses."""
         self._quantized: set[e.Expr] = set()
         """Results of operators on quantized numbers, on the scale of these."""
         self._convolutions = 0

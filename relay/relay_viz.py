@@ -19,7 +19,7 @@ __all__ = ["DotPlotter", "DotVizParser", "Plotter", "RelayVisualizer", "TermPlot
 
 
 class VizParser:
-    """What reads programs: there is one way to do so, under Relay's three names."""
+    """The parser of programs: there is only one, under Relay's three names."""
 
 
 DotVizParser = TermVizParser = VizParser
@@ -29,7 +29,7 @@ class Plotter:
     """What draws a picture (relayc.tools.visualize.Picture)."""
 
     def render(self, picture: Any, filename: str | None) -> None:
-        """Draws it into a file; where there is no name, where the plotter chooses."""
+        """Draws the picture into a file; without a name, the plotter chooses it."""
         raise NotImplementedError
 
 

@@ -146,7 +146,7 @@ def InferTypeLocal(expr: Expr) -> Type:
 
 
 def FoldConstantExpr(expr: Expr, mod: RelayModule | None = None) -> Expr:
-    """An expression in which what depends on constants alone is evaluated."""
+    """Evaluates the parts of an expression that depend on constants alone."""
     found: Expr = folded(expr)
     return found
 
@@ -232,7 +232,7 @@ def _texts(mod: IRModule) -> dict[str, str]:
 
 
 def _of_dialect(name: str, keeps: bool = False) -> Callable[[], Pass]:
-    """What makes a pass of the dialect."""
+    """Creates a constructor of a pass of the dialect."""
 
     def make() -> Pass:
         return DialectPass(name, keeps)
@@ -261,10 +261,10 @@ def optimize(mod: RelayModule | Expr, target: Any = None, params: Any = None) ->
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:
-    """Gathers operators into functions with the attribute Primitive, of which each is to be one kernel.
+    """Groups operators into functions with the attribute Primitive, each of which becomes one kernel.
 
     Args:
-      fuse_opt_level: the level of the PassContext that says which rules hold; that of the current one where it is negative.
+      fuse_opt_level: the PassContext level that determines the rules in use; negative for the level of the current context.
     """
     return DialectPass("FuseOps") if fuse_opt_level < 0 else With(DialectPass("FuseOps"), opt_level=fuse_opt_level)
 
@@ -284,7 +284,7 @@ def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = False) -> P
 
 
 def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
-    """Products of one batch of matrices with several others become one and slices of it, as what follows all of them."""
+    """Combines products of one batch of matrices with several others into one product and slices of it."""
     return _combining("CombineParallelBatchMatmul", min_num_branches)
 
 

@@ -199,7 +199,7 @@ class VirtualMachine:
         self._outputs: Any = None
 
     def get_input_index(self, input_name: str, func_name: str = "main") -> int:
-        """The place of a parameter of a function; -1 where it has none of the name."""
+        """The position of a parameter of a function; -1 if the name is unknown."""
         names = [param.name_hint for param in self._exe.typed(func_name).params]
         return names.index(input_name) if input_name in names else -1
 
@@ -237,7 +237,7 @@ class VirtualMachine:
         return self.invoke("main", *args, **kwargs)
 
     def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
-        """Calls a function, whose results `get_outputs` gives."""
+        """Calls a function; `get_outputs` then returns its results."""
         self._outputs = self.invoke(func_name, *args, **kwargs)
 
     def invoke_with_outputs(self, func_name: str, input_args: Any, output_args: Sequence[Any]) -> None:

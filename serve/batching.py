@@ -120,7 +120,7 @@ class Batcher:
             self._free.put_nowait(worker)
 
     async def _run(self, worker: Worker, requests: Sequence[_Request]) -> None:
-        """Gives each request its result. Where a batch fails, each request runs alone, so that one request does not fail others."""
+        """Completes each request with its result. If a batch fails, each request runs alone, so that one request does not fail others."""
         if not requests:
             return
         failure: Exception

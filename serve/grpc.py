@@ -71,7 +71,7 @@ class _Servicer(InferenceServicer):
 
 
 def _payload(request: pb.ModelInferRequest) -> ArrayRequest:
-    """The request with bytes as data, or lists where it has those. Raises Refused where it has not as many tensors as inputs."""
+    """The request with data as bytes, or lists if it has those. Raises Refused unless the number of tensors equals the number of inputs."""
     raw = request.raw_input_contents
     if raw and len(raw) != len(request.inputs):
         raise Refused(f"raw_input_contents: expected {len(request.inputs)} of as many inputs, found {len(raw)}")

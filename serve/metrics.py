@@ -1,4 +1,4 @@
-"""Figures of served models for Prometheus, beside those of MLServer (model_infer_request_success, ..._failure, ..._duration)."""
+"""Prometheus metrics of served models, besides MLServer's (model_infer_request_success, ..._failure, ..._duration)."""
 
 from functools import cache
 from typing import Any
@@ -30,7 +30,7 @@ class Metrics:
 
 @cache
 def _families() -> tuple[Any, ...]:
-    """Made at the first use: MLServer chooses before it how processes share them."""
+    """Created on first use: before that, MLServer configures how processes share them."""
     return (
         Gauge("relayc_queue_requests", "Requests that wait for a worker", _LABELS),
         Histogram("relayc_batch_rows", "Rows of the batches that ran", _LABELS, buckets=[2**i for i in range(11)]),

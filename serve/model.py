@@ -33,7 +33,7 @@ class RelaycModel(MLModel):
         self._batcher: Batcher | None = None
 
     def open_engine(self) -> OpenEngine:
-        """What opens the model, in this process or another one. A subclass may give another engine."""
+        """Opens the model, in this process or another one. A subclass may use another engine."""
         return partial(open_module, self._serving.path, self._serving.threads, self._serving.options)
 
     async def load(self) -> bool:
@@ -120,7 +120,7 @@ class RelaycModel(MLModel):
         return inputs
 
     def _wanted(self, payload: InferenceRequest) -> Sequence[TensorSpec]:
-        """The outputs that a request asks for; all where it names none."""
+        """The outputs that a request names; all if it names none."""
         names = [output.name for output in payload.outputs or ()]
         known = {spec.name: spec for spec in self._outputs}
         for name in names:

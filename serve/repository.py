@@ -25,7 +25,7 @@ class Repository(ModelRepository):
     def __init__(self, root: str, defaults: Mapping[str, Any] | None = None) -> None:
         """
         Args:
-          defaults: settings that hold where no file has others (`parameters.extra`).
+          defaults: settings used unless a file overrides them (`parameters.extra`).
         """
         self._root = Path(root)
         self._defaults = dict(defaults or {})
@@ -57,7 +57,7 @@ class Repository(ModelRepository):
         return [self._settings(folder, path, {**versions, **shared}, _read(path)) for path in inner]
 
     def _settings(self, folder: Path, path: Path, shared: dict[str, Any], own: dict[str, Any]) -> ModelSettings:
-        """The settings of the version in folder `path`, of which `own` is the settings file and `shared` that of its model."""
+        """The settings of the version in folder `path`; `own` is its settings file and `shared` the settings file of its model."""
         data = {"name": folder.name, "implementation": _IMPLEMENTATION, **shared, **own}
         parameters: dict[str, Any] = {"uri": path.absolute()} if path == folder else {"uri": path.absolute(), "version": path.name}
         for place, given in ((folder, shared.get("parameters", {})), (path, own.get("parameters", {}))):
@@ -78,7 +78,7 @@ def _has_model(folder: Path) -> bool:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """The settings file of a folder; {} where there is none."""
+    """The settings file of a folder; {} if there is none."""
     path = folder / DEFAULT_MODEL_SETTINGS_FILENAME
     if not path.is_file():
         return {}

@@ -102,7 +102,7 @@ class InferRequests:
 
 
 def _payload(header: Any, binary: memoryview) -> ArrayRequest:
-    """The request of a JSON object and the bytes after it. Raises Refused where it is none."""
+    """The request in a JSON object and the bytes after it. Raises Refused if it is invalid."""
     inputs, offset = [], 0
     for tensor in _objects(header, "inputs"):
         parameters = _parameters(tensor)
@@ -139,7 +139,7 @@ def _parameters(owner: dict[str, Any]) -> dict[str, Any]:
 
 
 def _response(response: InferenceResponse, header: dict[str, Any]) -> Response:
-    """Outputs as JSON, or where the request says so as bytes after it."""
+    """Outputs as JSON, or, if the request specifies so, as bytes after it."""
     binary = bool(_parameters(header).get("binary_data_output"))
     as_bytes = {output.get("name"): _parameters(output).get("binary_data", binary) for output in _objects(header, "outputs")}
     outputs, parts = [], []

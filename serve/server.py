@@ -33,7 +33,7 @@ class Server(MLServer):
         limit = self._settings.grpc_max_message_length
         app = self._rest_server._app
         infer = Middleware(InferRequests, data_plane=self._data_plane, registry=self._model_registry, max_bytes=limit)
-        app.user_middleware.append(infer)  # the innermost: those of metrics and compression go around it
+        app.user_middleware.append(infer)  # the innermost: metrics and compression wrap it
         self._grpc_server = GrpcServer(self._settings, self._data_plane, self._model_repository_handlers, self._model_registry)
 
     async def stop(self, sig: int | None = None) -> None:
@@ -76,7 +76,7 @@ def run(repository: Path, defaults: dict[str, Any], **options: Any) -> None:
     install_uvloop_event_loop()
     file = repository / "settings.json"
     data = Settings.model_validate_json(file.read_text()).model_dump(exclude_unset=True) if file.is_file() else {}
-    # Workers are relayc's own: those of MLServer lose requests when one of them dies.
+    # relayc has its own workers: MLServer's lose requests when one of them dies.
     settings = Settings(
         **{"debug": False, "host": "127.0.0.1", "grpc_max_message_length": 64 << 20, **data, **options},
         parallel_workers=0,

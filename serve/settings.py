@@ -15,7 +15,7 @@ from relayc.runtime.module import Module
 from relayc.serve.batching import Limits
 
 FILES = ("model.onnx", "model.so", "model.relay.mlir")
-"""What a folder of a model, or of its version, has one of."""
+"""The model file in the folder of a model, or of its version: one of these."""
 COMPILE_OPTIONS = {"target": str, "precision": str, "shapes": dict, "dims": dict, "specialize": list, "opt_level": int}
 """Options of `relayc.compile` that a model may be given, and their types in JSON."""
 _TYPES: dict[str, Any] = {

@@ -30,7 +30,7 @@ class Engine(Protocol):
 
 
 OpenEngine = Callable[[], Engine]
-"""Makes the engine; worker processes unpickle it."""
+"""Creates the engine; worker processes unpickle it."""
 Specs = tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...]]
 
 
@@ -43,7 +43,7 @@ class ThreadWorker:
         self._engine: Any = None
 
     async def open(self) -> Specs:
-        """Loads the model; gives its inputs and outputs. Raises what `open_engine` raises."""
+        """Loads the model; returns its inputs and outputs. Raises the errors of `open_engine`."""
         self._engine = await asyncio.wrap_future(self._pool.submit(self._open))
         return tuple(self._engine.inputs), tuple(self._engine.outputs)
 
@@ -97,7 +97,7 @@ class ProcessWorker:
         return specs
 
     async def run(self, inputs: Arrays) -> Arrays:
-        """As `ThreadWorker.run`. Raises Refused where the process dies and so does its replacement, or where there can be none."""
+        """As `ThreadWorker.run`. Raises Refused if both the process and its replacement die, or it cannot be replaced."""
         for _ in range(2):
             if not self._process.is_alive():  # it died between calls
                 await self._replace()
@@ -136,7 +136,7 @@ class ProcessWorker:
             raise Refused(f"the worker process died, and another one cannot open the model: {error}", 500) from error
 
     def kill(self) -> None:
-        """Ends the process, and with it the call that it runs."""
+        """Kills the process and the call that it runs."""
         self._process.kill()
         self._process.join()
 
@@ -149,7 +149,7 @@ Worker = ThreadWorker | ProcessWorker
 
 
 def _call(engine: Engine, inputs: Arrays) -> Arrays:
-    """A call, whose errors are of classes that survive the way between processes."""
+    """Calls the engine; errors are converted to classes that can be sent between processes."""
     try:
         return engine.run(inputs)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What `relayc advise` prints: what bounds a model, its slowest kernels, and what helps."""
+"""The output of `relayc advise`: the bound of a model, its slowest kernels, and recommendations."""
 
 import io
 import math
@@ -23,7 +23,7 @@ _MEANING = {
     THREADS: "more threads bring little: the kernel has too little work to share, or other processes hold the cores",
     LATENCY: "near no limit of the machine: another schedule may make it faster",
 }
-"""What a bound says, for people."""
+"""Descriptions of the bounds for the user."""
 _SHOWN = 8
 """Kernels in the table, of more the slowest ones."""
 

@@ -19,13 +19,13 @@ _DEFAULTS = {"target": "cpu", "precision": "f32", "opt_level": DEFAULT_OPT_LEVEL
 
 @dataclass(frozen=True)
 class Build:
-    """A model and how it is compiled.
+    """A model and the options of its compilation.
 
     Attributes:
-      options: of `relayc.compile`, without those of which only the defaults are used.
-      threads: that calls run on; None for what holds for the process.
+      options: of `relayc.compile`, without options that have default values.
+      threads: for calls; None for the setting of the process.
       context: arguments of the PassContext.
-      inputs: options of the command line, each with a value, that say what the inputs are; None where no options do.
+      inputs: command-line options, each with a value, that define the inputs; None if options cannot define them.
     """
 
     model: Any
@@ -50,7 +50,7 @@ class Build:
 
     @staticmethod
     def of_command(arguments: Namespace) -> "Build":
-        """How the options of a command compile its model under the ambient PassContext, and what they say of its inputs."""
+        """The options of a command for compiling its model under the ambient PassContext, and for its inputs."""
         names = ("target", "precision", "opt_level", "specialize")
         options = {name: getattr(arguments, name) for name in names} | {"cache": False if arguments.no_cache else None}
         words = [] if arguments.inputs is None else ["--inputs", str(arguments.inputs)]
@@ -109,7 +109,7 @@ class Build:
 
     @property
     def command(self) -> str | None:
-        """The `relayc run` that times this; None where the command line cannot say it."""
+        """The `relayc run` that times this; None if the command line cannot express it."""
         values = self.context.get("config", {}).values()
         plain = all(isinstance(v, (bool, int, str)) or (isinstance(v, list) and all(isinstance(w, str) for w in v)) for v in values)
         if not isinstance(self.model, str) or self.inputs is None or self.options.get("schedules") or not plain:

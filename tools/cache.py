@@ -1,4 +1,4 @@
-"""`relayc cache`: what the on-disk cache holds, and emptying it."""
+"""`relayc cache`: lists and clears the on-disk cache."""
 
 import argparse
 import time

@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _trace(module: Module, inputs: dict[str, np.ndarray], folder: Path, console: Console) -> None:
-    """Writes what each kernel call of a run gives, and its time."""
+    """Writes the results of each kernel call of a run, and its time."""
     executor = GraphExecutorDebug(module, sizes=sizes_of_call(module, inputs), dump_root=folder)
     executor.run(**inputs)
     console.print(f"wrote {len(executor.times)} calls to {folder}", markup=False, soft_wrap=True)
@@ -136,7 +136,7 @@ def _sum_text(profile: Profile) -> str:
 
 
 def _print_precision(module: Module, arguments: argparse.Namespace, console: Console) -> None:
-    """Says what was computed in where that was asked for."""
+    """Prints the precision of the computation, if one was requested."""
     if arguments.precision != "f32":
         why = "" if module.precision == arguments.precision else f": the target has no instructions for {arguments.precision}"
         say(f"precision {module.precision}{why}", arguments, console)
@@ -212,7 +212,7 @@ def inspect(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def _compile_with_reasons(arguments: argparse.Namespace) -> Module:
-    """The module, whose kernels say why they did not get the strategies that were asked before theirs."""
+    """The module; its kernels have the reasons why strategies tried before declined."""
     from relayc.pipelines.context.passes import PassContext
     from relayc.pipelines.tir.strategy.table import WHY
 
@@ -293,7 +293,7 @@ def report(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def bisect(arguments: argparse.Namespace, console: Console) -> None:
-    """`relayc bisect`: finds what makes results differ from a reference, and writes the least model that shows it."""
+    """`relayc bisect`: finds the cause of results that differ from a reference, and writes the smallest model that shows it."""
     from relayc.tools.bisect import command
     from relayc.tools.bisect.compiling import Compiler
 
@@ -440,7 +440,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _message(error: Exception) -> str:
-    """What an error says, in the words of the command line."""
+    """The message of an error, in terms of the command line."""
     if isinstance(error, MissingShapes):
         return f"{error.what}; give them with --shape {error.inputs[0]}=D0,D1,..."
     return str(error)

@@ -1,4 +1,4 @@
-"""What the commands that take a model share: options, the module that they make, inputs, and what they print."""
+"""Common parts of commands that take a model: options, the compiled module, inputs, and output."""
 
 import argparse
 import sys
@@ -91,13 +91,13 @@ def inputs_of(module: Module, arguments: argparse.Namespace, console: Console) -
 
 
 def say(text: str, arguments: argparse.Namespace, console: Console) -> None:
-    """Prints information that no option asked for; --quiet suppresses it."""
+    """Prints information that is not requested by an option; --quiet suppresses it."""
     if not arguments.quiet:
         console.print(text, markup=False, soft_wrap=True)
 
 
 def parse_count(text: str) -> int:
-    """A number of 1 or more, as argparse wants it."""
+    """A number of 1 or more, for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number of 1 or more, found {text!r}")
     return int(text)

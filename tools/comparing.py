@@ -17,14 +17,14 @@ from relayc.tools.settings import pass_context
 
 
 def add_advise_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what `relayc advise` takes besides the options of models."""
+    """Adds the options of `relayc advise`, besides the options of models."""
     how_long = "how long to try options (default 60); ^C ends it earlier, with what is known by then"
     parser.add_argument("--seconds", type=parse_seconds, default=60.0, metavar="S", help=how_long)
     parser.add_argument("--json", type=output_file, metavar="FILE", help="write it as JSON too; - for standard output")
 
 
 def add_diff_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what `relayc diff` takes besides the options of models."""
+    """Adds the options of `relayc diff`, besides the options of models."""
     b = "the other model (default: the same). Both may also be libraries (.so), and records (.json) that --save wrote"
     parser.add_argument("b", type=Path, nargs="?", metavar="B", help=b)
     for side in ("a", "b"):
@@ -40,7 +40,7 @@ def add_diff_options(parser: argparse.ArgumentParser) -> None:
 
 
 def advise(arguments: argparse.Namespace, console: Console) -> int:
-    """`relayc advise`: where the time of a model goes, and what makes it faster."""
+    """`relayc advise`: where a model spends its time, and how to make it faster."""
     from relayc.tools.advice_tables import advice_parts
     from relayc.tools.advise import search
     from relayc.tools.build import Build
@@ -56,7 +56,7 @@ def advise(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def diff(arguments: argparse.Namespace, console: Console) -> int:
-    """`relayc diff`: what changed between two compilations. Gives 1 where something did."""
+    """`relayc diff`: differences between two compilations. Returns 1 if there are any."""
     from relayc.tools.build import Build
     from relayc.tools.diff import compare_records, make_records, open_side
     from relayc.tools.diff_tables import diff_parts
@@ -94,7 +94,7 @@ def diff(arguments: argparse.Namespace, console: Console) -> int:
 
 @contextmanager
 def _status(arguments: argparse.Namespace) -> Iterator[Callable[[str], None]]:
-    """Shows what a command does on stderr; nothing where stderr is not a terminal, or with --quiet."""
+    """Shows the progress of a command on stderr; nothing if stderr is not a terminal, or with --quiet."""
     console = Console(stderr=True)
     if arguments.quiet or not console.is_terminal:
         yield lambda text: None

@@ -18,16 +18,16 @@ REFUSED_FILE = Path(relayc.__file__).parent / "test" / "python" / "frontend" / "
 """The names of the cases that do not pass, under the reason."""
 
 DIFFERING = "results differ: "
-"""What the reason begins with where a case is computed, and gives other results than it expects."""
+"""Prefix of the reason if a case is computed, but its results differ from the expected ones."""
 
 LISTED_VERSION, LISTED_OPSET = "1.23.", 28
 """The onnx package and the newest operator set whose cases the list is of."""
 
 
 def refused_cases() -> dict[str, str]:
-    """The reason by the name of each case that does not pass.
+    """The reasons, by name, of the cases that do not pass.
 
-    Raises OSError where there is no list: it is no part of an installed package.
+    Raises OSError if there is no list: it is not part of an installed package.
     """
     listed = configparser.ConfigParser(allow_no_value=True, delimiters=("=",))
     listed.optionxform = str  # type: ignore[assignment,method-assign] # names as they stand

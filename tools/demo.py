@@ -27,7 +27,7 @@ def check_random() -> tuple[Module, Agreement]:
 
 
 def check_stored() -> tuple[Module, Agreement]:
-    """The network as it is shipped, against the output stored beside it."""
+    """Compares the shipped network with the output stored beside it."""
     data, wanted = stored_case(NAME)
     module = compile_with_progress(onnx.load(light_path(NAME)), cache=False)
     return module, compare(module.run({module.input_names[0]: data}), {module.output_names[0]: wanted})

@@ -31,12 +31,12 @@ def device_code(lower: Callable[..., Any], target: str) -> "DeviceCode":
     """The device code of a program.
 
     Args:
-      lower: gives the program at the stage that is its argument, of the module that `relayc.compile(stop_after=...)` gives.
-      target: what it is for.
+      lower: returns the program at the stage given as its argument, from the module of `relayc.compile(stop_after=...)`.
+      target: of the program.
 
     Raises:
       ValueError: the target has no device code, or a kernel has none.
-      ModuleNotFoundError: what makes the code is not installed.
+      ModuleNotFoundError: the code generator is not installed.
     """
     from relayc.pipelines.context.target import Target
     from relayc.pipelines.targets.cuda.device.code import compile_kernels
@@ -62,7 +62,7 @@ def device_text(code: "DeviceCode", stage: str) -> str:
     """PTX or SASS of all kernels, for the target's architecture.
 
     Raises:
-      ModuleNotFoundError: what makes it, or shows it, is not installed.
+      ModuleNotFoundError: the assembler or the disassembler is not installed.
     """
     from relayc.pipelines.targets.cuda.device.ptxas import disassemble
 
@@ -96,7 +96,7 @@ def figures_table(figures: "Sequence[KernelFigures]", schedules: Mapping[str, st
 
 
 def function_of(kernel: str, functions: Collection[str]) -> str:
-    """The function that launches a kernel: it has the name of the kernel, without the number where it launches several; "" for none."""
+    """The function that launches a kernel: it has the kernel's name, without the number if it launches several; "" if there is none."""
     return next((name for name in (kernel, kernel.rpartition("_")[0]) if name in functions), "")
 
 
@@ -118,7 +118,7 @@ def ptx_of(module: Module) -> dict[str, str]:
 
 
 FIGURES = ("threads", "registers", "spilled", "shared", "blocks", "occupancy", "instructions", "tensor cores", "warnings")
-"""What `figure_texts` says."""
+"""The figures in `figure_texts`."""
 
 
 def figure_texts(row: "KernelFigures") -> list[str]:

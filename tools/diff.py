@@ -29,7 +29,7 @@ class Side:
 
     Attributes:
       module: None for a saved record.
-      build: how it is compiled again; None for a library, or a module that was given.
+      build: compiles it again; None for a library, or a given module.
     """
 
     name: str
@@ -69,15 +69,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Diff:
-    """What changed from a program `a` to a program `b`.
+    """Differences between a program `a` and a program `b`.
 
     Attributes:
-      interface: types of inputs and outputs that differ, by name: in a and in b, None where there is none.
+      interface: types of inputs and outputs that differ, by name: in a and in b, None if absent.
       changes: of kernel calls.
-      memory: bytes of both by what they are for, where they differ.
-      outputs: how far they are from each other by name; None where the inputs, or the shapes of outputs, are not the same.
-      times: of calls; None where they were not measured. Those of a saved record were not taken in turns.
-      in_turns: whether the times of both were.
+      memory: bytes in both by purpose, if they differ.
+      outputs: their differences by name; None if the inputs, or the shapes of outputs, are not the same.
+      times: of calls; None if they were not measured. Times of a saved record were not measured alternately.
+      in_turns: whether both were measured alternately.
     """
 
     a: Record
@@ -148,7 +148,7 @@ def diff(
 
 
 def open_side(model: Any, options: Mapping[str, Any], build: Build | None = None) -> Side:
-    """A program, compiled, loaded or read; `build` says how it is compiled where that is not by `options`."""
+    """A program, compiled, loaded or read; `build` specifies the compilation if `options` do not."""
     if isinstance(model, Module):
         return Side(repr(model), model)
     path = Path(model) if isinstance(model, (str, os.PathLike)) else Path()
@@ -212,7 +212,7 @@ def _time(live: Sequence[tuple[Module, Mapping[str, Any], Record]], seconds: flo
 
 
 def compare_records(a: Record, b: Record) -> Diff:
-    """What changed from a record to another one."""
+    """The differences between two records."""
     names = dict.fromkeys((*a.interface, *b.interface))
     interface = {name: (a.interface.get(name), b.interface.get(name)) for name in names if a.interface.get(name) != b.interface.get(name)}
     memory = {name: (a.memory.get(name, 0), b.memory.get(name, 0)) for name in dict.fromkeys((*a.memory, *b.memory))}
@@ -294,5 +294,5 @@ def _changed(a: Call, b: Call) -> tuple[str, ...]:
 
 
 def seconds_of(calls: Sequence[Call]) -> float | None:
-    """Median seconds of calls together; None where they were not timed."""
+    """Total of the median seconds of calls; None if they were not timed."""
     return sum(statistics.median(call.seconds) for call in calls) if calls and all(call.seconds for call in calls) else None

@@ -83,7 +83,7 @@ def changes_table(changes: Sequence[Change]) -> Table:
 def _sides(change: Change) -> tuple[str, str]:
     """What both sides of a change have, as short as tells one from the other."""
     if len(change.what) > 1 or change.what[0] in ("operators", "tensors", "schedule"):
-        # What changes first changes the others.
+        # The first change causes the others.
         first = next((name for name in ("operators", "tensors", "schedule") if name in change.what), None)
         texts = ("", "") if first is None else _differing(change.a[0], change.b[0], first)
         a, b = (": ".join(filter(None, (call.kernel, text))) for call, text in zip((change.a[0], change.b[0]), texts, strict=True))

@@ -82,7 +82,7 @@ def _decompositions() -> dict[Any, Any]:
 
 
 class _Call:
-    """A call of a program as one of the graph that it was made of.
+    """A call of a program as a call of its source graph.
 
     A program of fixed shapes runs on the tensors as they are: torch's guards have checked them.
     """

@@ -1,5 +1,6 @@
 # PYTHON_ARGCOMPLETE_OK
-"""Where the commands `relayc` and `relayc-opt` begin: one that is interrupted says so and ends with 130, during its imports too."""
+"""The entry points of the commands `relayc` and `relayc-opt`: on an interrupt, also during imports, they print a message and exit with
+130."""
 
 import sys
 from importlib import import_module

@@ -26,7 +26,7 @@ def marks(name: str) -> tuple[str, str]:
 
 
 def with_table(text: str, name: str, table: str) -> str:
-    """`text` with the table between its marks. Raises ValueError where they are not there."""
+    """`text` with the table between its marks. Raises ValueError if they are missing."""
     begin, end = marks(name)
     pattern = re.compile(f"(?<={re.escape(begin)}).*(?={re.escape(end)})", re.DOTALL)
     if not pattern.search(text):
@@ -35,7 +35,7 @@ def with_table(text: str, name: str, table: str) -> str:
 
 
 def tables_of(text: str) -> list[str]:
-    """The names of the tables of TABLES for which a text has marks. Raises ValueError where it has none."""
+    """The names of the tables of TABLES for which a text has marks. Raises ValueError if it has none."""
     found = [name for name in TABLES if marks(name)[0] in text]
     if not found:
         raise ValueError(

@@ -107,7 +107,7 @@ PARAGRAPHS = {
         Loops become branches, buffers become pointers, vectors stay vectors. From this dialect LLVM generates the machine code that
         `module.assembly()` shows.""",
 }
-"""What each pass does, in the words of the page, by the name of the pass."""
+"""Descriptions of the passes for the page, by the name of the pass."""
 
 STAGES = {
     "relay": "The graph of the model: one operation for each operator.",
@@ -130,7 +130,7 @@ class PassRun:
 
 
 class Recorder(PassInstrument):
-    """Keeps what every pass made of the program."""
+    """Records the program after every pass."""
 
     def __init__(self) -> None:
         self.steps: list[PassRun] = []
@@ -242,7 +242,7 @@ _DESCRIPTOR = re.compile(r"llvm\.(insertvalue|extractvalue|mlir\.poison|mlir\.co
 
 
 def _parts(text: str) -> list[list[str]]:
-    """The lines of a module, those of each function together, and so those of the index maps before it."""
+    """The lines of a module, grouped by function; the index maps before a function belong to its group."""
     parts: list[list[str]] = []
     inside = False
     for line in text.rstrip().splitlines():

@@ -75,7 +75,7 @@ def parse_specialize(text: str) -> dict[str, int]:
 
 
 def parse_tolerance(text: str) -> tuple[float, float]:
-    """RTOL or RTOL,ATOL; where there is no ATOL it is 0. For argparse: raises ArgumentTypeError."""
+    """RTOL or RTOL,ATOL; ATOL defaults to 0. For argparse: raises ArgumentTypeError."""
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError:
@@ -156,7 +156,7 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
 
 
 FILLS = ("random", "zeros", "ones")
-"""What inputs may be made of."""
+"""Ways to fill inputs."""
 
 
 def random_inputs(
@@ -177,7 +177,7 @@ def random_inputs(
 
 
 def inputs_of(module: Module, given: Mapping[str, Any] | None, sizes: Mapping[str, int] | None, seed: int) -> Mapping[str, Any]:
-    """The inputs of a module: those that are given, else random ones, of typical sizes where none are given. Raises as `symbol_sizes`."""
+    """The inputs of a module: `given`, otherwise random ones, of typical sizes unless sizes are given. Raises as `symbol_sizes`."""
     if given is not None:
         return given
     ranges = {name: Range(low, high) for name, (low, high) in module.ranges.items()}
@@ -187,7 +187,7 @@ def inputs_of(module: Module, given: Mapping[str, Any] | None, sizes: Mapping[st
 def _values(rng: np.random.Generator | None, number: int, dtype: str, shape: tuple[int, ...]) -> Any:
     """Random values, or a number as often as there are elements."""
     if is_object_dtype(dtype):
-        # A program does not say which shapes the tensors in an object have.
+        # A program does not specify the shapes of tensors in an object.
         kind, _, content = dtype.removesuffix(")").partition("(")
         if kind == "map":
             of_keys, of_values = content.split(", ")

@@ -87,7 +87,7 @@ class _ListPasses(argparse.Action):
 
 
 def _outputs(text: str, arguments: argparse.Namespace, ctx: PassContext) -> Iterator[tuple[str, bool]]:
-    """(text, whether it went well) of every program in the input; errors go to stderr where they happen."""
+    """(text, success) for every program in the input; errors are printed on stderr as they occur."""
     names = split_pipeline(arguments.passes)
     for name in names:
         _known(name)  # imports the pass, and with it the dialects that it needs, before anything is parsed

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, where it is a terminal; elsewhere, and with `quiet`, nothing is shown. The Python API shows none."""
+"""Progress bars on stderr, if it is a terminal; otherwise, and with `quiet`, nothing is shown. The Python API shows none."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,13 +13,13 @@ Item = TypeVar("Item")
 
 @contextmanager
 def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[..., None]]:
-    """A bar for the time of the block, which is left empty afterwards. It moves to and fro while the end is not known.
+    """A progress bar for the duration of the block, removed afterwards. It is indeterminate while the total is unknown.
 
-    Gives a function (what, done=0, total=None) that changes it.
+    Yields a function (what, done=0, total=None) that updates it.
     """
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-    # Lines for standard output go above the bar where both are the terminal, and to where they belong elsewhere.
+    # If both are the terminal, lines for standard output are printed above the bar.
     options: dict[str, Any] = {"transient": True, "redirect_stdout": sys.stdout.isatty()}
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, **options) as progress:
         task = progress.add_task(what, total=None)

@@ -14,7 +14,7 @@ from relayc.tools.tables import scaled
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what `relayc quantize` takes besides the options of the compiler."""
+    """Adds the options of `relayc quantize`, besides the options of the compiler."""
     data = "samples: a folder of .npz or .npy files, an .npz file (arrays by input name, samples along the first axis), or a script (.py) "
     parser.add_argument("--data", type=Path, metavar="DATA", help=data + "with a function `data`, and perhaps `metric`")
     parser.add_argument("-o", "--out", type=output_file, required=True, metavar="FILE.onnx", help="the quantised model")

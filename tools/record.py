@@ -84,7 +84,7 @@ class Record:
 
     @staticmethod
     def load(path: Path) -> "Record":
-        """The record in a file. Raises OSError where it cannot be read, ValueError where it is none."""
+        """The record in a file. Raises OSError if it cannot be read, ValueError if it is invalid."""
         try:
             data = json.loads(path.read_text())
             if data.pop("relayc_record") != VERSION:
@@ -161,7 +161,7 @@ def make_record(module: Module, inputs: Mapping[str, Any], build: Build | None, 
     """The record of a program on inputs, without times.
 
     Args:
-      build: compiles the program again, for the texts of its kernels; None where that is not possible.
+      build: compiles the program again, for the texts of its kernels; None if that is not possible.
     """
     texts = {} if build is None else kernel_texts(build.compile)
     sizes = sizes_of_call(module, inputs)

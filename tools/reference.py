@@ -100,7 +100,7 @@ def difference(found: np.ndarray, reference: np.ndarray) -> Difference:
 
 
 def tolerance(precision: str, given: tuple[float, float] | None = None) -> str:
-    """What `compare` allows, in words."""
+    """Describes the tolerance of `compare`."""
     if given is not None:
         return f"rtol {given[0]:g}, atol {given[1]:g}"
     return f"rtol {RTOL:g}, atol {ATOL:g}" if precision == "f32" else f"{BF16_SPREAD:.0%} of the spread of an output"

@@ -2,9 +2,9 @@
 
     python -m relayc.tools.runtime_wheel DIR
 
-writes DIR/relayc_runtime-VERSION-py3-none-any.whl, which holds the package `relayc` without compiler, frontends and tools, and asks for
-what the runtime imports; its extra `serve` for what `python -m relayc.serve` does. It takes the place of the
-distribution `relayc`: an environment has one of the two.
+writes DIR/relayc_runtime-VERSION-py3-none-any.whl, which contains the package `relayc` without compiler, frontends and tools, and requires
+the packages that the runtime imports; its extra `serve` has the requirements of `python -m relayc.serve`. It replaces the distribution
+`relayc`: an environment has one of the two.
 """
 
 import argparse
@@ -37,14 +37,14 @@ def runtime_files() -> list[Path]:
 
 
 def runtime_requirements() -> list[str]:
-    """What the runtime needs, as in relayc's own metadata."""
+    """The requirements of the runtime, from relayc's own metadata."""
     found = importlib.metadata.requires("relayc") or []
     needed = [text for text in found if re.split(r"[^\w.-]", text)[0] in _NEEDED and "extra ==" not in text]
     return needed + [text for text in found if re.search(r"extra == .serve.", text)]
 
 
 def write_runtime_wheel(folder: Path) -> Path:
-    """Writes the wheel into a folder, which is made where there is none; gives its path. Raises OSError where it cannot be written."""
+    """Writes the wheel into a folder, which is created if missing; returns its path. Raises OSError if it cannot be written."""
     version = relayc.__version__
     info = f"{_NAME}-{version}.dist-info"
     about = importlib.metadata.metadata("relayc")

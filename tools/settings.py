@@ -19,7 +19,7 @@ def add_pass_options(parser: argparse.ArgumentParser) -> None:
 def pass_context(arguments: argparse.Namespace, instruments: tuple[PassInstrument, ...] = ()) -> PassContext:
     """The PassContext of a command. Raises ValueError or TypeError for a pass that nobody knows, an unknown key or a wrong value."""
     for name in (*arguments.disable, *arguments.require):
-        if "." not in name:  # fuse-ops says which rules there are
+        if "." not in name:  # fuse-ops lists the rules
             find_pass(name)
     config = _config(arguments.config) if arguments.config else {}
     return PassContext(arguments.opt_level, arguments.require, arguments.disable, config, instruments)

@@ -88,7 +88,7 @@ def _sums(rows: Profile, ran: bool) -> list[str]:
 
 
 def why_table(kernels: Sequence[KernelInfo]) -> Table:
-    """For each kernel its strategy, and why those that were asked before did not take it."""
+    """For each kernel its strategy, and why strategies tried before declined."""
     table = make_table("strategies", kernel={"overflow": "fold"}, operators={"overflow": "fold"}, strategy={}, why={"overflow": "fold"})
     for kernel in kernels:
         table.add_row(kernel.name, " ".join(kernel.ops), kernel.schedule.split(" ")[0], "takes it")
@@ -103,7 +103,7 @@ _SHOWN = 12
 
 
 def space_table(spaces: "Sequence[TuningSpace]") -> Table:
-    """For each kernel its tunable numbers: what is used, and what is sensible."""
+    """For each kernel its tunable numbers: the values in use, and the sensible values."""
     columns: dict[str, dict[str, Any]] = {name: {"overflow": "fold"} for name in ("kernel", "operators")}
     table = make_table("tunable numbers", **columns, strategy={}, number={}, used=NUMBER, values={"overflow": "fold"})
     for space in spaces:
@@ -123,7 +123,7 @@ def _value(value: Any) -> str:
 
 
 def _flow_columns(profile: Profile) -> dict[str, dict[str, Any]]:
-    """Columns for where and how often calls are made; none where each call site is reached once, one after the other."""
+    """Columns for where and how often calls are made; none if each call site is reached once, in order."""
     rows = profile.rows
     if all(row.calls == 1 and row.where == rows[0].where for row in rows) and not any("/" in row.where for row in rows):
         return {}
@@ -166,7 +166,7 @@ def operators_table(profile: Profile) -> Table:
 
 
 def _whole_numbers(table: Table) -> Table:
-    """The table with columns of numbers that keep their width on a narrow terminal: those of names give way."""
+    """The table with fixed widths for columns of numbers on a narrow terminal: columns of names shrink."""
     for column in table.columns:
         if column.no_wrap:
             column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
@@ -174,7 +174,7 @@ def _whole_numbers(table: Table) -> Table:
 
 
 class OneLine:
-    """A text that stays on one line: what does not fit is left out after the share `head` of the width."""
+    """A text on one line: the excess after the share `head` of the width is omitted."""
 
     def __init__(self, text: str, head: float) -> None:
         self.text, self.head = text, head

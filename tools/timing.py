@@ -49,7 +49,7 @@ class Comparison:
         return SAME if self.low > 1 - 2 * WORTH and self.high < 1 + 2 * WORTH else UNCLEAR
 
     def by_item(self, factor: float) -> "Comparison":
-        """The comparison by item, where a call of the second way has `factor` times as many; times stay those of calls."""
+        """The comparison per item, if a call of the second way has `factor` times as many; times remain per call."""
         return replace(self, ratio=self.ratio * factor, low=self.low * factor, high=self.high * factor)
 
     def as_data(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def compare_times(
     enough: Callable[[Comparison], bool] = is_decided,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
-    """Times two ways in turns, until what is found is `enough`, or for `seconds`."""
+    """Times two ways alternately, until the comparison satisfies `enough`, or for `seconds`."""
     first, second = time_in_turns((base, other), seconds, enough, clock)
     return compare_rounds(first, second)
 

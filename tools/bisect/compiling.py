@@ -1,4 +1,4 @@
-"""Compiling with passes and schedules switched off: a program as it is, and as it would be without some of what is done to it."""
+"""Compiling with passes and schedules disabled: the program as usual, and without some of its transformations."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ _LEFT_OUT = frozenset({"merge-similar-kernels", "concatenate-in-place"})
 
 
 class FirstPasses(PassInstrument):
-    """Lets only so many runs of passes that may be left out happen, the first ones.
+    """Limits the runs of optional passes to the first ones.
 
     Attributes:
-      seen: the names of such passes in the order in which they were to run.
-      before, after: the IR around the last one that ran, where `texts` asks for it.
+      seen: the names of the optional passes, in order.
+      before, after: the IR around the last pass that ran, if `texts` is set.
     """
 
     def __init__(self, limit: int | None, added: Collection[str], texts: bool = False) -> None:
@@ -84,7 +84,7 @@ class Compiler:
         config = dict(outer.config)
         if plain:
             names = ["*"] if plain is True else plain
-            # Behind what was said before, as later patterns hold.
+            # After the existing settings, because later patterns take precedence.
             said = {name: numbers for name, numbers in outer.get("schedule.kernels").items() if name not in names}
             config["schedule.kernels"] = said | {name: {"strategy": FALLBACK} for name in names}
         if plain is True:
@@ -97,7 +97,7 @@ class Compiler:
             return compile_(model, cache=False, **given)
 
     def first(self, limit: int | None, texts: bool = False) -> FirstPasses:
-        """Lets the first passes of those that may be left out run."""
+        """Runs only the first of the optional passes."""
         added = [added.info.flag for _, added in PassContext.current().get("pipelines.add_pass")]
         return FirstPasses(limit, {flag_of(flag) for flag in added}, texts)
 

@@ -94,7 +94,7 @@ class OnnxSource:
         return Part(tuple(sorted(chosen)), partial(_copy, model), inputs, tuple(given))
 
     def _given(self, chosen: Collection[int]) -> list[str]:
-        """The tensors that some nodes give to others, or to the caller."""
+        """The tensors of some nodes that other nodes or the caller use."""
         wanted = {output.name for output in self.model.graph.output}
         wanted.update(name for i, node in enumerate(self.nodes) if i not in chosen for name in reads(node))
         return [name for i in sorted(chosen) for name in self.nodes[i].output if name in wanted]

@@ -1,4 +1,4 @@
-"""A model as nodes in order, of which any choice can be compiled by itself: what the others would give it are inputs."""
+"""A model as nodes in order. Any subset can be compiled by itself: results of the other nodes become inputs."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ class Part:
 
 
 class Source(Protocol):
-    """A model that can be taken apart.
+    """A model that can be divided.
 
     Attributes:
-      names: of its nodes, in an order in which each comes behind those whose results it takes.
+      names: of its nodes, in topological order.
     """
 
     names: list[str]

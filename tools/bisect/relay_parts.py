@@ -23,7 +23,7 @@ class RelaySource:
           mod: stays as it is.
           inputs: the values of the program's inputs.
         """
-        with mod.ranges:  # MLIR verifies what it prints
+        with mod.ranges:  # MLIR verifies while it prints
             self.text = mod.module.operation.get_asm(enable_debug_info=True)
         self.params, self.inputs = mod.params, inputs
         with mod.context:
@@ -45,7 +45,7 @@ class RelaySource:
         return Part(tuple(sorted(chosen)), partial(self._make, chosen, given), {name: values[name] for name in taken}, given)
 
     def _cut(self, chosen: frozenset[int], outputs: Collection[str] | None) -> tuple[frozenset[int], tuple[str, ...], tuple[str, ...]]:
-        """The nodes that are needed, what they give, and what they take."""
+        """The required nodes, their outputs, and their inputs."""
         mod = IRModule.parse(self.text, self.params)
         with mod.context, mod.ranges:
             ops = _operations(mod)
@@ -153,7 +153,7 @@ def _top(op: ir.Operation | ir.OpView) -> ir.Operation:
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
-    """The values that an operation, and what is inside of it, takes."""
+    """The values used by an operation and the operations inside it."""
     found = list(op.operands)
 
     def visit(inner: ir.Operation) -> ir.WalkResult:

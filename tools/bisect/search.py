@@ -1,13 +1,14 @@
-"""Where results begin to differ from a reference: the least part of a model that shows it, and the kernel, pass or operator at fault.
+"""Finds where results begin to differ from a reference: the smallest part of a model that differs, and the kernel, pass or operator at
+fault.
 
-A part is given what the reference computes for it, so that rounding does not add up over the model: it differs where its own nodes do.
-Halving finds the first place of a sequence where one step makes the difference; it asks for about as many programs as the number of steps
-has binary digits. Of several faults one is found.
+A part receives the reference's values as inputs, so that rounding errors do not accumulate over the model: it differs only if its own nodes
+do. Bisection finds the first step of a sequence that causes the difference, with about log2(steps) programs. Of several faults one is
+found.
 
-What is at fault in a part is decided by programs that are the same but for one thing. With kernels as plain loops it is right: a schedule
-is wrong, that of the first kernel whose results differ from its plain loops on the same arguments. Else, with plain loops and without the
-passes that may be left out it is right: a pass is wrong, the first one with which the program is wrong. Else it is what is always done: the
-conversion of the operators, what they are said to compute, or the lowering.
+The fault in a part is determined from programs that differ in one respect. If the results are right with kernels as plain loops, a schedule
+is wrong: the schedule of the first kernel whose results differ from its plain loops on the same arguments. If they are right with plain
+loops and without the optional passes, a pass is wrong: the first one with which the program is wrong. Otherwise the fault is in a mandatory
+step: the conversion of the operators, their definitions, or the lowering.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,7 +50,7 @@ class Fault:
 
 
 def first_failing(count: int, fails: Callable[[int], bool]) -> int:
-    """A number of 1 to `count` that fails where the one before does not; it is known that `count` fails and 0 does not."""
+    """A number from 1 to `count` that fails while its predecessor does not; `count` is known to fail, and 0 to pass."""
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) // 2
@@ -64,16 +65,16 @@ class Search:
     """The search in one model.
 
     Attributes:
-      compiler: compiles as it was asked for.
-      precision: what `compare` allows for.
-      report: told of every step in a line.
+      compiler: compiles as requested.
+      precision: determines the tolerance of `compare`.
+      report: receives a line for every step.
     """
 
     def __init__(self, compiler: Compiler, precision: str, report: Callable[[str], None] = lambda line: None) -> None:
         self.compiler, self.precision, self.report = compiler, precision, report
 
     def agreement(self, module: Module, part: Part, values: Mapping[str, np.ndarray]) -> Agreement:
-        """How close what a module gives for a part is to the reference. Raises what calls raise."""
+        """How close the results of a module for a part are to the reference. Raises the errors of calls."""
         found = tensors_of(module.run(part.inputs))
         return compare(found, {name: values[name] for name in part.outputs}, self.precision)
 
@@ -82,7 +83,7 @@ class Search:
         return self.agrees(part, values, **how) is False
 
     def agrees(self, part: Part, values: Mapping[str, np.ndarray], **how: Any) -> bool | None:
-        """As `shows`, the other way round; None for a part that does not compile so, or not run."""
+        """The opposite of `shows`; None for a part that cannot be compiled or run in this way."""
         try:
             return self.agreement(self.compiler.compile(part.make(), **how), part, values).agrees
         except REFUSED:
@@ -91,7 +92,7 @@ class Search:
     # ---- the part
 
     def symptom(self, part: Part) -> str | None:
-        """How compiling and running a part fails, in a process of its own (see symptom_of); None where it does not."""
+        """How compiling and running a part fails, in a separate process (see symptom_of); None if it succeeds."""
         return symptom_of(lambda: self.compiler.compile(part.make()).run(part.inputs))
 
     def least_that_fails(self, source: Source, values: Mapping[str, np.ndarray], how: str) -> Part | None:
@@ -99,7 +100,7 @@ class Search:
         return self._least(source, values, lambda part: self.symptom(part) == how)
 
     def least(self, source: Source, values: Mapping[str, np.ndarray]) -> Part | None:
-        """The least part that differs from the reference: it does not where one node more is left out. None where no part does."""
+        """The smallest part that differs from the reference: without any of its nodes it does not. None if no part differs."""
         return self._least(source, values, lambda part: self.shows(part, values), lambda part: self._differing(part, values))
 
     def _least(
@@ -109,7 +110,7 @@ class Search:
         shows: Callable[[Part], bool],
         narrow: Callable[[Part | None], set[str]] = lambda part: set(),
     ) -> Part | None:
-        """The least part that shows what is wrong; `narrow` gives the outputs of a part that show it, where that is known."""
+        """The smallest part that shows the fault; `narrow` returns the outputs of a part that show it, if known."""
 
         def part(nodes: Collection[int], outputs: Collection[str] | None = None) -> Part | None:
             try:
@@ -191,7 +192,8 @@ class Search:
         return Fault("kernel", name, about, agreement, {"kernel.mlir": self._text_of(part, name)})
 
     def _kernel_of_graph(self, part: Part, module: Module) -> tuple[str, Agreement] | None:
-        """The first kernel that differs from its plain loops on the same arguments; None where the program is no graph, or none does."""
+        """The first kernel that differs from its plain loops on the same arguments; None if the program is not a graph, or no kernel
+        differs."""
         try:
             given = GraphExecutorDebug(module, sizes=_sizes(module, part))
             plain_module = self.compiler.compile(part.make(), plain=True)

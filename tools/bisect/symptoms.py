@@ -13,11 +13,11 @@ HANGS = "hangs"
 
 
 def symptom_of(work: Callable[[], Any], seconds: float = TIME_LIMIT) -> str | None:
-    """How `work` fails in a process that is forked for it: the error in one line without numbers and names, which differ from part to part
-    of a model, a signal ("SIGFPE"), or HANGS; None where it comes back.
+    """How `work` fails in a forked process: the error in one line without numbers and names, which differ between parts of a model, a
+    signal ("SIGFPE"), or HANGS; None if it returns.
 
     Args:
-      seconds: after which it hangs.
+      seconds: the time limit for HANGS.
     """
     receiver, sender = multiprocessing.get_context("fork").Pipe(duplex=False)
     pid = os.fork()

@@ -37,7 +37,7 @@ class Graph:
         return next(o.version for o in self.model.opset_import if o.domain in ("", "ai.onnx"))
 
     def only_reader(self, name: str) -> NodeProto | None:
-        """The one node that reads a tensor that the caller does not get; else None."""
+        """The only node that reads a tensor, if the tensor is not an output; otherwise None."""
         found = self.readers.get(name, [])
         return found[0] if len(found) == 1 and name not in self.outputs else None
 

@@ -13,7 +13,7 @@ from relayc.tools.quantize.layers import Layer, bias_of, bias_steps
 
 MICROSOFT = "com.microsoft"
 _MOVES = {"MaxPool", "Concat", "Reshape", "Flatten", "Transpose", "Slice", "Squeeze", "Unsqueeze"}
-"""Operators on quantised numbers, where their result has the scale of what they read."""
+"""Operators on quantised numbers whose result has the scale of their operand."""
 _LIMITS = {"Relu", "Clip"}
 """Operators that are part of the convolution before them."""
 

@@ -1,4 +1,4 @@
-"""What `relayc.quantize` gives: the model, and a report of each layer."""
+"""The result of `relayc.quantize`: the model, and a report for each layer."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from relayc.tools.tables import NUMBER, make_table, scaled
 from relayc.tools.timing import Comparison
 
 _LARGEST_FILE = 1 << 30
-"""Bytes of a model above which its weights are in a file beside it."""
+"""Bytes of a model above which its weights are in a separate file."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Quantized:
         return None if self.score is None else self.score.metric
 
     def save(self, path: "str | os.PathLike") -> None:
-        """Writes the model as an ONNX file, with a file of weights beside it where it is large."""
+        """Writes the model as an ONNX file, with a separate file of weights if it is large."""
         if self.model.ByteSize() < _LARGEST_FILE:
             onnx.save(self.model, path)
             return

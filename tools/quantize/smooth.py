@@ -10,7 +10,7 @@ from relayc.tools.quantize.layers import Layer
 
 
 def smoothable(graph: Graph, layers: Sequence[Layer]) -> dict[str, list[Layer]]:
-    """Layers by the tensor that they read, where nothing else reads it and constants scale its channels (its last axis)."""
+    """Layers by the tensor that they read, if nothing else reads it and constants scale its channels (its last axis)."""
     found: dict[str, list[Layer]] = {}
     for layer in layers:
         if not layer.is_image:
@@ -30,7 +30,7 @@ def layer_depth(graph: Graph, layer: Layer) -> int:
 
 
 def _scales(graph: Graph, name: str, depth: int) -> list[tuple[NodeProto, int]] | None:
-    """The inputs of nodes whose division by a factor for each channel divides a tensor; None where there are none."""
+    """The node inputs to divide by a factor per channel so that a tensor is divided; None if there are none."""
     node = graph.producers.get(name)
     if node is None:
         return None

@@ -90,9 +90,9 @@ def make_report(compile_: Callable[[], Module], find_inputs: Callable[[Module], 
 
     Args:
       compile_: compiles the program, in the ambient PassContext.
-      find_inputs: gives the inputs of a call of it, by name.
-      model: what it is compiled from; the nodes of an ONNX file are shown.
-      name: what it is called, where `model` is no path.
+      find_inputs: returns the inputs of a call, by name.
+      model: the source of the program; the nodes of an ONNX file are shown.
+      name: of the program, if `model` is not a path.
 
     Raises as `report`.
     """

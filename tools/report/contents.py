@@ -76,7 +76,7 @@ def _facts(module: Module, profile: Profile | None, sizes: Mapping[str, int]) ->
 
 
 def _kernels(recording: Recording, module: Module) -> Iterator[dict[str, Any]]:
-    """What is known of each kernel, with the numbers of its texts by what they are."""
+    """The data of each kernel, with the numbers of its texts by kind."""
     texts = recording.texts
     last = {step.stage: {texts.names[number]: number for number in step.texts} for step in recording.steps}
     code = _assembly(texts, module)
@@ -173,7 +173,7 @@ def _timed(box: Box, calls: Mapping[str, Sequence[ProfileRow]]) -> Box:
 
 
 def _memory(plans: Mapping[str, ProgramPlan], sizes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """The arenas of programs over time. Of a program whose sizes are not known before it runs there is none."""
+    """The arenas of programs over time; none for a program whose sizes are unknown before it runs."""
     for name, plan in sorted(plans.items(), key=lambda item: item[0] != "main"):
         with suppress(KeyError):
             buffers: list[list[Any]] = []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "png", "pdf", "dot")
 _COLOURS = {"operator": "#e8eefc", "kernel": "#e8eefc", "input": "#e6f4e6", "output": "#fdf0dc"}
 _HOT = ((1.0, "#f4b6a8"), (0.5, "#f9d4c4"), (0.1, "#fcebe2"))
-"""Colours of kernels by their time, in that of the slowest one, from which they hold."""
+"""Colours of kernels, with the minimum time relative to the slowest kernel."""
 
 
 class Picture:
@@ -54,7 +54,7 @@ class Picture:
         return graph.to_string().encode() if format == "dot" else graph.draw(format=format, prog="dot")
 
     def tree(self) -> str:
-        """The results as trees of what they are computed from, as text; what is there already is named without that."""
+        """The results as trees of their operands, as text; a repeated subtree is only named."""
         boxes, inputs = self.drawing.boxes, dict[int, list[int]]()
         for arrow in self.drawing.arrows:
             inputs.setdefault(arrow.target, []).append(arrow.source)
@@ -104,7 +104,7 @@ def visualize(program: Any, *, profile: Profile | None = None, sizes: Mapping[st
 
 
 def require_graphviz() -> "ModuleType":
-    """pygraphviz. Raises ModuleNotFoundError where it is not installed."""
+    """pygraphviz. Raises ModuleNotFoundError if it is not installed."""
     try:
         import pygraphviz
     except ModuleNotFoundError as error:
@@ -127,7 +127,7 @@ def _graph(drawing: Drawing) -> "AGraph":
 
 
 def _add_groups(graph: "AGraph", boxes: list[tuple[int, Box]], depth: int) -> None:
-    """Draws a frame around the boxes of each group of several, and inside it those of the groups in it."""
+    """Draws a frame around the boxes of each group of several, with the frames of nested groups inside."""
     members: dict[tuple[int, str], list[tuple[int, Box]]] = {}
     for number, box in boxes:
         if len(box.groups) > depth:
@@ -151,7 +151,7 @@ def _tooltip(box: Box) -> str:
 
 
 def _style(number: int, box: Box, slowest: float) -> dict[str, str]:
-    """Its colour, and the class of SVG by which a page finds it."""
+    """The colour of a box, and the SVG class by which a page finds it."""
     return {"fillcolor": _colour(box, slowest), "class": f"box{number}"}
 
 

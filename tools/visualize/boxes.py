@@ -54,7 +54,7 @@ class Drawing:
     arrows: list[Arrow] = field(default_factory=list)
 
     def add(self, box: Box, inputs: Iterable[tuple[int, str]]) -> int:
-        """Adds a box, whose inputs are boxes with the text of what they give; gives its number."""
+        """Adds a box; its inputs are boxes with the text of the values passed. Returns its number."""
         self.boxes.append(box)
         number = len(self.boxes) - 1
         self.arrows += dict.fromkeys(Arrow(source, number, text) for source, text in inputs)
@@ -101,7 +101,7 @@ class _ProgramReader:
         return self._groups, label
 
     def _block(self, block: ir.Block, groups: tuple[tuple[int, str], ...]) -> Sequence[ir.Value]:
-        """Reads the operations of a block; gives what it ends with."""
+        """Reads the operations of a block; returns the operands of its terminator."""
         *operations, last = list(block.operations)
         for op in operations:
             self._operation(op, groups)

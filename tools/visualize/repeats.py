@@ -1,4 +1,4 @@
-"""Layers that are alike, drawn once: of boxes that come again and again in one order, the first time stands for all."""
+"""Repeated layers, drawn once: of boxes that recur in the same order, the first occurrence represents all."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +12,14 @@ FEWEST = 3
 
 
 def collapsed(drawing: Drawing) -> Drawing:
-    """A drawing with repetitions left out, the longest first; a group around the first time says how many there are."""
+    """A drawing without repetitions, the longest removed first; a group around the first occurrence shows their number."""
     while (found := _repetition(drawing)) is not None:
         drawing = _collapse(drawing, *found)
     return drawing
 
 
 def _repetition(drawing: Drawing) -> tuple[int, int, int] | None:
-    """Boxes that are followed by equal ones: the first, how many, and how often they are there; None where there are none."""
+    """Boxes that are followed by equal ones: the first, their number, and the number of occurrences; None if there are none."""
     numbers: dict[object, int] = {}
     words = np.array([numbers.setdefault(_word(box), len(numbers)) for box in drawing.boxes])
     best: tuple[int, int, int] | None = None

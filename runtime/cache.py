@@ -256,7 +256,7 @@ class Cache:
 
 
 def default_folder() -> Path:
-    """Where the cache is: RELAYC_CACHE_DIR, else relayc in the user's cache folder (XDG Base Directory Specification)."""
+    """The cache folder: RELAYC_CACHE_DIR, otherwise relayc in the user's cache folder (XDG Base Directory Specification)."""
     if folder := os.environ.get("RELAYC_CACHE_DIR"):
         return Path(folder).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")

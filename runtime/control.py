@@ -67,7 +67,7 @@ class Refer(Step):
 
 @dataclass(frozen=True, slots=True)
 class Read(Step):
-    """What a reference refers to."""
+    """Reads the value of a reference."""
 
     to: int
     ref: int
@@ -212,7 +212,7 @@ class Machine:
         values = self._entered(function, args, closure)
         steps = function.steps
         while True:
-            step: Any = steps[at]  # which step it is says its kind
+            step: Any = steps[at]  # the kind determines the class
             at += 1
             kind = type(step)
             if kind is Field:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 STACK_BYTES = 512 << 20
-"""Of address space: what is not used takes no memory."""
+"""Of address space: unused pages take no memory."""
 PYTHON_BYTES = 64 << 20
 """Of a deep stack, what Python and the compiler have of it in functions that a program calls."""
 _IDLE_SECONDS = 1.0
@@ -22,7 +22,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        with _SIZE:  # the size holds for all threads that start
+        with _SIZE:  # the size applies to all threads started meanwhile
             before = threading.stack_size(STACK_BYTES)
             try:
                 threading.Thread(target=self._work, name="relayc-deep", daemon=True).start()

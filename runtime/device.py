@@ -100,7 +100,7 @@ class DeviceKind(ABC):
 
     @abstractmethod
     def facts(self, index: int) -> DeviceFacts:
-        """What a device is."""
+        """The properties of a device."""
 
     @abstractmethod
     def empty(self, index: int, shape: Sequence[int], dtype: str) -> tvm_ffi.Tensor:
@@ -343,12 +343,12 @@ class Device:
 
     @property
     def facts(self) -> DeviceFacts:
-        """What the device is: name, cores, memory, caches."""
+        """The properties of the device: name, cores, memory, caches."""
         return self._kind.facts(self.index)
 
     @property
     def name(self) -> str:
-        """What the maker calls the device."""
+        """The manufacturer's name of the device."""
         return self.facts.name
 
     @property
@@ -363,7 +363,7 @@ class Device:
 
     @property
     def architecture(self) -> str:
-        """What code is generated for; see DeviceFacts."""
+        """The architecture for which code is generated; see DeviceFacts."""
         return self.facts.architecture
 
     @property

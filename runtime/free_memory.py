@@ -20,7 +20,7 @@ class FreeMemory(Generic[Memory]):
     def __init__(self, most: int | None = None) -> None:
         """
         Args:
-          most: how many pieces are kept; None for all.
+          most: maximum number of kept pieces; None for no limit.
         """
         self._most = most
         self._pieces: list[tuple[float, int, Memory]] = []
@@ -44,11 +44,11 @@ class FreeMemory(Generic[Memory]):
         return None, max(num_bytes, found_bytes + min(found_bytes, MOST_SPARE_BYTES))
 
     def give(self, memory: Memory, num_bytes: int) -> None:
-        """Gives memory back."""
+        """Returns memory to the list."""
         now, pieces = time.monotonic(), self._pieces
         if self._most is None or len(pieces) < self._most:
             pieces.append((now, num_bytes, memory))
-        if len(pieces) > 1:  # a single piece is the one given back now
+        if len(pieces) > 1:  # a single piece is the one just returned
             for since, *_ in pieces[:1]:
                 if now - since > _IDLE_SECONDS:
                     del pieces[:1]

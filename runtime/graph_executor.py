@@ -96,7 +96,7 @@ class GraphExecutor:
         self.graph, self.device, self._lib, self._team = graph, device, lib, team
         self._numbers = {graph.nodes[node].name: number for number, node in enumerate(graph.arguments)}
         self._params: set[str] = set()
-        self._own: set[int] = set()  # storages of arguments that are nobody else's
+        self._own: set[int] = set()  # storages of arguments that are not shared
         outside = {graph.entry((node, 0)).storage for node in graph.arguments}
         self._memory = {storage: aligned_empty(size) for storage, size in graph.storage_bytes.items() if storage not in outside}
         called = [number for number, node in enumerate(graph.nodes) if node.op != "null" and node.function != NOP]
@@ -143,7 +143,7 @@ class GraphExecutor:
         return self._fitting(f"input {node.name!r}", node.outputs[0], value)
 
     def _integers(self, number: int, value: Any) -> Any:
-        """A value in the dtype of an argument, where both have integers and all elements fit; else the value."""
+        """A value in the dtype of an argument, if both are integers and all elements fit; otherwise the value unchanged."""
         dtype = numpy_dtype(self.graph.nodes[self.graph.arguments[number]].outputs[0].dtype)
         if not isinstance(value, np.ndarray) or value.dtype == dtype or {value.dtype.kind, dtype.kind} - set("iu"):
             return value
@@ -337,7 +337,7 @@ class GraphExecutor:
             raise
 
     def _arguments(self, number: int) -> list[Any]:
-        """What a node's function takes."""
+        """The arguments of a node's function."""
         if number not in self._calls:
             node = self.graph.nodes[number]
             entries = [*(self.graph.entry(place) for place in node.inputs), *node.outputs]

@@ -12,7 +12,7 @@ from relayc.runtime.kept import keep
 from relayc.runtime.registry import register_func
 
 FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
-"""What Pillow calls the formats that ONNX names."""
+"""Pillow's names of ONNX's formats."""
 
 
 def _gray(image: Any) -> np.ndarray:

@@ -105,14 +105,14 @@ class Module:
         return self._code.native(constructors, **conversions)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls `main` with the arguments of the model, nested as in Python, and gives what the model gives (see runtime.signature).
+        """Calls `main` with the arguments of the model, nested as in Python, and returns the results of the model (see runtime.signature).
 
-        Torch tensors are given where an argument is one, numpy arrays elsewhere. A module without a signature takes and gives what
-        `module["main"]` does. What the model writes, to an argument or to its state, is written.
+        Results are torch tensors if an argument is one, otherwise numpy arrays. A module without a signature has the arguments and results
+        of `module["main"]`. Writes of the model to arguments and to its state take effect.
 
         Raises:
-          TypeError: arguments of another structure, or what is no tensor of the expected dtype.
-          ValueError: a wrong shape or device, or a tensor of the state that is not there.
+          TypeError: arguments of another structure, or a value that is not a tensor of the expected dtype.
+          ValueError: a wrong shape or device, or a missing tensor of the state.
         """
         function = self._functions[self._default]
         if self.signature is None:
@@ -456,7 +456,7 @@ class Module:
         info = self._on_tensors(function)
         program = self._functions[info.name]
         given = in_order(inputs, program.inputs)
-        program(*given)  # raises what a call raises
+        program(*given)  # raises the errors of the call
         return profile_steps(self._code, program, given, self._artifact.params, repeat, self._measure_peak)
 
     def time_evaluator(
@@ -485,7 +485,7 @@ class Module:
     def _repr_html_(self) -> str | None:
         """The program as HTML for a notebook; None if the viewer is not installed."""
         try:
-            # By name: what shows programs imports this one.
+            # By name, because the viewer imports this module.
             return importlib.import_module("relayc").notebook_html(self)
         except ModuleNotFoundError:
             return None

@@ -320,7 +320,7 @@ class NativeCode:
                 self._packed[name] = tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=owner)
                 self._packed[name].release_gil = True
         self._overflows = False
-        self._kept: list[Any] = []  # what the code has addresses of
+        self._kept: list[Any] = []  # objects whose addresses the code uses
         words = (ctypes.c_int64 * (3 + len(info.links))).from_address(addresses[LINKS])
         words[:3] = [type_index(), heap.drop, heap.deleter]
         self._words, self._addresses = words, addresses

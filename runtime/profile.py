@@ -37,7 +37,7 @@ class Peak:
 
 
 COMPUTE, MEMORY, OVERHEAD, THREADS, LATENCY = BOUNDS = ("compute", "memory", "overhead", "threads", "latency")
-"""What keeps work from being faster (see Work.bound)."""
+"""Limits of the speed of work (see Work.bound)."""
 _NEAR = 0.5
 """The fraction of a limit above which the limit is regarded as the bound of the work."""
 _CACHED = 1.5
@@ -112,7 +112,7 @@ class Work:
         return LATENCY if scales else THREADS
 
     def lost(self, peak: Peak) -> float:
-        """Seconds above what the machine needs at least; memory is no limit for what is faster than memory."""
+        """Seconds above the minimum for this machine; memory is no limit for work that is faster than memory."""
         compute, memory = self.shares(peak)
         return self.seconds * max(0.0, 1 - (compute if memory > 1 else max(compute, memory)))
 

@@ -1,4 +1,4 @@
-"""Programs as records: what JSON can say of an artifact, and back. The cache and exported libraries keep programs so."""
+"""Programs as records: the JSON form of an artifact, and its inverse. The cache and exported libraries store programs in this form."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence

@@ -323,7 +323,7 @@ class _Frame:
             self.given = [self.heap[slot] for slot in node.slots], list(map(self.number, node.sizes))
 
     def take(self, slots: Sequence[int], names: Sequence[str], memory: Sequence[Any], sizes: Sequence[int]) -> None:
-        """Lets slots hold some memory, and names be sizes."""
+        """Assigns memory to slots, and sizes to names."""
         self.heap.update(zip(slots, memory, strict=True))
         self.sizes.update(zip(names, sizes, strict=True))
 

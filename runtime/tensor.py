@@ -178,7 +178,7 @@ def _from_dlpack(value: Any) -> np.ndarray:
 
 
 _DTYPES: dict[str, np.dtype] = {}
-"""Those of tensors that `borrowed` has seen."""
+"""Dtypes of tensors that `borrowed` has seen."""
 
 
 def borrowed(tensor: tvm_ffi.Tensor) -> np.ndarray:

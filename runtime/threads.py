@@ -227,7 +227,7 @@ class Team:
         return wanted
 
     def leave(self) -> None:
-        if _running:  # empty where the process forked during the call
+        if _running:  # empty if the process was forked during the call
             _running.pop()
 
 

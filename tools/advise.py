@@ -34,11 +34,11 @@ class Candidate:
     """A change that may help.
 
     Attributes:
-      kind: of the changes of a kind the best one is combined with those of other kinds; "batch" with none.
-      name: for people.
-      change: makes it.
-      cost: what it costs beside time; "" for nothing.
-      factor: how many times larger the batch is.
+      kind: the best change of a kind is combined with changes of other kinds; "batch" with none.
+      name: for display.
+      change: applies it.
+      cost: its disadvantage besides time; "" for none.
+      factor: growth of the batch.
     """
 
     kind: str
@@ -54,8 +54,8 @@ class Trial:
     """A change that was tried.
 
     Attributes:
-      comparison: with the model as it is; of batches, by item. None where there is none, as `why` says.
-      difference: of the output that is farthest from that of the model as it is.
+      comparison: with the unchanged model; for batches, per item. None if there is none; `why` gives the reason.
+      difference: the largest difference of an output from the unchanged model's.
     """
 
     candidate: Candidate
@@ -115,11 +115,11 @@ class Advice:
 
     @property
     def best(self) -> Trial | None:
-        """The change that makes a call fastest; None where nothing does."""
+        """The change with the fastest call; None if no change helps."""
         return next((trial for trial in self.helpful if trial.candidate.kind != "batch"), None)
 
     def bounds(self) -> list[tuple[ProfileRow, str]]:
-        """The rows of the profile, each with what bounds it; nothing where the peak is not known."""
+        """The rows of the profile with their bounds; empty if the peak is unknown."""
         peak, rows = self.profile.peak, self.profile.rows
         alone = [None] * len(rows) if self.alone is None else self.alone
         return [] if peak is None else [(row, row.bound(peak, one)) for row, one in zip(rows, alone, strict=True)]
@@ -186,10 +186,10 @@ def advise(
 def search(
     build: Build, make_inputs: Callable[[Module], Mapping[str, Any]], seconds: float, report: Callable[[str], None] = lambda text: None
 ) -> Advice:
-    """Does what `advise` does.
+    """Implements `advise`.
 
     Args:
-      make_inputs: gives the inputs of the module.
+      make_inputs: returns the inputs of the module.
     """
     if getattr(build.target, "emulate", False):
         raise ValueError("advise: expected a target whose instructions this machine has, found one that is emulated: its times say nothing")
@@ -386,7 +386,7 @@ def _of_batches(build: Build, module: Module, sizes: Mapping[str, int]) -> Itera
 
 
 def _without_sizes(words: Sequence[str] | None, names: Collection[str]) -> list[str] | None:
-    """Words of the command line that say what the inputs are, without the sizes of some symbols."""
+    """The command-line words that define the inputs, without the sizes of some symbols."""
     if words is None:
         return None
     pairs = zip(words[::2], words[1::2], strict=True)

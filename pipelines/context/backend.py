@@ -139,7 +139,7 @@ class Backend(ABC):
         raise ValueError(f"target {self.kind}: expected a backend that makes libraries, found one that does not")
 
     def host(self, target: "Target") -> "Target":
-        """What the code of programs that the host runs is compiled for: the target itself where kernels run there too."""
+        """The target of a program's host code: the target itself if kernels run there too."""
         return target
 
     def permissions(self, program: "TirModule", target: "Target") -> tuple[str, ...]:

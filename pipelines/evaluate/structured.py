@@ -131,7 +131,7 @@ def _contracted(a: Any, b: Any, space: Sequence[int], axes: Sequence[int]) -> Ar
 
 
 def reductions(block: ir.Block, count: int) -> list[Reduction] | None:
-    """How each result of a body is reduced; None where the body is not `combine(accumulator, element)` for all of them."""
+    """How each result of a body is reduced; None unless the body is `combine(accumulator, element)` for all of them."""
     accumulators = list(block.arguments)[-count:]
     found = []
     for value, acc in zip(last_operation(block).operands, accumulators, strict=True):

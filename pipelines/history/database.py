@@ -160,7 +160,7 @@ class Database:
                 _put(db, record)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Removes the best records of kernels; what was measured stays."""
+        """Removes the best records of kernels; measurements are kept."""
         with self._writing() as db:
             db.executemany("DELETE FROM best WHERE key = ?", [(key,) for key in keys])
 

@@ -41,7 +41,7 @@ class LoadedCode:
     """Object code in memory, ready to run, for the lifetime of this object."""
 
     def __init__(self, code: ObjectCode) -> None:
-        """Raises LoadError where the code is not for this kind of machine, is damaged or needs what is not there."""
+        """Raises LoadError if the code is for another kind of machine, is damaged or needs a missing symbol."""
         kernels: dict[str, int] = {}
         self._images = []
         for names, content in code.parts:
@@ -173,7 +173,7 @@ class _Symbol:
 
 
 class ParsedObject:
-    """What is in an object file, for people to read."""
+    """The contents of an object file, for display."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._headers = content, _headers(content)

@@ -14,4 +14,4 @@ of the block, and the bytes of dynamic shared memory."""
 READ, TENSOR_MAP = -1, -2
 """An element of a tensor could not be read, a tensor map not be made."""
 LENGTH = 19
-"""Words in all."""
+"""Total number of words."""

@@ -30,9 +30,9 @@ from relayc.runtime.dlpack import tensor_at
 
 _DLPACK_TYPE = 2  # kDLCUDA
 _VECTOR_BYTES = 16
-"""What a thread loads at once at most."""
+"""Maximum bytes of a load of a thread."""
 _LEGACY_STREAM, _NO_WAIT = 1, -1
-"""What DLPack's producers are told for the default stream, and for a stream that needs no waiting."""
+"""The stream argument for DLPack's producers: the default stream, and no synchronisation."""
 _LASTING_STREAMS = 0, _LEGACY_STREAM
 """The default stream, which exists as long as the process; other streams are destroyed by their owner."""
 

@@ -119,7 +119,7 @@ class Driver(ABC):
 
     @abstractmethod
     def attributes(self, index: int) -> DeviceAttributes:
-        """What a device is."""
+        """The attributes of a device."""
 
     @abstractmethod
     def context(self, index: int) -> int:
@@ -212,7 +212,7 @@ class Driver(ABC):
 
     @abstractmethod
     def end_capture(self, stream: int) -> int:
-        """A graph of what a stream has noted."""
+        """A graph of the recorded work of a stream."""
 
     @abstractmethod
     def instantiate(self, graph: int) -> int:
@@ -395,7 +395,7 @@ class CudaDriver(Driver):
 
 
 def _name(result: Any) -> str:
-    """What the driver calls a status."""
+    """The driver's name of a status."""
     return getattr(result, "name", str(result))
 
 

@@ -66,9 +66,9 @@ class CudaProgram:
 
 
 def _load_module(of: Driver, candidates: Mapping[str, bytes]) -> tuple[str, int]:
-    """Loads the first candidate (KernelImages.for_device) that the driver takes; gives its name and the module.
+    """Loads the first candidate (KernelImages.for_device) that the driver accepts; returns its name and the module.
 
-    Raises ImageRefused, with a reason for each candidate, where the driver takes none.
+    Raises ImageRefused, with a reason for each candidate, if the driver accepts none.
     """
     refused: list[str] = []
     for name, code in candidates.items():

@@ -35,15 +35,15 @@ ONNXRUNTIME, SIMPLEST = "onnxruntime", "opt0"
 
 @dataclass
 class Question:
-    """What is to be compared.
+    """The comparison requested by the user.
 
     Attributes:
       model: as the user gave it.
-      compiler: compiles it as the user said, with its shapes and dims.
+      compiler: compiles it with the user's options, including shapes and dims.
       parts: compiles parts of it, which have no symbols.
       inputs: of the model, by name.
       module: the model, compiled.
-      precision: what it was computed in.
+      precision: of its computation.
     """
 
     model: Any
@@ -56,14 +56,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found.
+    """The result of the search.
 
     Attributes:
-      reference: what the results were compared with, in words.
+      reference: description of the reference.
       agreement: of the whole model.
-      part: the least part that differs; the whole model where no part does.
+      part: the smallest part that differs; the whole model if no part does.
       values: tensors of the reference by name.
-      fault: what is at fault; None where nothing differs.
+      fault: the cause; None if nothing differs.
     """
 
     reference: str
@@ -107,7 +107,7 @@ class Failure:
 
     Attributes:
       symptom: how it fails (see symptom_of).
-      part: the least part that fails in the same way; None where no part does.
+      part: the smallest part that fails in the same way; None if no part does.
     """
 
     symptom: str
@@ -138,7 +138,7 @@ def find_failure(model: Any, compiler: Compiler, parts: Compiler, inputs: Mappin
 
 
 def _open_sizes(compiler: Compiler) -> dict[str, Any]:
-    """What the user says of the sizes of a model."""
+    """The sizes that the user specified for a model."""
     return {name: compiler.options[name] for name in ("shapes", "dims") if compiler.options.get(name)}
 
 
@@ -166,7 +166,7 @@ def _relay_source(question: Question) -> Source:
 
 
 def _onnx_model(model: Any) -> Any:
-    """An onnx.ModelProto with its weights; None where the model is none of ONNX."""
+    """An onnx.ModelProto with its weights; None for other models."""
     import onnx
 
     if isinstance(model, onnx.ModelProto):
@@ -177,7 +177,7 @@ def _onnx_model(model: Any) -> Any:
 
 
 def _reference(question: Question, source: Source, reference: str) -> tuple[dict[str, np.ndarray], str]:
-    """Every tensor of a model as the reference computes it, and what that is."""
+    """Every tensor of a model as computed by the reference, and a description of the reference."""
     every = source.all_tensors()
     if reference == ONNXRUNTIME:
         if _onnx_model(question.model) is None:
@@ -205,7 +205,7 @@ def _with_types(every: Any, model: Any) -> bytes:
 
 
 def _simplest(compiler: Compiler, part: Part, inputs: Mapping[str, np.ndarray], **options: Any) -> dict[str, Any]:
-    """What a part gives where as little is done to it as there can be."""
+    """The results of a part compiled with as few transformations as possible."""
     try:
         return compiler.simplest(part.make(), **options).run(inputs)
     except REFUSED:
@@ -217,7 +217,7 @@ def _simplest(compiler: Compiler, part: Part, inputs: Mapping[str, np.ndarray], 
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what `relayc bisect` takes besides the options of models."""
+    """Adds the options of `relayc bisect`, besides the options of models."""
     parser.add_argument("--check", action="store_true", help="compare with ONNX Runtime, and with nothing else")
     which = "what to compare with: ONNX Runtime, or the program with no pass that may be left out and with kernels as plain loops "
     which += "(default: ONNX Runtime where the model is of ONNX and it is installed)"
@@ -241,7 +241,7 @@ def chosen_reference(arguments: argparse.Namespace) -> str:
 
 
 def show_passes(found: "Equivalence", console: Console) -> None:
-    """Prints which passes change what a model gives."""
+    """Prints the passes that change the results of a model."""
     for reason in dict.fromkeys(found.unchecked):
         console.print(f"not compared: {reason}", markup=False, soft_wrap=True)
     for difference in found.differences:
@@ -251,7 +251,7 @@ def show_passes(found: "Equivalence", console: Console) -> None:
 
 
 def show(answer: Answer, question: Question, folder: Path, console: Console) -> None:
-    """Prints what was found, and writes the least model where results differ."""
+    """Prints the result, and writes the smallest model if results differ."""
     if answer.fault is None or answer.part is None or answer.values is None:
         console.print(f"agrees with {answer.reference}: largest difference {answer.agreement.difference:.3g}")
         return
@@ -289,7 +289,7 @@ def show_failure(failure: Failure, folder: Path, console: Console) -> None:
 
 
 def write(answer: Answer, folder: Path) -> list[Path]:
-    """Writes the least model: the ONNX model where there is one, relay text, inputs, what the reference gives, and what was found."""
+    """Writes the smallest model: the ONNX model if there is one, relay text, inputs, results of the reference, and the findings."""
     part, fault = answer.part, answer.fault
     assert part is not None and fault is not None and answer.values is not None
     folder.mkdir(parents=True, exist_ok=True)

@@ -33,16 +33,16 @@ class Discardable(Generic[T]):
         return self.name in _attributes(place)
 
     def get(self, place: Place, default: D = None) -> T | D:  # type: ignore[assignment]
-        """The value; the default where the attribute is absent."""
+        """The value; the default if the attribute is absent."""
         attributes = _attributes(place)
         return self._decode(attributes[self.name]) if self.name in attributes else default
 
     def of(self, place: Place) -> T:
-        """The value. Raises KeyError where the attribute is absent."""
+        """The value. Raises KeyError if the attribute is absent."""
         return self._decode(_attributes(place)[self.name])
 
     def put(self, operation: ir.Operation | ir.OpView, value: T) -> None:
-        """Gives an operation the attribute."""
+        """Sets the attribute on an operation."""
         operation.attributes[self.name] = self._encode(value)
 
     def remove(self, operation: ir.Operation | ir.OpView) -> None:
@@ -61,7 +61,7 @@ class Flag(Discardable[bool]):
         super().__init__(name, lambda _: ir.UnitAttr.get(), lambda _: True)
 
     def mark(self, operation: ir.Operation | ir.OpView) -> None:
-        """Gives an operation the attribute."""
+        """Sets the attribute on an operation."""
         self.put(operation, True)
 
     def entry(self, value: bool = True) -> dict[str, ir.Attribute]:
@@ -177,7 +177,7 @@ KNOWN_AS = _text("relay.known_as")
 # ---- operators ---------------------------------------------------------------------------------------------------------------------
 
 BINDINGS = _attribute("relay.bindings")
-"""Of a call: what each symbol of the callee stands for, where the types of the arguments do not determine that (dialects.relay.calls)."""
+"""Of a call: the values of the callee's symbols, if the types of the arguments do not determine them (dialects.relay.calls)."""
 BY_SIZE = _size("relay.winograd")
 """Of a convolution: Winograd's algorithm computes it at the sizes for which this expression is 0 or more."""
 

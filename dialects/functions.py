@@ -26,7 +26,7 @@ def is_public(function: Function) -> bool:
 
 
 def symbols_of(module: ir.Module | Function) -> dict[str, ir.OpView]:
-    """What has a name in a module, in order."""
+    """The named operations of a module, in order."""
     operations = module.operation.regions[0].blocks[0].operations
     return {symbol_name(op): op for op in operations if "sym_name" in op.attributes}
 

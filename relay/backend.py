@@ -85,7 +85,7 @@ class Executor(_Choice):
 
 
 class Runtime(_Choice):
-    """What generated code calls: "cpp" or "crt"."""
+    """The runtime that generated code calls: "cpp" or "crt"."""
 
     _known: ClassVar = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}
 

@@ -1,4 +1,4 @@
-"""Evaluates what depends on constants alone, with compiled code."""
+"""Evaluates the parts of a program that depend on constants alone, with compiled code."""
 
 import contextlib
 from math import prod

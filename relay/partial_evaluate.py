@@ -80,7 +80,7 @@ Lets = list[tuple[e.Var, e.Expr]]
 
 def partial_evaluate(mod: RelayModule) -> RelayModule:
     """Evaluates what is known in the functions of a module. Calls of recursive functions are evaluated as long as arguments get smaller."""
-    if Feature.fGraph in detect_feature(mod):  # what is shared is evaluated once
+    if Feature.fGraph in detect_feature(mod):  # shared expressions are evaluated once
         mod = to_a_normal_form(mod)
     evaluator = _Evaluator(mod)
     found = mod.shallow_copy()

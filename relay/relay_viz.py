@@ -26,7 +26,7 @@ DotVizParser = TermVizParser = VizParser
 
 
 class Plotter:
-    """What draws a picture (relayc.tools.visualize.Picture)."""
+    """The renderer of a picture (relayc.tools.visualize.Picture)."""
 
     def render(self, picture: Any, filename: str | None) -> None:
         """Draws the picture into a file; without a name, the plotter chooses it."""

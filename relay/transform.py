@@ -180,7 +180,7 @@ def gradient(expr: Expr, mod: RelayModule | None = None, mode: str = "higher_ord
         module = PartialEvaluate()(InferType()(RemoveUnusedFunctions([name])(module)))
         if analysis.Feature.fRefRead in analysis.detect_feature(module[name]):
             raise
-        # What is written to references has been read.
+        # Values written to references have been read.
         left = DeadCodeElimination(ignore_impurity=True)(InferType()(module))[name]
         return gradient_of_graphs.gradient(left, mod, mode)
 

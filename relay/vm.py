@@ -43,7 +43,7 @@ class Executable:
 
     @property
     def mod(self) -> "Executable":
-        """Itself: Relay's name of what is exported."""
+        """Itself: Relay's name of the exported object."""
         return self
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -54,7 +54,7 @@ class Executable:
         return found
 
     def typed(self, name: str) -> Function:
-        """A function as an expression. Raises KeyError where the program has none of the name."""
+        """A function as an expression. Raises KeyError if the program has no function of the name."""
         found: Function = self.module[name]
         return found
 
@@ -157,10 +157,10 @@ class VMCompiler:
         self._found = Executable(infer_module(as_module(mod, self._params)), target)
 
     def codegen(self) -> None:
-        """Nothing: `lower` gives machine code."""
+        """Does nothing: `lower` generates machine code."""
 
     def get_exec(self) -> Executable:
-        """What has been compiled. Raises RuntimeError before `lower`."""
+        """The compiled program. Raises RuntimeError before `lower`."""
         if self._found is None:
             raise RuntimeError("get_exec: expected a program that has been lowered, found none")
         return self._found

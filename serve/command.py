@@ -16,7 +16,7 @@ def _size(text: str) -> int:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what `serve` reads."""
+    """Adds the options of `serve`."""
     parser.add_argument(
         "repository", type=Path, metavar="MODEL_REPOSITORY", help="a folder of MODEL/VERSION/model.onnx, .so or .relay.mlir"
     )
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(arguments: argparse.Namespace, _: Any = None) -> None:
-    """Serves until SIGINT or SIGTERM. Raises what `server.run` raises, ModuleNotFoundError where MLServer is not installed."""
+    """Serves until SIGINT or SIGTERM. Raises the errors of `server.run`, ModuleNotFoundError if MLServer is not installed."""
     try:
         from relayc.serve.server import run
     except ModuleNotFoundError as error:

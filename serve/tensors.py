@@ -93,7 +93,7 @@ def _of_list(spec: TensorSpec, data: Any) -> np.ndarray:
         if found.dtype.kind not in "iu" and not all(type(each) is int for each in np.array(data, object).flat):
             raise ValueError(f"values of type {found.dtype.name}")
         return np.array(data, dtype)
-    if dtype.kind in "fV" and found.dtype.kind == "O":  # null is what JSON has for NaN
+    if dtype.kind in "fV" and found.dtype.kind == "O":  # JSON represents NaN by null
         found = np.array(data, np.float64)
     if found.dtype.kind not in ("b" if dtype.kind == "b" else "iuf") and found.size:
         raise ValueError(f"values of type {found.dtype.name}")

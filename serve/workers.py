@@ -20,7 +20,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Engine(Protocol):
-    """What runs a model; `relayc.runtime.Module` is one."""
+    """Runs a model; `relayc.runtime.Module` is an engine."""
 
     @property
     def inputs(self) -> Sequence[TensorSpec]: ...

@@ -38,7 +38,7 @@ def advice_text(advice: Advice) -> str:
 
 
 def advice_parts(advice: Advice) -> Iterator[RenderableType]:
-    """What to print, in order: lines and tables."""
+    """The output, in order: lines and tables."""
     profile = advice.profile
     sizes = f" ({sizes_text(advice.sizes)})" if advice.sizes else ""
     threads = f"{profile.threads} thread{'s' * (profile.threads != 1)}"

@@ -1,4 +1,4 @@
-"""How a model is compiled and called: what `relayc.compile` and the command line can both say."""
+"""How a model is compiled and called: the options common to `relayc.compile` and the command line."""
 
 import os
 import shlex
@@ -89,7 +89,7 @@ class Build:
             return compile_(model, **{**self.options, "num_threads": self.threads, **more})
 
     def words(self) -> list[str]:
-        """The options as words of the command line."""
+        """The options as command-line words."""
         found: list[str] = []
         for name in ("target", "precision", "opt_level"):
             if name in self.options:

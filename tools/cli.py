@@ -184,7 +184,7 @@ def _check(
 
 
 def inspect(arguments: argparse.Namespace, console: Console) -> None:
-    """`relayc inspect`: compiles and shows what the model became."""
+    """`relayc inspect`: compiles and shows the compiled model."""
     if arguments.stage is not None:
         print(_stage_text(arguments), end="")
         return

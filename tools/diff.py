@@ -188,7 +188,7 @@ def make_records(
 
 
 def _module(side: Side) -> Module:
-    assert side.module is not None  # what is no record
+    assert side.module is not None  # not a record
     return side.module
 
 
@@ -282,7 +282,7 @@ def _change(a: Sequence[Call], b: Sequence[Call]) -> Change | None:
 
 
 def _changed(a: Call, b: Call) -> tuple[str, ...]:
-    """What changed of a call."""
+    """The changes of a call."""
     found = [name for name in ("operators", "tensors", "constants") if getattr(a, name) != getattr(b, name)]
     both = bool(a.computes and b.computes)
     if both and a.computes != b.computes and not {"operators", "tensors"} & set(found):

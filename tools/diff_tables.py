@@ -1,4 +1,4 @@
-"""What `relayc diff` prints."""
+"""The output of `relayc diff`."""
 
 import io
 import math

@@ -32,7 +32,7 @@ _empty_strided_cpu = vars(guards)["_empty_strided_cpu"]
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any) -> Callable[..., Any]:
-    """What torch calls with each graph. Raises ValueError for an option `freeze` that says nothing."""
+    """The backend that torch calls with each graph. Raises ValueError for an invalid option `freeze`."""
     given = {**(options or {})}
     freeze = given.pop("freeze", False)
     if freeze not in (False, True, "tracked"):

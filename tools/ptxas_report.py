@@ -76,7 +76,7 @@ def report_model(model: Path, arch: str, precision: str = "f32") -> ModelReport:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the reports; gives the exit code."""
+    """Prints the reports; returns the exit code."""
     parser = argparse.ArgumentParser(prog="relayc.tools.ptxas_report", description="What ptxas says of every kernel of models.")
     parser.add_argument("models", type=Path, nargs="+", metavar="MODEL")
     parser.add_argument("--arch", action="append", choices=list(ARCHITECTURES), help=f"may be repeated (default: {', '.join(ARCHS)})")

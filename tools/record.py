@@ -116,7 +116,7 @@ def _decoded(stored: Mapping[str, Any]) -> np.ndarray:
 
 
 def digest(value: Any) -> str:
-    """Type and SHA-256 of an array of numbers; SHA-256 of strings, and of what lists and maps hold."""
+    """Type and SHA-256 of an array of numbers; SHA-256 of strings, and of the contents of lists and maps."""
     if isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
         return f"{value.dtype.name}{list(value.shape)} {_hash(np.ascontiguousarray(value).tobytes())}"
     if isinstance(value, Mapping):

@@ -20,7 +20,7 @@ import relayc
 
 _ROOT = Path(relayc.__file__).parent
 _NEEDED = ("apache-tvm-ffi", "intel-openmp", "isal", "ml_dtypes", "numpy", "typing-extensions")
-"""Those dependencies of relayc that its runtime has too."""
+"""The dependencies of relayc that its runtime also has."""
 _NAME = "relayc_runtime"
 
 

@@ -1,4 +1,4 @@
-"""What the commands print: tables of stages and kernels."""
+"""Tables of stages and kernels, printed by commands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

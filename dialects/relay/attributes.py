@@ -116,7 +116,7 @@ _KINDS: dict[Any, _Kind] = {
 _OF_SIZES = [_KINDS[kind] for kind in (Size, Sizes, Number, int | Sizes)]
 
 REQUIRED = object()
-"""The default of an attribute that must be given."""
+"""The default of a required attribute."""
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,7 @@ class Op(RelayDialect.Operation):  # type: ignore[name-defined] # a class made a
     # ---- layouts, of operators whose `layout_role` is not FIXED
 
     def can_change_layout(self) -> bool:
-        """Whether the attributes and operands of this operation allow what the `layout_role` says of the operator."""
+        """Whether the attributes and operands of this operation allow the operator's `layout_role`."""
         return True
 
     def images(self) -> list[ir.Value]:

@@ -48,7 +48,7 @@ class ConvGeometry:
 
 
 def _check_weight(op: View, geometry: ConvGeometry) -> dict[str, Size | None]:
-    """Lengths of the weight's axes, agreed with the attributes channels and kernel_size where these are given."""
+    """Lengths of the weight's axes, checked against the attributes channels and kernel_size if given."""
     check(not geometry.kernel_layout.blocks, "kernel_layout", "an unblocked layout (schedules pack weights)", op.kernel_layout)
     check_factors(op.data, op.weight, ("data", "weight"), op.out_dtype)
     weight = geometry.kernel_layout.logical(op.weight.shape, "weight")
@@ -198,7 +198,7 @@ declare(Conv, {"nn.conv3d": "Convolution over three spatial axes (Relay nn.conv3
 
 
 class _ConvTranspose(ConvBase):
-    """The weight's axis I holds the channels of data, O those of the result in one group."""
+    """The weight's axis I contains the channels of data, O the channels of the result in one group."""
 
     grouped_axis = "O"
 

@@ -1,4 +1,4 @@
-"""Operations of the later stages that upstream lacks: what is decided, or must hold, when the program runs."""
+"""Operations of the later stages that upstream lacks: decisions and checks at run time."""
 
 from relayc.dialects.relay.base import Ints, Op, Operand, TensorType, Variadic, View, check
 

@@ -70,14 +70,14 @@ class IRModule:
             return module
 
     def verify(self) -> None:
-        """Checks the program. Raises MLIRError where its structure is broken, RelayError where an operator's rules are."""
+        """Checks the program. Raises MLIRError if its structure is invalid, RelayError if it violates an operator's rules."""
         with self.ranges:
             self.module.operation.verify()
         self._numbers()
 
     @property
     def ranges(self) -> Ranges:
-        """What is known of the symbols in the types of the program. Raises RelayError where the module says that in a wrong form."""
+        """The ranges of the symbols in the types of the program. Raises RelayError if the module's attribute has an invalid form."""
         found = self.module.operation.attributes
         if not RANGES.on(found):
             if self._ranges is None or self._ranges[0] is not None:
@@ -185,7 +185,7 @@ class IRModule:
     def _repr_html_(self) -> str | None:
         """The program as HTML for a notebook; None if the viewer is not installed."""
         try:
-            # By name: what shows programs imports this one.
+            # By name, because the viewer imports this module.
             return importlib.import_module("relayc").notebook_html(self)
         except ModuleNotFoundError:
             return None

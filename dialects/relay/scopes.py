@@ -165,7 +165,7 @@ def _require(used: Iterable[str], scope: Iterable[str], where: str) -> None:
 
 
 def _check_block(block: ir.Block, scope: set[str]) -> None:
-    """`scope` gains what the block defines."""
+    """Adds the symbols that the block defines to `scope`."""
     for op in block.operations:
         operation = op.operation
         for name in _names_of_sizes(op):
@@ -181,9 +181,9 @@ def _check_block(block: ir.Block, scope: set[str]) -> None:
 
 
 def conditions_of(op: Operation) -> list[Condition]:
-    """What must hold when the program runs for an operation to be right: what its type relation could not prove, and sizes of 0 or more.
+    """Run-time conditions for an operation to be valid: conditions that its type relation could not prove, and sizes of 0 or more.
 
-    Its text names the operation. The ranges of symbols that hold decide what is proved.
+    The text of a condition names the operation. Proofs use the active ranges of symbols.
     """
     operation = op.operation
     if not symbols_in(op) and not any(map(symbols_of_value, operation.operands)):

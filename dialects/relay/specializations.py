@@ -44,11 +44,11 @@ def known_as(function: Function) -> str:
 
 
 def ask_for(function: Function, wanted: Iterable[Mapping[str, int]]) -> None:
-    """Asks for a function at more sizes."""
+    """Requests a function for more sizes."""
     before: Sequence[ir.Attribute] = list(ir.ArrayAttr(SPECIALIZE.of(function))) if SPECIALIZE.on(function) else []
     SPECIALIZE.put(function, ir.ArrayAttr.get([*before, *map(sizes_attribute, wanted)]))
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
-    """Sizes in words."""
+    """Describes sizes."""
     return ", ".join(f"{name} = {size}" for name, size in sizes.items())

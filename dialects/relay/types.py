@@ -64,7 +64,7 @@ _FROM_MLIR = {mlir: name for name, mlir in MLIR_NAMES.items()}
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Shape (None where a dimension is not known, Relay's Any) and element type name of a tensor."""
+    """Shape (None for an unknown dimension, Relay's Any) and element type name of a tensor."""
 
     shape: tuple[Size | None, ...]
     dtype: str
@@ -123,7 +123,7 @@ class TensorType:
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape, of which every dimension is a number; raises ValueError where one is not."""
+        """The shape, if every dimension is a number; raises ValueError otherwise."""
         found = tuple(d for d in self.shape if isinstance(d, int))
         if len(found) < len(self.shape):
             raise ValueError(f"{self} has a dimension that is no number")

@@ -95,7 +95,7 @@ def _is_small(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None])
 
 
 def _bytes_at_most(type_: onnx.TypeProto | None) -> float:
-    """An upper bound of what a tensor of a type takes; infinity where its shape is not known."""
+    """An upper bound of the bytes of a tensor of a type; infinity if its shape is unknown."""
     if type_ is None or not type_.tensor_type.HasField("shape"):
         return inf
     dims = type_.tensor_type.shape.dim

@@ -138,7 +138,7 @@ def Unique(x: Tensor, *, axis: int | None = None, sorted: bool = True) -> tuple[
 
 
 def _numbers_in_order(x: Tensor) -> Tensor:
-    """Numbers that are in the order of the elements of x, and equal where those are."""
+    """Numbers with the same order and equalities as the elements of x."""
     if x.dtype == "string":
         return packed("relayc.host.string.ranks", [x], x.type.with_dtype("int64"))[0]
     return cast(x, "uint8") if x.dtype == "bool" else x

@@ -41,7 +41,7 @@ class LateAxes:
         return emit("where", self.listed, listed, other)
 
     def spread(self, values: Tensor, other: Tensor) -> Tensor:
-        """A value for each axis: for those that are listed those of `values`, one a place."""
+        """A value for each axis: for listed axes the value in `values` at the same position, otherwise from `other`."""
         row = cast(reshape(values, (1, self.count)), "int64")
         found = emit("sum", emit("where", self.places, row, constant(0, "int64")), axis=(1,))
         return self.choose(found, other)

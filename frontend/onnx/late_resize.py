@@ -155,7 +155,8 @@ class _Axis:
         return subtract(self.length, 1.0)
 
     def positions(self, mode: str, single: float) -> Tensor:
-        """float32[out], where in data each element of the result lies; `single` is where pytorch_half_pixel has the only one."""
+        """float32[out], the position in data of each element of the result; `single` is the position of the only element for
+        pytorch_half_pixel."""
         x = cast(positions(self.out), F32)
         out = cast(size_tensor(self.out), F32)
         several = binary("greater", out, 1.0)

@@ -255,7 +255,7 @@ def Scan_8(
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """A loop over a batch, of which each entry is scanned by itself: as many slices as its length says, behind which outputs are 0."""
+    """A loop over a batch, whose entries are scanned separately: as many slices as the entry's length; later outputs are 0."""
     node = current()
     if not 1 <= num_scan_inputs <= len(inputs):
         raise OnnxError(f"attribute num_scan_inputs: expected 1 to {len(inputs)}, found {num_scan_inputs}")

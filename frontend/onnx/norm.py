@@ -64,7 +64,7 @@ def BatchNormalization_1(
     momentum: float = 0.9,
     spatial: bool = True,
 ) -> Tensor | tuple[Tensor, ...]:
-    """In training unless `is_test` says otherwise."""
+    """Trains unless `is_test` is set."""
     found: Tensor | tuple[Tensor, ...] = BatchNormalization(
         x, scale, bias, mean, var, epsilon=epsilon, momentum=momentum, spatial=spatial, training_mode=not is_test
     )

@@ -73,7 +73,7 @@ class ElementType:
         return self.shape
 
     def joined(self, other: "ElementType") -> "ElementType":
-        """What is known of tensors of either type. What is put in is trusted more than what a model declares.
+        """The combination of two element types. Types of actual elements take precedence over types that a model declares.
 
         Raises OnnxError for two dtypes.
         """
@@ -145,7 +145,7 @@ def _sequences(a: ObjectType | ElementType, b: ObjectType | ElementType) -> Sequ
 
 
 def element_of(type_: ObjectType | ElementType) -> ElementType:
-    """The type of the tensors in what is of a type. Raises OnnxError for that of a map."""
+    """The type of the tensors in an object. Raises OnnxError for a map."""
     if isinstance(type_, ElementType):
         return type_
     if isinstance(type_, MapType):

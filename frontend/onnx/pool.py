@@ -59,7 +59,7 @@ def _window(
 
 
 def _least(dtype: str) -> float:
-    """What no element is less than."""
+    """A lower bound of all elements."""
     return -inf if DTYPES[dtype].kind not in "iu" else int(np.iinfo(DTYPES[dtype]).min)
 
 

@@ -80,7 +80,7 @@ def AffineGrid(theta: Tensor, size: Tensor, *, align_corners: bool = False) -> T
 
 
 def _pixel_centers(count: Size, align_corners: bool, dtype: str) -> Tensor:
-    """Where pixels are between -1 and 1."""
+    """The positions of pixels between -1 and 1."""
     number, total = cast(positions(count), dtype), cast(size_tensor(count), dtype)
     if align_corners:
         steps = emit("maximum", subtract(total, 1.0), constant(1.0, dtype))

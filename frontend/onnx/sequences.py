@@ -58,7 +58,7 @@ def _with_rank(element: ElementType, declared: TypeProto | None, more: int = 0) 
 
 
 def _declared() -> TypeProto | None:
-    """What the model declares of the node's first output."""
+    """The type that the model declares for the node's first output."""
     return next(iter(current().declared), None)
 
 
@@ -67,7 +67,7 @@ def _where() -> Tensor:
 
 
 def _made(function: str, element: ElementType, *args: Tensor) -> SequenceValue:
-    """The sequence that a packed function gives."""
+    """The sequence returned by a packed function."""
     return SequenceValue(SequenceType(element), number=packed(f"{SEQUENCE}{function}", args, NUMBER)[0])
 
 

@@ -138,6 +138,6 @@ def _hertz(mel: Tensor) -> Tensor:
 
 
 def _quotient(a: Tensor, b: Tensor) -> Tensor:
-    """a / b, and 1 where b is 0."""
+    """a / b, or 1 where b is 0."""
     flat = binary("equal", b, 0.0)
     return emit("where", flat, constant(1.0, "float64"), emit("divide", a, emit("where", flat, constant(1.0, "float64"), b)))

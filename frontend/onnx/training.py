@@ -35,7 +35,7 @@ def _scalar(x: Tensor, what: str, dtype: str) -> Tensor:
 
 
 def _regularised(x: Tensor, g: Tensor, norm_coefficient: float) -> Tensor:
-    """The gradient with that of the regularisation."""
+    """The gradient including the gradient of the regularisation."""
     return g if norm_coefficient == 0 else add(multiply(x, norm_coefficient), g)
 
 

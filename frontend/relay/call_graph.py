@@ -33,7 +33,7 @@ class CallGraph:
         return (var if isinstance(var, str) else var.name_hint) in self._of(var)
 
     def print_var(self, var: GlobalVar | str) -> str:
-        """What a function names, as text."""
+        """The functions that a function refers to, as text."""
         named = self._of(var)
         name = var if isinstance(var, str) else var.name_hint
         calls = "".join(f"  @{other}: {count}\n" for other, count in named.items())

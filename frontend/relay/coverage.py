@@ -43,7 +43,7 @@ def _takes(pattern: e.Pattern, case: e.Pattern) -> bool | None:
 
 
 def _parts(pattern: e.Pattern, case: e.Pattern, mod: RelayModule | None) -> list[e.Pattern]:
-    """The parts of a case of which a pattern takes some values: what its first field can be that the pattern says more of."""
+    """Refines a case of which a pattern matches some values: splits the first field for which the pattern is more specific."""
     assert isinstance(pattern, (e.PatternConstructor, e.PatternTuple))
     if isinstance(case, e.PatternWildcard):
         if isinstance(pattern, e.PatternTuple):

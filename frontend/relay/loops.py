@@ -23,7 +23,7 @@ def uses(expr: Expr, callee: Callee) -> int:
 
 
 def tails(expr: Expr) -> list[Expr]:
-    """The expressions that an expression gives, by its branches."""
+    """The possible results of an expression, by its branches."""
     found, waiting = [], [expr]
     while waiting:
         node = waiting.pop()
@@ -57,7 +57,7 @@ class LoopForm:
 
     @property
     def step(self) -> Expr:
-        """What a round computes: the arguments of the next."""
+        """The computation of an iteration: the arguments of the next one."""
         return self.branch.true_branch if self.goes_on else self.branch.false_branch
 
     @property

@@ -71,7 +71,7 @@ def check_indices(func: ir.Operation, mod: IRModule, ctx: PassContext) -> None:
 
 
 def _read_by(op: Op) -> Iterator[_Indices]:
-    """What an operator reads as indices."""
+    """The operands that an operator reads as indices."""
     data, value = TensorType.of(op.operation.operands[0]), op.operation.operands[1]
     if not data.is_known or not TensorType.of(value).is_known:
         return
@@ -94,7 +94,7 @@ def _in_memory(indices: _Indices) -> Iterator[_Indices]:
 
 
 def _before(indices: _Indices) -> list[_Indices] | None:
-    """Tensors with the same indices, from before an operator that moves elements; None where nothing moved them."""
+    """Tensors with the same indices, from before an operator that moves elements; None if no operator moved them."""
     op, column = indices.value.owner, indices.column
     if not isinstance(op, Op):
         return None

@@ -16,7 +16,7 @@ _HASHED_BYTES = 1 << 16
 
 
 def _contents(array: np.ndarray) -> Hashable:
-    """What equal parameters share."""
+    """A key that is equal for equal parameters."""
     if array.nbytes <= _HASHED_BYTES:
         return "bytes", array.dtype.name, array.shape, array.tobytes()
     return "array", array.dtype.name, array.shape, array.strides, array.__array_interface__["data"][0]

@@ -74,7 +74,7 @@ class _Folding:
         return size <= given + self.max_growth
 
     def materialize(self) -> None:
-        """Puts a constant in the place of every folded value that something else uses, the last first: what stays needs its operands."""
+        """Replaces every folded value with other uses by a constant, last value first, because remaining operations need their operands."""
         gone = OperationSet()
         for op in reversed(self.folded):
             wanted = [r for r in op.operation.results if any(use.owner.operation not in gone for use in r.uses)]

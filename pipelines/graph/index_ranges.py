@@ -19,7 +19,7 @@ Ends: TypeAlias = tuple[Size | None, Size | None]
 
 _UNKNOWN: Ends = (None, None)
 _DEPTH = 24
-"""Operators that are looked through, one behind the other."""
+"""Maximum length of the chain of operators analysed."""
 
 
 def ends_of(value: ir.Value, rw: Rewriter) -> Ends:
@@ -145,7 +145,7 @@ def _sizes(op: Op, ends: _EndsOf) -> Ends:
 
 
 def _position_along(op: Op, ends: _EndsOf) -> Ends:
-    """Of operators that give positions along an axis of their operand."""
+    """For operators that return positions along an axis of their operand."""
     source = TensorType.of(op.data)
     return 0, maximum(source.sizes[normalize_axis(op.axis, source.rank)] - 1, 0) if source.is_known else None
 

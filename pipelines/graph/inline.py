@@ -39,7 +39,7 @@ class _Function:
 
 
 def read_calls(function: ir.Operation) -> list[func.CallOp]:
-    """The calls in a function, those in branches and loops too."""
+    """The calls in a function, including branches and loops."""
     return [op for block in graph_blocks(function) for op in block.operations if isinstance(op, func.CallOp)]
 
 

@@ -49,7 +49,7 @@ def _is_invariant(op: ir.OpView, loop: list[ir.Block], known: frozenset[str]) ->
 
 
 def _symbols(op: ir.OpView) -> set[str]:
-    """The symbols that an operation and those in its regions name."""
+    """The symbols named by an operation and the operations in its regions."""
     inner = list(_within(op.operation))
     found = set(symbols_in(op)).union(*(symbols_in(o) for _, operations in inner for o in operations))
     return found.union(*(symbols_of_value(argument) for block, _ in inner for argument in block.arguments))

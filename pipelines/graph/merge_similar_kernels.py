@@ -174,7 +174,7 @@ class _General:
         return {str(name): values[kernel] for name, values in self.symbols.items()}
 
     def ranges(self) -> dict[str, Range]:
-        """What is known of the symbols."""
+        """The ranges of the symbols."""
         found = {}
         for name, values in self.symbols.items():
             lows, highs = zip(*map(bounds, values), strict=True)

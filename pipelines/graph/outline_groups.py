@@ -38,7 +38,7 @@ class _Outlining:
         self._groups(block, params)
         for op in list(block.operations):
             if isinstance(op, Constant) and not list(op.result.uses):
-                op.operation.erase()  # a literal, which the functions hold by now
+                op.operation.erase()  # a literal, which the functions now contain
 
     def _groups(self, block: ir.Block, params: set[ir.Value]) -> None:
         for op in list(block.operations):

@@ -65,7 +65,7 @@ def _factor(value: ir.Value, rw: Rewriter) -> tuple[ir.Value, float] | None:
 
 
 def _behind_reshapes(value: ir.Value, rw: Rewriter) -> ir.Value:
-    """What a value was reshaped from, in the end."""
+    """The first value in the chain of reshapes that produces a value."""
     while (reshape := rw.producer(value, "reshape")) is not None:
         value = reshape.data
     return value
@@ -198,7 +198,7 @@ class _Scores:
         return not self.finite or not (self.added or self.chosen or self.causal is None or self.causal < 0)
 
     def mask(self, rw: Rewriter) -> list[ir.Value]:
-        """Builds the mask as an operand: none or one."""
+        """Builds the mask as an operand, if there is one."""
         if self.chosen is not None:
             mask = _as(*self.chosen, rw)
             return [mask if self.keep else build("logical_not", mask)]
@@ -319,7 +319,7 @@ _OPERANDS = ("query", "key", "value")
 
 
 def _is_known(op: Op) -> bool:
-    """Whether every dimension of what an attention reads is known."""
+    """Whether every dimension of the operands of an attention is known."""
     return all(TensorType.of(v).is_known for v in op.operation.operands)
 
 
@@ -438,7 +438,7 @@ def computed_mask(op: Op, rw: Rewriter) -> Found:
 
 
 def _is_proved(offset: Size) -> bool:
-    """Whether every query sees its own key, or one before that."""
+    """Whether every query attends to its own key, or an earlier one."""
     return proves(lambda: offset >= 0)
 
 

@@ -90,7 +90,7 @@ _MOST_CHANNELS = 1 << 24
 def _ones(rw: Rewriter, value: ir.Value, axis: int) -> ir.Value:
     type_ = TensorType.of(value)
     channels = type_.shape[axis]
-    assert isinstance(channels, int)  # as `normalization` asks for
+    assert isinstance(channels, int)  # required by `normalization`
     return rw.mod.constant(np.ones(channels, numpy_dtype(type_.dtype)))
 
 

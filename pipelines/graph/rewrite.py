@@ -178,7 +178,7 @@ class Rewriter:
         return []
 
     def _built(self, values: Sequence[ir.Value]) -> list[ir.OpView]:
-        """The operations behind `values` that this sweep has not visited, producers first: those a rule has just built."""
+        """The operations that produce `values` and that this sweep has not visited, producers first: those a rule has just built."""
         found = OperationSet()
         for value in values:
             self._collect(value, found)

@@ -41,7 +41,7 @@ def _constants(mod: IRModule) -> Iterator[Constant]:
 
 
 def _kept(params: dict[str, np.ndarray]) -> dict[str, str]:
-    """The parameter that stands for each: the first of equal elements."""
+    """The replacement of each parameter: the first with equal elements."""
     alike: dict[object, list[str]] = {}
     found = {}
     for key, array in params.items():

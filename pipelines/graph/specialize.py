@@ -22,7 +22,7 @@ from relayc.pipelines.graph.inline import read_calls
 
 @module_pass(opt_level=0, name="Specialize")
 def specialize(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Copies main for the sizes that its attribute relay.specialize asks for."""
+    """Copies main for the sizes in its attribute relay.specialize."""
     wanted = _wanted(mod)
     if not wanted:
         return mod

@@ -59,7 +59,7 @@ def _dtype(value: ir.Value) -> str:
 
 
 def _precisions(group: Fused) -> set[Precision]:
-    """What the operations of a group do with bf16."""
+    """The roles of the operations of a group with respect to bf16."""
     return {op.precision if isinstance(op, Op) else Precision.NEVER for op in group.members()}
 
 
@@ -74,7 +74,7 @@ class _Precision:
     def __init__(self, block: ir.Block, mod: IRModule, precision: str) -> None:
         """
         Args:
-          precision: what factors are rounded to.
+          precision: to which factors are rounded.
         """
         self.block, self.mod, self.precision, self.dtype = block, mod, precision, NARROW[precision]
         self.readers: dict[ir.Value, set[Reader]] = {}

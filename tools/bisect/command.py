@@ -143,7 +143,7 @@ def _open_sizes(compiler: Compiler) -> dict[str, Any]:
 
 
 def _shapes(mod: IRModule) -> dict[str, tuple[int | str, ...]]:
-    """The shapes of what `main` takes and gives by name: sizes, and expressions of symbols."""
+    """The shapes of the arguments and results of `main`, by name: sizes, and expressions of symbols."""
     block = mod.main.regions[0].blocks[0]
     values = [*zip(block.arguments, value_attributes(mod.main), strict=True)]
     results = block.operations[len(block.operations) - 1].operands
@@ -230,7 +230,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_reference(arguments: argparse.Namespace) -> str:
-    """What a command line compares with."""
+    """The reference that a command line selects."""
     if arguments.check or arguments.reference is not None:
         return arguments.reference or ONNXRUNTIME
     try:

@@ -111,7 +111,7 @@ class OnnxSource:
         return found
 
     def _needed(self, chosen: Collection[int], outputs: Collection[str]) -> set[int]:
-        """Those of some nodes that tensors depend on."""
+        """The nodes, out of `chosen`, that tensors depend on."""
         left, needed = list(outputs), set[int]()
         while left:
             node = self.producers.get(left.pop())

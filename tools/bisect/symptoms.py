@@ -45,6 +45,6 @@ def symptom_of(work: Callable[[], Any], seconds: float = TIME_LIMIT) -> str | No
 
 
 def symptom(error: BaseException) -> str:
-    """An error without what is of one program alone: its kind, and the words of its message."""
+    """An error without details of a single program: its kind, and the words of its message."""
     words = re.findall(r"[A-Za-z]{2,}", re.sub(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\S*[\d_/#]\S*", " ", str(error)))
     return f"{type(error).__name__}: {' '.join(words[:12])}"

@@ -51,7 +51,7 @@ class Recording:
 
 
 class Recorder(PassTimingInstrument):
-    """Fills a Recording. Times are those of passes alone."""
+    """Fills a Recording. Times are the times of passes alone."""
 
     observes_schedules = observes_tunings = True
 

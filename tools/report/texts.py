@@ -124,7 +124,7 @@ class _Places:
 
 
 def _unquoted(text: str) -> str:
-    """What a string of MLIR says, which writes bytes that are no printable ASCII as two hexadecimal digits."""
+    """The value of an MLIR string, in which bytes other than printable ASCII are two hexadecimal digits."""
     encoded = re.sub(rb"\\([0-9A-F]{2})", lambda code: bytes([int(code[1], 16)]), text[1:-1].encode())
     return encoded.replace(rb"\\", b"\\").decode(errors="replace")
 

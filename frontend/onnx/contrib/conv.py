@@ -1,4 +1,4 @@
-"""Convolutions with what follows them, and with channels last."""
+"""Convolutions with an epilogue, and with channels last."""
 
 from collections.abc import Sequence
 

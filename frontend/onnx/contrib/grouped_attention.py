@@ -125,7 +125,7 @@ def _taken(past: Tensor, new: Tensor, source: Tensor, counts: Tensor) -> Tensor:
 
 
 def _visible(before: Tensor | None, counted: Tensor, rows: Size, keys: Size, window: int, causal: bool) -> Tensor:
-    """What is added to the scores: 0 where query i sees key j, float32[B, 1, S, keys]."""
+    """The addend of the scores: 0 where query i attends to key j, float32[B, 1, S, keys]."""
     batch = counted.shape[0]
     at = places_from(before, rows)
     at = reshape(at, (at.shape[0], at.shape[1], 1))

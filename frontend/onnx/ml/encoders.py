@@ -92,7 +92,7 @@ def _default(values: np.ndarray, number: float, integer: int, text: str) -> floa
 def _array(
     name: str, floats: Sequence | None, integers: Sequence | None, texts: Sequence | None, tensor: np.ndarray | None = None
 ) -> np.ndarray:
-    """The keys or values of a mapping, of which one attribute is given. Raises OnnxError."""
+    """The keys or values of a mapping, given in one of several attributes. Raises OnnxError."""
     given = [v for v in (floats, integers, texts, tensor) if v is not None and len(v)]
     if len(given) != 1:
         raise OnnxError(f"attributes {name}_*: expected one of them, found {len(given)}")

@@ -45,7 +45,7 @@ def FeatureVectorizer(*inputs: Tensor, inputdimensions: Sequence | None = None) 
 
 
 def _as_matrix(x: Tensor) -> Tensor:
-    """x with its axes behind the first as one."""
+    """x with all axes after the first merged."""
     return as_rows(x) if x.rank < 3 else reshape(x, (x.shape[0], prod(x.shape[1:])))
 
 

@@ -64,7 +64,7 @@ class Nodes:
         return [None if s and bad else bool(s) for s, bad in zip(some, np.logical_and.reduce(lacking), strict=True)]
 
     def checked(self) -> "Nodes":
-        """Itself. Raises OnnxError where the number of a root or a feature names what is not there."""
+        """Returns itself. Raises OnnxError if the number of a root or a feature is out of range."""
         inner = self.modes != LEAF
         count = len(self.modes)
         for name, found, end in (("root", self.roots, count), ("feature", self.features[inner], 1 << 31)):

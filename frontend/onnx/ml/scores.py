@@ -41,7 +41,7 @@ def check_transform(transform: str) -> None:
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
-    """The softmax over those scores that are not 0."""
+    """The softmax over the nonzero scores."""
     largest = emit("max", scores, axis=(1,), keepdims=True)
     counts = binary("greater", emit("abs", scores), _NO_SCORE)
     weights = emit("exp", emit("subtract", scores, largest))
@@ -62,7 +62,7 @@ def _probit(scores: Tensor) -> Tensor:
 
 
 def finished(scores: Tensor, transform: str) -> Tensor:
-    """What a regressor gives for scores [rows, targets], float32: a transform of a single one is only PROBIT."""
+    """The result of a regressor for scores [rows, targets], float32: for a single target, only PROBIT transforms."""
     check_transform(transform)
     return transformed(scores, transform if scores.shape[1] != 1 or transform == "PROBIT" else "NONE")
 

@@ -28,7 +28,7 @@ class Kernel:
 
     @staticmethod
     def of(name: str, parameters: Sequence | None) -> "Kernel":
-        """The kernel that attributes give. Raises OnnxError."""
+        """The kernel in attributes. Raises OnnxError."""
         if name not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
             raise OnnxError(f"attribute kernel_type: expected LINEAR, POLY, RBF or SIGMOID, found {name!r}")
         if parameters and len(parameters) != 3:

@@ -151,7 +151,7 @@ class ScopeBuilder:
         self._results.append(None)
 
     def type_of(self, value: Expr) -> Type:
-        """What is known of an expression's type before inference."""
+        """The known type of an expression before inference."""
         known = value.type_annotation if isinstance(value, Var) else value.type if isinstance(value, Constant) else value.checked_type_
         return known or IncompleteType()
 

@@ -80,7 +80,7 @@ class CompilationConfig:
 
     @staticmethod
     def of(targets: Any, default_type: int | None = None, host_target: Any = None) -> "CompilationConfig":
-        """The devices of targets. Raises ValueError where none is of the default type (a number as in DLPack)."""
+        """The devices of targets. Raises ValueError if none has the default type (a number as in DLPack)."""
         given = tuple(targets) if isinstance(targets, Iterable) and not isinstance(targets, str) else (targets,)
         kinds = [device_kind(target) for target in given]
         found = [i for i, kind in enumerate(kinds) if default_type in (None, DEVICE_TYPES.get(kind))]

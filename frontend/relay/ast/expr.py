@@ -183,7 +183,7 @@ class Op(Expr):
         self._registered().arguments.append(name)
 
     def set_attrs_type_key(self, key: str) -> None:
-        """Says the type of its attributes."""
+        """Sets the type of its attributes."""
         self._registered().attrs_type_key = key
 
     def set_support_level(self, level: int) -> None:
@@ -272,7 +272,7 @@ class RefCreate(Expr):
 
 
 class RefRead(Expr):
-    """What a reference refers to."""
+    """Reads the value of a reference."""
 
     ref: Expr
 
@@ -356,7 +356,7 @@ def constructor_type(constructor: Constructor, data: TypeData) -> FuncType:
 
 
 class Pattern(Node):
-    """What a clause matches a value with."""
+    """The pattern of a clause, against which a value is matched."""
 
 
 class PatternWildcard(Pattern):

@@ -128,7 +128,7 @@ class RelayModule(Node):
         raise UnknownName(f"type {type_name} has no constructor {name}")
 
     def update(self, other: "RelayModule | Mapping[Any, Function]") -> None:
-        """Adds what another module has, in the place of what has the same name here."""
+        """Adds the contents of another module, replacing entries of the same name."""
         if isinstance(other, RelayModule):
             for data in other.type_definitions.values():
                 self[data.header] = data  # type: ignore[index]

@@ -36,7 +36,7 @@ class IntImm(int):
 
 
 class Any(Node):
-    """A dimension of which nothing is known."""
+    """An unknown dimension."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Any)
@@ -68,7 +68,7 @@ def size_of(value: AnyValue) -> Size:
 
 
 class Type(Node):
-    """A type; two are equal where their structures are."""
+    """A type; types are equal if their structures are equal."""
 
     parts: ClassVar[tuple[str, ...]] = ()
     unset = ("span",)

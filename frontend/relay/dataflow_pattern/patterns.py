@@ -30,7 +30,7 @@ class DFPattern(Operators["DFPattern"], Node):
         return is_op(name)(*operands)
 
     def __call__(self, *args: "DFPattern | None") -> "CallPattern":
-        """A call of what this matches, with arguments that match patterns; with None, any arguments."""
+        """A call of the matched callee with arguments that match patterns; with None, any arguments."""
         return CallPattern(self, None if args == (None,) else args)
 
     def __or__(self, other: "DFPattern") -> "AltPattern":
@@ -128,7 +128,7 @@ class CallPattern(DFPattern):
 
 
 class FunctionPattern(DFPattern):
-    """Matches a function; `params` None are any parameters."""
+    """Matches a function; `params` None matches any parameters."""
 
     params: tuple[DFPattern, ...] | None
     body: DFPattern
@@ -151,7 +151,7 @@ class LetPattern(DFPattern):
 
 
 class TuplePattern(DFPattern):
-    """Matches a tuple; `fields` None are any fields."""
+    """Matches a tuple; `fields` None matches any fields."""
 
     fields: tuple[DFPattern, ...] | None
 
@@ -236,7 +236,7 @@ def is_op(op_name: str) -> ExprPattern:
 
 
 def has_type(ttype: Type, pattern: DFPattern | None = None) -> TypePattern:
-    """Anything, or what a pattern matches, of a type."""
+    """Any expression, or a match of a pattern, with a type."""
     return TypePattern(wildcard() if pattern is None else pattern, ttype)
 
 
@@ -246,10 +246,10 @@ def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
 
 
 def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
-    """Anything, or what a pattern matches, of a shape."""
+    """Any expression, or a match of a pattern, with a shape."""
     return ShapePattern(wildcard() if pattern is None else pattern, shape)
 
 
 def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
-    """Anything, or what a pattern matches, with attributes."""
+    """Any expression, or a match of a pattern, with attributes."""
     return AttrPattern(wildcard() if pattern is None else pattern, Attrs(attrs))

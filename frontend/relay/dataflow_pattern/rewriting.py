@@ -190,7 +190,7 @@ class DFPatternCallback:
         self.require_type, self.rewrite_once = require_type, rewrite_once
 
     def rewrite(self, expr: Expr) -> Expr:
-        """An expression with what matches rewritten."""
+        """Rewrites all matches in an expression."""
         return rewrite(self, expr)
 
     def callback(self, pre: Expr, post: Expr, node_map: Mapping[p.DFPattern, Sequence[Expr]]) -> Expr:

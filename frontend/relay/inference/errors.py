@@ -1,4 +1,4 @@
-"""What inference raises."""
+"""Errors of type inference."""
 
 from relayc.dialects.relay.errors import RelayError
 

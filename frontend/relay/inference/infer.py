@@ -73,7 +73,7 @@ class Inference:
             self._goals.append((expr, goal))
 
     def solve(self) -> None:
-        """Reaches all goals. Raises TypeInferenceError where one cannot be."""
+        """Reaches all goals. Raises TypeInferenceError if one is unreachable."""
         while self._goals:
             left = [(expr, goal) for expr, goal in self._goals if not goal()]
             if len(left) == len(self._goals):
@@ -221,7 +221,7 @@ class Inference:
         result = t.IncompleteType()
         self._type_args[call] = tuple(args)
         if isinstance(call.op, e.Op) and call.op.name in IDENTITIES and len(args) == 1:
-            return args[0]  # of which more may become known
+            return args[0]  # more may become known of it
 
         def goal() -> bool:
             if not all(map(self._unifier.is_complete, args)) and not self._complete(call, args):

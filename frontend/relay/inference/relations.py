@@ -27,7 +27,7 @@ RELATIONS: dict[str, Relation] = {"Identity": identity, "Broadcast": broadcast}
 
 
 class TypeSolver:
-    """Finds types by what is equal and by relations."""
+    """Infers types from equalities and relations."""
 
     def __init__(self) -> None:
         self._unifier = Unifier()
@@ -38,7 +38,7 @@ class TypeSolver:
         return self._unifier.resolve(self._unifier.unify(a, b))
 
     def resolve(self, type_: t.Type) -> t.Type:
-        """What is known of a type."""
+        """A type with all known parts filled in."""
         return self._unifier.resolve(type_)
 
     def add_constraint(self, relation: t.TypeRelation) -> None:

@@ -18,7 +18,7 @@ def substituted(type_: t.Type, values: Mapping[int, t.Type]) -> t.Type:
 
 
 class Unifier:
-    """What is known of incomplete types."""
+    """The known parts of incomplete types."""
 
     def __init__(self) -> None:
         # By id, with the key itself, so that no other object gets the id.

@@ -272,7 +272,7 @@ def threefry_key(seed: int) -> Constant:
 
 
 def threefry_generate(key: Expr, shape: Sequence[Any]) -> Call:
-    """The key behind the numbers, and random uint64 numbers."""
+    """The next key, and random uint64 numbers."""
     return call("random.threefry_generate", [key], {"out_shape": shape})
 
 

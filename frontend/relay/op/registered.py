@@ -70,12 +70,12 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
 
 def register_pattern(op_name: str, pattern: Any, level: int = 10) -> None:
-    """Says how an operator fuses."""
+    """Sets the fusion pattern of an operator."""
     register_op_attr(op_name, PATTERN, pattern)
 
 
 def register_stateful(op_name: str, stateful: bool, level: int = 10) -> None:
-    """Says whether an operator has effects."""
+    """Sets whether an operator has side effects."""
     register_op_attr(op_name, STATEFUL, stateful)
 
 

@@ -25,7 +25,7 @@ Value = Any
 
 
 class Emitter(Protocol):
-    """What rules build operators with."""
+    """The interface with which rules build operators."""
 
     def emit(self, name: str, *operands: Value, **attributes: Any) -> Any:
         """The result of an operator of the dialect, or a tuple of results."""
@@ -303,7 +303,7 @@ def _strided_slice(emitter: Emitter, args: list[Value], attrs: dict[str, Any], e
 
 
 def _along_axis(name: str) -> Rule:
-    """One number stands for all positions along the axis."""
+    """A single number applies to all positions along the axis."""
 
     def rule(emitter: Emitter, args: list[Value], attrs: dict[str, Any], exprs: Sequence[Expr]) -> Any:
         shape, axis = _shape(emitter, args[0]), attrs["axis"]

@@ -30,7 +30,7 @@ def annotate_spans(mod: RelayModule) -> RelayModule:
 
 
 def capture_post_dfs_index_in_spans(mod: RelayModule) -> RelayModule:
-    """Gives expressions their place among those of the function, after those in them: as the line, and the last use's as the end line."""
+    """Numbers expressions in postorder in the function: the number is the line, and the number of the last use the end line."""
 
     def numbered(function: Expr) -> Expr:
         nodes = list(post_order(function))
@@ -84,7 +84,7 @@ def flexible_shape_dispatch(
 
 
 def _without_idle_clip(attrs: Any, args: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
-    """What a clip is of: integers of a `qnn.requantize`, if the bounds are those of their type."""
+    """The operand of a clip of integers from `qnn.requantize`, if the bounds are the bounds of their type."""
     type_, op = types[0], args[0].op if isinstance(args[0], Call) else None
     if not isinstance(type_, TensorType) or not (isinstance(op, Op) and op.name == "qnn.requantize"):
         return None

@@ -21,7 +21,7 @@ from relayc.frontend.relay.op.registered import attribute
 from relayc.frontend.relay.passes.normal_forms import blocks_of
 
 DEFAULT = "default"
-"""The generator of what no other takes: relayc."""
+"""The generator of expressions that no other accepts: relayc."""
 BEGIN, END = "annotation.compiler_begin", "annotation.compiler_end"
 
 # ---- composite functions -----------------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _merged(function: e.Function) -> e.Expr:
 
 
 def _is_read_around(regions: AnnotatedRegionSet, region: Region, parent: Region) -> bool:
-    """Whether a region reads another through something else."""
+    """Whether a region reads another one indirectly."""
     around = regions.reads_through_others(region)
     if parent in around:
         return True

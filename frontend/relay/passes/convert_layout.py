@@ -148,7 +148,7 @@ class _Value:
 
 
 _Found = Any
-"""What stands for an expression: a _Value, or for a tuple a list of them."""
+"""The converted form of an expression: a _Value, or for a tuple a list of them."""
 
 
 class _Layouts:
@@ -171,7 +171,7 @@ class _Layouts:
         return self._plain(self._found[function])
 
     def _plain(self, found: _Found) -> e.Expr:
-        """A value in the layout that the program says."""
+        """A value in its original layout."""
         if isinstance(found, list):
             return e.Tuple(list(map(self._plain, found)))
         return found.expr if found.old is None or found.new is None else self._in_layout(found.expr, found.new, found.old)

@@ -76,7 +76,7 @@ class _Program(TypeMutator):
         self._waiting: list[tuple[e.GlobalVar, e.Function, _Types]] = []
 
     def finish(self) -> None:
-        """Adds to the module what the program needs."""
+        """Adds the required definitions to the module."""
         while self._waiting:
             var, function, types = self._waiting.pop()
             self._mod[var] = self.function(function, types)

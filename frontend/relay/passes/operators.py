@@ -64,7 +64,7 @@ def _widens(expr: e.Expr) -> bool:
 
 
 def _again(expr: e.Expr) -> e.Expr:
-    """The same call as an expression of its own."""
+    """The same call as a separate expression."""
     assert isinstance(expr, e.Call)
     return e.Call(expr.op, expr.args, expr.attrs, expr.type_args, expr.span)
 

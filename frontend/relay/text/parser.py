@@ -25,7 +25,7 @@ _BINARY: list[dict[str, str]] = [
     {"+": "add", "-": "subtract"},
     {"*": "multiply", "/": "divide"},
 ]
-"""Operators between expressions, those that bind least first."""
+"""Infix operators, by increasing precedence."""
 _LEVELS = {mark: (level, name) for level, names in enumerate(_BINARY) for mark, name in names.items()}
 _REFERENCES: dict[str, Any] = {"ref": e.RefCreate, "ref_read": e.RefRead, "ref_write": e.RefWrite}
 

@@ -72,7 +72,7 @@ class TypeParser:
         return self.next()
 
     def expected(self, what: str) -> ParseError:
-        """The error that something else is the next token."""
+        """The error for an unexpected next token."""
         token = self.peek()
         return self.source.error(token.begin, f"expected {what}, found {token.text if token.kind == 'end' else repr(token.text)}")
 
@@ -90,7 +90,7 @@ class TypeParser:
         return found
 
     def meta(self) -> Any:
-        """What a reference to the metadata is of."""
+        """The item of a reference to the metadata."""
         token = self.expect("meta")
         self.expect("[")
         kind = self.expect_kind("name", "a type of metadata").text
@@ -107,7 +107,7 @@ class TypeParser:
 
     @contextmanager
     def type_scope(self, names: Sequence[t.TypeVar]) -> Iterator[None]:
-        """Where type variables can be named."""
+        """A scope for the names of type variables."""
         self._type_scopes.append({var.name_hint: var for var in names})
         yield
         self._type_scopes.pop()

@@ -102,7 +102,7 @@ def _tile_zero(op: ir.Operation) -> ir.Value:
 
 
 def _place(index: ir.Value, row: ir.Value, stride: ir.Value) -> ir.Value:
-    """Where a row of a tile is in a flat buffer."""
+    """The position of a row of a tile in a flat buffer."""
     return emit.arith("addi", index, emit.arith("muli", row, stride))
 
 

@@ -1,4 +1,4 @@
-"""llvm to machine code for CPUs: LLVM's JIT, told which CPU."""
+"""llvm to machine code for CPUs: LLVM's JIT, configured for a CPU."""
 
 import ctypes
 import json

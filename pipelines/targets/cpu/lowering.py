@@ -30,7 +30,7 @@ def _functions(*passes: str) -> str:
 
 
 _CANONICALIZE = "canonicalize{top-down=false}"
-"""From uses to definitions: what has become dead is not visited."""
+"""From uses to definitions: operations that have become dead are not visited."""
 _CSE = _functions("cse")
 _CANONICAL = _functions(_CANONICALIZE, "cse", "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}")
 _LINALG = _functions("convert-linalg-to-loops")

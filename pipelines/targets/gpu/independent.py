@@ -158,7 +158,7 @@ def _users(value: ir.Value) -> Iterator[ir.Operation]:
 
 
 def _root(buffer: ir.Value) -> ir.Value:
-    """The buffer of which one is a view."""
+    """The buffer underlying a view."""
     while not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name in VIEWS:
         buffer = buffer.owner.operation.operands[0]
     return buffer

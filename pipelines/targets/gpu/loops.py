@@ -75,12 +75,12 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Home:
-    """Where the copies of a temporary are, of which each thread of a launch has one.
+    """The location of the per-thread copies of a temporary.
 
     Attributes:
       count: threads.
       number: of the thread.
-      body: what a thread runs.
+      body: the operations of a thread.
     """
 
     count: Size
@@ -323,6 +323,6 @@ def _resolve_dims(function: func.FuncOp) -> None:
 
 
 def _marker() -> ir.Operation:
-    """An operation that holds a place."""
+    """A placeholder operation."""
     index = ir.IndexType.get()
     return ir.Operation.create("arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, 0)})

@@ -19,7 +19,7 @@ from relayc.pipelines.tir.tree.indices import Reader
 from relayc.symbolic import Size, ceil_div, guess
 
 _NEUTRAL = {"arith.addf": 0, "arith.addi": 0, "arith.mulf": 1, "arith.muli": 1}
-"""Operations that join elements, with what changes nothing."""
+"""Operations that combine elements, with their neutral elements."""
 _SHUFFLED_BITS = (32, 64)
 _PART_STEPS = 4096
 """Iterations of a part of a line at least."""

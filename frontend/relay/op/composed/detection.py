@@ -17,7 +17,7 @@ from relayc.symbolic import Size
 
 
 def _loop(count: Tensor, init: Sequence[Tensor], body: Callable[..., Sequence[Term]]) -> tuple[Term, ...]:
-    """body(number, *carried) for as many rounds as an int32 scalar says: what is carried last."""
+    """Calls body(number, *carried) `count` times (an int32 scalar): returns the last carried values."""
 
     def terms(value: object) -> list[Term]:
         return [Term(Tensor(TensorType.of(v), value=v)) for v in fields_of(value)]

@@ -11,7 +11,7 @@ from relayc.frontend.steps import binary, broadcast_shape, broadcast_to, cast, f
 
 @composed("invert_permutation")
 def invert_permutation(data: Tensor) -> Tensor:
-    """Where each number of a permutation stands."""
+    """The position of each number in a permutation."""
     at = cast(positions(data.shape[0]), data.dtype)
     return emit("scatter_elements", filled(data.shape, 0, data.dtype), data, at, axis=0, reduction="update", distinct=True)
 

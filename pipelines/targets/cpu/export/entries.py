@@ -40,7 +40,7 @@ class Symbols:
 
 
 def metadata_symbols(name: str) -> tuple[str, ...]:
-    """What tells about an exported function: symbols of tvm-ffi's conventions."""
+    """Symbols that describe an exported function, by tvm-ffi's conventions."""
     return f"{_METADATA_PREFIX}{name}", f"{_DOC_PREFIX}{name}"
 
 
@@ -315,7 +315,7 @@ class _ProgramText(SizeText):
         return data
 
     def _late(self, results: str, places: str, dims: str, i: int, output: int) -> None:
-        """Moves an output that the program has given to a tensor."""
+        """Moves an output allocated by the program to a tensor."""
         spec = self.program.outputs[output]
         data = self._tensor(self.at(results, 2 * output), spec, dims, f"late_{i}")
         self.take(data, spec, self.load(f"{places}[{i}]", "i64"))

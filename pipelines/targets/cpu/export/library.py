@@ -216,7 +216,7 @@ def _uses_openmp(code: ObjectCode) -> bool:
 
 
 def _system_libraries() -> list[Path]:
-    """The C library and that of its mathematical functions."""
+    """The C library and the C mathematical library."""
     found = []
     for name in _SYSTEM_LIBRARIES:
         ctypes.CDLL(name)

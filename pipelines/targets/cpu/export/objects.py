@@ -47,7 +47,7 @@ class _Object:
         self.names += name.encode() + b"\0"
 
     def move(self, section: int, content: bytes) -> None:
-        """Gives a section other content, at the end of the file."""
+        """Replaces the content of a section, at the end of the file."""
         self.content += b"\0" * (-len(self.content) % 8)
         self.headers[section][4:6] = len(self.content), len(content)
         self.content += content

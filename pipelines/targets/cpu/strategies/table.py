@@ -198,6 +198,6 @@ TABLE = (
         has_knobs=True,
     ),
 )
-"""Asked from the first to the last."""
+"""Tried in this order."""
 
 declare_options(TABLE)

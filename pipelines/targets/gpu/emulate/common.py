@@ -88,7 +88,8 @@ def barrier(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
 
 @instruction("gpu.shuffle", waits=True)
 def shuffle(op: ir.Operation, thread: WaitingThread) -> Sequence[ir.Value]:
-    """The first `width` lanes of the warp shuffle. A lane out of these gives a lane its own value, and says so with its second result."""
+    """A shuffle in the first `width` lanes of the warp. A source lane outside yields the lane's own value; the second result is then
+    false."""
     value, offset, width = op.operands
     mode = str(op.attributes["mode"]).rstrip(">").split()[-1]
     last = to_word(width)

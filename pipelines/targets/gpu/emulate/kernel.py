@@ -1,4 +1,4 @@
-"""What the emulation reads of an outlined kernel."""
+"""Properties of an outlined kernel that the emulation needs."""
 
 from collections.abc import Sequence
 

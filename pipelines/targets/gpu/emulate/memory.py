@@ -65,13 +65,13 @@ class ReservedMemory:
 
 
 class BlockMemory:
-    """What a kernel has in the memory of its blocks.
+    """The layout of the block memory of a kernel.
 
     Attributes:
       shared: the offset of each attribution.
-      dynamic: where dynamic shared memory begins.
+      dynamic: the start of dynamic shared memory.
       shared_bytes: of the attributions.
-      regions: what instructions have reserved.
+      regions: reserved by instructions.
     """
 
     def __init__(self, kernel: str, shared: Sequence[ir.MemRefType], threads: int) -> None:

@@ -86,5 +86,5 @@ def address_of(memory: ir.Value) -> ir.Value:
 
 
 def call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type] = ()) -> ir.Value:
-    """A call of a function of the module; returns its first result, None if there is none."""
+    """A call of a function of the module; returns its first result, None if there is no result."""
     return emit.create("func.call", results, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})

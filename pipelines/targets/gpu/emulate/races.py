@@ -90,7 +90,7 @@ def _is_masked(op: ir.Operation) -> bool:
 
 
 def _bytes(op: ir.Operation) -> int:
-    """Bytes of what an operation moves."""
+    """Bytes transferred by an operation."""
     type_ = op.results[0].type if len(op.results) else op.operands[0].type
     if isinstance(type_, ir.VectorType):
         count = 1

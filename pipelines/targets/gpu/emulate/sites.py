@@ -35,7 +35,7 @@ class Sites:
                 SITE.put(op, len(self.texts))
 
     def number(self, op: ir.Operation) -> int:
-        """The number that an operation was given."""
+        """The number assigned to an operation."""
         return SITE.of(op)
 
 

@@ -228,7 +228,7 @@ class WaitingThread(Thread):
 
     @property
     def functions(self) -> dict[str, str]:
-        """The functions that have been asked for, by name."""
+        """The requested functions, by name."""
         return self._functions
 
     def queue(self, name: str, per: str = "thread") -> ir.Value:
@@ -263,14 +263,14 @@ class WaitingThread(Thread):
     # ---- the end
 
     def finish(self) -> None:
-        """Settles where values are exchanged, after the last instruction."""
+        """Fixes the address of exchange memory, after the last instruction."""
         offset, _ = self.layout.reserve("exchange", 2 * WARP * self._exchange_bytes, "warp")
         for constant, value in ((self._stride, self._exchange_bytes), (self._exchange_offset, offset)):
             constant.owner.attributes["value"] = ir.IntegerAttr.get(i64(), value)
 
 
 def _constant(value: int) -> ir.Value:
-    """A constant of its own, which may be changed."""
+    """A separate constant, which may be changed."""
     return emit.create("arith.constant", [i64()], [], {"value": ir.IntegerAttr.get(i64(), value)})
 
 

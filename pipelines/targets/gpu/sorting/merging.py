@@ -55,11 +55,11 @@ class Group:
 
     @property
     def own(self) -> ir.Value:
-        """Where the thread's items lie when all are in their order."""
+        """The position of the thread's items when all are in order."""
         return emit.arith("addi", self.begin, emit.arith("muli", self.rank, word(self.items)))
 
     def spread(self, i: int) -> ir.Value:
-        """Where an item lies of which threads side by side have one each, from the beginning of the group on."""
+        """The position of an item if adjacent threads have one each, relative to the group."""
         return emit.arith("addi", self.rank, word(i * self.threads))
 
 
@@ -150,7 +150,7 @@ def split(order: Order, shared: Sequence[ir.Value], a: Run, b: Run, first: ir.Va
 
 
 def flattened(items: Sequence[Item]) -> list[ir.Value]:
-    """The words of items, one after the other."""
+    """The words of items, concatenated."""
     return [part for item in items for part in item]
 
 

@@ -84,7 +84,7 @@ class Order(ABC):
 
     @abstractmethod
     def value(self, item: Item, line: Line) -> ir.Value:
-        """The element that an item stands for."""
+        """The element of an item."""
 
     def exchanged(self, a: Item, b: Item) -> tuple[Item, Item]:
         """Two items in their order."""
@@ -110,7 +110,7 @@ def order_of(sorting: Sorting, source: ir.Value, outputs: Sequence[ir.Value]) ->
 
 
 def key_of(sorting: Sorting) -> Key:
-    """The keys of what is sorted."""
+    """The keys of the sorted elements."""
     return Key(sorting.dtype, sorting.source.element.width, sorting.descending)
 
 
@@ -147,7 +147,7 @@ def item_or_none(order: "Order", place: ir.Value, size: Size, load: Callable[[ir
 
 
 def items_bytes(count: Size, widths: Sequence[int]) -> Size:
-    """Of items of words of so many bits."""
+    """Bytes of items with words of the given widths."""
     return count * (sum(widths) // 8)
 
 

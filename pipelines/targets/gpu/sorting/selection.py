@@ -46,7 +46,7 @@ class Selection:
         return self.lines * self.parts * self.count
 
     def workspace_bytes(self, widths: Sequence[int]) -> Size:
-        """For items of words of so many bits."""
+        """For items with words of the given widths."""
         return 0 if self.parts == 1 else items_bytes(self.left, widths)
 
 

@@ -45,7 +45,7 @@ class LineTiles:
         return self.lines * self.count * self.shape.capacity
 
     def workspace_bytes(self, widths: Sequence[int]) -> Size:
-        """Of both halves, for items of words of so many bits."""
+        """Of both halves, for items with words of the given widths."""
         return items_bytes(2 * self.half, widths)
 
 

@@ -291,7 +291,7 @@ class ColumnAttention(AttentionKernel):
         return [start + place if i == self.a.row_loop else index for i, index in enumerate(tile.row)]
 
     def _start_tile(self, tile: _QueryTile) -> None:
-        """Transposes the queries; sets the largest scores, their totals and the context to what no key gives."""
+        """Transposes the queries; initialises the maximum scores, their totals and the context for no keys."""
         a, p = self.a, self.p
 
         def start_vector(j: Index | int, start: Index) -> None:
@@ -336,8 +336,8 @@ class ColumnAttention(AttentionKernel):
         nest.when(any_seen, self.evaluator, lambda: self._scores_and_context(tile, keys, parts))
 
     def _scores_and_context(self, tile: _QueryTile, keys: KeyBlock, parts: list[tuple[Counts, Node]]) -> None:
-        """What a block of keys adds to a tile. Each part reaches up to a number of strips of each size, and says what the scores are from
-        where the one before ended."""
+        """The contribution of a block of keys to a tile. Each part ends at a number of strips of each size, and has the node that computes
+        the scores from the end of the previous part."""
         p = self.p
         count = self.strips.keys_of(keys, parts[-1][0])
         for turned in self.turned:
@@ -366,7 +366,7 @@ class ColumnAttention(AttentionKernel):
     def _finish_scores(
         self, tile: _QueryTile, keys: KeyBlock, parts: list[tuple[Counts, Node]], count: ir.Value, largest: list[ir.Value]
     ) -> list[ir.Value]:
-        """Products of a block become scores; gives the largest."""
+        """Turns products of a block into scores; returns the maximum."""
         begin: ir.Value | int = 0
         for counts, node in parts:
             end = count if counts is parts[-1][0] else self.strips.keys_of(keys, counts)

@@ -262,7 +262,7 @@ class RowAttention(AttentionKernel):
         self._store("rows", number * 3 + 2, growth)
 
     def _add_contexts(self, row: list[Index], base: Index, count: ir.Value) -> None:
-        """Adds to the context what a block of keys gives: all rows together, so that each value is read once; some of them together where
+        """Adds the contribution of a block of keys to the context: all rows together, so that each value is read once; groups of rows if
         their number is symbolic."""
         if isinstance(self.rows, int):
             self._add_context(row, base, count, Index(), self.rows)
@@ -276,7 +276,7 @@ class RowAttention(AttentionKernel):
                 self._add_context(row, base, count, Index.of(some) * rows + first, rows)
 
     def _add_context(self, row: list[Index], base: Index, count: ir.Value, first_row: Index, rows: int) -> None:
-        """Adds to the context of some rows what a block of keys gives, for `width` vectors at a time."""
+        """Adds the contribution of a block of keys to the context of some rows, for `width` vectors at a time."""
         lanes = self.p.width_lanes
         width = max(1, min(self.p.sums // rows, self.width // lanes))
         while self.width // lanes % width:

@@ -31,7 +31,7 @@ from relayc.symbolic import Dim, Size, ceil_div, maximum, minimum
 
 Combine = Callable[[ir.Value, ir.Value], ir.Value]
 Value = Callable[[Index, int, ir.Value | None], ir.Value]
-"""Elements of a row, from a key on in some lanes, of which a mask tells those that count."""
+"""Elements of a row from a key on, one per lane; a mask selects the valid lanes."""
 
 MAX_BYTES = 1 << 20
 """Memory of a task, which stays in the second-level cache; attention over more keys is left to the schedule that goes by blocks of them."""

@@ -151,7 +151,7 @@ class BlockedNest(TaskNest):
         return (panel - task.panels * self.blocks.panels) * self.chunk_size - step * self.tile.width
 
     def _panel(self, task: Task, panel: Index, point: Point, step: Index) -> Panel | None:
-        """Where tiles read a panel, from reduction step `step` on."""
+        """The location from which tiles read a panel, from reduction step `step` on."""
         if self.packed is not None:
             return Panel(self.packed, self._panel_start(panel, point))
         return Panel(self.panel_scratch, self._scratch_start(task, panel, step)) if self.plan.b is OperandSource.COPY else None
@@ -391,13 +391,13 @@ class BlockedNest(TaskNest):
         self._of_columns(panel, columns, points[0], code)
 
     def _first_sum(self, task: Task, panel: Index) -> Index:
-        """Where the sums of a panel are."""
+        """The start of the sums of a panel."""
         if self.finishes_rows:
             return Index()
         return (panel - task.panels * self.blocks.panels) * self.tile.width
 
     def _sums_place(self, task: Task, panel: Index, at: Point) -> Callable[[Index], Index]:
-        """Where the sums of a row of a tile are."""
+        """The start of the sums of a row of a tile."""
         if self.is_covered:
             slot, first = at[SLOT] - task.first * self.tile.rows, self._first_sum(task, panel)
             return lambda row: (slot + row) * self.sums_pitch + first

@@ -80,7 +80,7 @@ class InnerParameters:
 
 
 def schedule_inner_products(kernel: Kernel, target: Target, tuning: Tuning) -> Scheduled | None:
-    """Schedules a product of which one operand has few rows, or may have few; None for any other kernel."""
+    """Schedules a product with an operand that has few rows, or may have few; None for any other kernel."""
     nests = inner_product_nests(kernel, target, tuning)
     if nests and nests[-1].most_rows is not None:
         others = contraction_nests(kernel, target, tuning)
@@ -137,7 +137,7 @@ def _cycles(c: Contraction, kernel: Kernel, target: Target) -> float:
 
 
 def _cycles_along_rows(c: Contraction, every: Sequence[Contraction], target: Target) -> float:
-    """The same where lanes run along the rows."""
+    """The cycles if lanes run along the rows."""
     other = next(f for f in every if f is not c)
     tile = default_tile(other, target)
     whole, left = divmod(guess(c.row_extent), tile.width)
@@ -214,7 +214,7 @@ class InnerProducts(ContractionNest):
             loops = collapse(c.reduction, Accesses([(o.node, o.offset) for o in (c.a, c.b)]))
         self.depth_loops = loops
         self.is_turned = shown.column is not c.column
-        """Whether the rows are columns where results are stored."""
+        """Whether the rows become columns when results are stored."""
         self.pitch = self.rows if self.is_turned else parameters.block
         self.rows_copy: ir.Value | None = None
         self.ahead = ahead

@@ -1,4 +1,4 @@
-"""What all loop nests around a contraction's tiles share: the function, where B is read from, loops over tasks and panels."""
+"""The common part of all loop nests around a contraction's tiles: the function, the source of B, loops over tasks and panels."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -82,7 +82,7 @@ class ContractionNest(ABC):
         self.evaluator.bind(node, buffer)
 
     def _copies(self, body: KernelFunction, type_: ir.Type) -> ir.Value:
-        """The memory for what the kernel copies."""
+        """The memory for the copies that the kernel makes."""
         assert body.workspace is not None
         return view(body.workspace, self.plan.padded_bytes, self.copied_bytes * 8 // type_.width, type_)
 

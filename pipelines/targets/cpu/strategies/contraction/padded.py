@@ -41,11 +41,11 @@ def fewest_tasks(plan: Plan) -> list[int]:
 
 
 class PaddedNest(ContractionNest):
-    """Parallel loops over batch, panels and, where these are few, outer rows; then the tiles of a row, those at its ends by themselves.
+    """Parallel loops over batch, panels and, if these are few, outer rows; then the tiles of a row, with tiles at its ends separately.
 
     Attributes:
-      row_cover, strip, sums, across: where a call says how long a row is, the tiles that cover it, the copy of its ends, the sums that are
-        kept, and what finishes them where results are stored across rows.
+      row_cover, strip, sums, across: if the length of rows depends on the call: the tiles that cover a row, the copy of its ends, the kept
+        sums, and the epilogue if results are stored across rows.
     """
 
     row_cover: RowCover

@@ -39,7 +39,7 @@ PLACE_BYTES = 8
 
 
 class OperandSource(Enum):
-    """Where tiles read an operand."""
+    """The location from which tiles read an operand."""
 
     PARAMETER = "from a parameter that is packed when the program is compiled"
     MEMORY = "where it lies"
@@ -179,7 +179,7 @@ class Plan:
 
 
 def element_bytes(node: Node) -> int:
-    """Bytes of an element in memory; those of less than a byte take none by themselves."""
+    """Bytes of an element in memory; 0 for elements narrower than a byte."""
     return node.element.width // 8
 
 

@@ -213,7 +213,7 @@ class StripCopy:
         self.evaluator.bind(self.node, local_buffer(int(self.node.shape[0]), self.node.element))
 
     def fill(self, strip: Strip, point: Point) -> None:
-        """Copies what the rows of a strip read."""
+        """Copies the data that the rows of a strip read."""
         base = self.c.a.indices[self.dimension].at({self.row: strip.first})
         rows = emit.arith("subi", strip.rows, emit.index_constant(1))
         used = emit.arith("addi", emit.arith("muli", rows, emit.index_constant(self.stride)), emit.index_constant(self.reach + 1))

@@ -219,5 +219,5 @@ class TaskNest(ContractionNest):
         return emit.select(task.is_last, last, emit.arith("minsi", emit.materialize(task.end * self.tile.rows), last))
 
     def _tile_number(self, task: Task, point: Point) -> Index:
-        """The number of a tile among those of its task."""
+        """The number of a tile in its task."""
         return point[TILE] - task.rows * self.blocks.tiles

@@ -196,7 +196,7 @@ class _Product:
         pair = Var(0, most - 1, name="pair")
         with emit.for_loop(0, emit.materialize(pairs), 1, pair):
             vectors.store(vectors.load(self.b.buffer, self.b.at(tile, k + pair, 0, 0), width), copy, Index.of(pair) * width)
-        # A pair of which only the first step is there.
+        # A pair with only its first step.
         first = Var(0, most - 1, name="pair")
         with emit.for_loop(emit.materialize(pairs), emit.materialize(pairs + half), 1, first):
             value = vectors.load(self.b.buffer, self.b.at(tile, k + first, 0, 0), width)

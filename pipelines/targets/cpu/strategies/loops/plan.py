@@ -187,7 +187,7 @@ def _stash(node: Node, reductions: Sequence[Node], memory: Sequence[Node], place
             and candidate is not node
             and candidate.is_costly
         ):
-            # What follows the reductions.
+            # The operations after the reductions.
             analysis = Analysis([*memory, candidate])
             analysis.visit(node, point)
             found = [offset.key for n, offset in analysis.found.offsets if n is candidate]

@@ -13,7 +13,7 @@ from relayc.pipelines.tir.values.evaluator import Evaluator
 from relayc.symbolic import guess
 
 Assign = Callable[[Index, Index], Mapping[Var, Index]]
-"""Indices of the loops for those across and along the lanes."""
+"""Maps indices across and along the lanes to indices of the loops."""
 Store = Callable[[list[dict[Var, Index]]], None]
 
 MAX_LANES = 16
@@ -44,7 +44,7 @@ class Turned:
 
 
 def find_turned(loops: Sequence[MergedLoop], accesses: Accesses, store: Index, width: int, element_bytes: int) -> Turned | None:
-    """The loop to take together with the lanes' (the last loop), None where every operand is read well along the lanes."""
+    """The loop to tile together with the loop of the lanes (the last loop); None if all accesses along the lanes are efficient."""
     if len(loops) < 2 or width < 4:
         return None
     lane, lane_extent = loops[-1].var, loops[-1].extent

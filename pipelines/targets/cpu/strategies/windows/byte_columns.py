@@ -54,7 +54,7 @@ class ByteColumns:
         return Packing.reading("groups", w.node.static_shape, w.indices, loops, shape, batch=0, inner=1, pitch=self.groups * GROUP, shift=0)
 
     def fours(self, load: Callable[[int], ir.Value]) -> list[ir.Value]:
-        """The groups of a column of the input, of which `load` gives the bytes of the channels at a row of taps."""
+        """The groups of a column of the input; `load` returns the bytes of the channels at a row of taps."""
         rows = [load(row) for row in range(self.rows)]
         return [self._group(rows[first : first + GROUP]) for first in range(0, self.rows, GROUP)]
 

@@ -231,7 +231,7 @@ class _ChannelKernel:
     # ---- tiles
 
     def _inside(self, start: int, size: int, count: int) -> tuple[int, int]:
-        """Of `count` tiles of `size` columns from `start` on, those of which no tap lies outside the input."""
+        """The range of tiles, out of `count` tiles of `size` columns from `start`, whose taps are all inside the input."""
         axis = self.w.columns
         first = start * axis.stride - number(axis.low)
         return nest.tiles_inside(first, first + (size - 1) * axis.stride + axis.reach, size * axis.stride, number(axis.size), count)

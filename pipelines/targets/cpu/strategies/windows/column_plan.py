@@ -28,7 +28,7 @@ class ColumnParameters:
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What a task copies and computes.
+    """The copies and computations of a task.
 
     Its buffer holds rows of the input, columns apart by phases (their positions modulo the stride).
     """

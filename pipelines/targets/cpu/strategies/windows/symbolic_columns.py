@@ -87,7 +87,7 @@ class SymbolicColumns:
             tile(emit.at_most(Index(size, {between: size}), count - touched_behind - size), size, Ends())
 
     def _covered(self, evaluator: Evaluator, size: int, _: int, tile: EmitTile) -> None:
-        """Equal tiles where nothing is padded."""
+        """Equal tiles if there is no padding."""
         with nest.blocks(self.axis.outputs, size, evaluator) as column:
             tile(column, size, Ends())
 

@@ -15,7 +15,7 @@ def _bsr_dense(
 ) -> tuple[Function, dict[str, Any]]:
     """A function whose products have sparse weights of blocks, where a share of zeros is reached, and its parameters.
 
-    `params` is changed: NAME becomes NAME.data, NAME.indices and NAME.indptr. Raises RelayError where blocks do not divide a weight.
+    `params` is changed: NAME becomes NAME.data, NAME.indices and NAME.indptr. Raises RelayError if blocks do not divide a weight.
     """
     shapes = {}
     for name in weights_of_dense(func):

@@ -337,7 +337,7 @@ def _constant(lets: Lets, result: Any) -> Value:
 
 
 def _known(value: Value) -> Any:
-    """A value as an argument of a kernel: arrays, and lists for tuples; None where a part is not known."""
+    """A value as an argument of a kernel: arrays, and lists for tuples; None if a part is not known."""
     if isinstance(value.known, Fields) and value.known.constructor is None:
         parts = [_known(part) for part in value.known.values]
         return None if any(part is None for part in parts) else parts

@@ -86,5 +86,5 @@ class RelayVisualizer:
         self._picture = importlib.import_module("relayc").visualize(program, collapse=False)
 
     def render(self, filename: str | None = None) -> None:
-        """Draws the program. Raises OSError, and ModuleNotFoundError where Graphviz is needed and not there."""
+        """Draws the program. Raises OSError, and ModuleNotFoundError if Graphviz is needed and not there."""
         self._plotter.render(self._picture, filename)

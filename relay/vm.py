@@ -61,7 +61,7 @@ class Executable:
     def function(self, name: str) -> Callable[..., Any]:
         """A function on arrays and other values, in order or by name.
 
-        Raises KeyError where the program has none of the name, RuntimeError before its constants are bound.
+        Raises KeyError if the program has none of the name, RuntimeError before its constants are bound.
         """
         if self._late:
             raise RuntimeError(
@@ -113,7 +113,7 @@ class Executable:
         self._functions = {}
 
     def load_late_bound_consts_from_map(self, consts: Mapping[str, Any]) -> None:
-        """Binds constants by name. Raises KeyError where one is missing."""
+        """Binds constants by name. Raises KeyError if one is missing."""
         variables = [var for function in self.module.functions.values() for var in free_vars(function) if var.name_hint in self._late]
         self._bind({var: Constant(tensor(consts[var.name_hint], None)) for var in variables})
         self._late = set()
@@ -204,7 +204,7 @@ class VirtualMachine:
         return names.index(input_name) if input_name in names else -1
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
-        """Sets all arguments of later calls of a function, in order or by name. Raises TypeError where their number or names are wrong."""
+        """Sets all arguments of later calls of a function, in order or by name. Raises TypeError if their number or names are wrong."""
         found = dict(enumerate(args)) | {self._place(func_name, name): value for name, value in kwargs.items()}
         count = len(self._exe.typed(func_name).params)
         if sorted(found) != list(range(count)) or len(args) + len(kwargs) != count:
@@ -241,7 +241,7 @@ class VirtualMachine:
         self._outputs = self.invoke(func_name, *args, **kwargs)
 
     def invoke_with_outputs(self, func_name: str, input_args: Any, output_args: Sequence[Any]) -> None:
-        """Calls a function and writes its results to arrays. Raises ValueError where their number or shapes do not fit."""
+        """Calls a function and writes its results to arrays. Raises ValueError if their number or shapes do not fit."""
         found = _tensors(self.invoke(func_name, **input_args))
         for out, value in zip(output_args, found, strict=True):
             out[...] = value

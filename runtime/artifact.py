@@ -376,7 +376,7 @@ class Artifact:
       precision: in which products and convolutions of f32 are computed: "f32", "bf16", "f16" or "tf32".
       lacking: features of the target that this machine lacks; if there are any, the functions cannot be called and have address 0.
       permissions: which a process must request from the system before it runs the code, as named by the kind of device.
-      code: the machine code as object files; None where `functions` are not made of them (DeviceKind.loads_code).
+      code: the machine code as object files; None if `functions` are not made of them (DeviceKind.loads_code).
       strings: the string constants that the program refers to by number, the empty string first (see runtime.host).
       parameters: the layout of the parameter blob.
       signature: how `main` is called with nested arguments, the text of a runtime.signature.Signature; empty for a program without one.

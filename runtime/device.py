@@ -156,7 +156,7 @@ class DeviceKind(ABC):
     def taken(self, index: int, value: Any) -> tvm_ffi.Tensor:
         """A tensor of the device that speaks DLPack as one of tvm-ffi, without a copy: the thread's stream waits for its contents.
 
-        Raises TypeError where it cannot be exported.
+        Raises TypeError if it cannot be exported.
         """
         return tvm_ffi.from_dlpack(value)
 
@@ -231,7 +231,7 @@ class DeviceKind(ABC):
         raise DeviceError(f"device {self.name}: expected a kind that loads libraries, found one that does not")
 
     def disassemble(self, code: ObjectCode, function: str | None) -> str:
-        """The instructions of a program, or of one function with its parallel loops, as text; raises DeviceError where that is unknown."""
+        """The instructions of a program, or of one function with its parallel loops, as text; raises DeviceError if that is unknown."""
         raise DeviceError(f"device {self.name}: expected a kind with a disassembler, found one without")
 
     def request(self, permissions: Sequence[str]) -> None:
@@ -302,8 +302,8 @@ class Device:
     Devices are equal if kind and index are; they are ordered and hashed by these, and printed as "cpu:0".
 
     Raises:
-      DeviceError: a kind that nobody registered, an index that is no number. A device that this machine does not have is one with
-        `exists` False, which raises DeviceError where it is used.
+      DeviceError: a kind that nobody registered, an index that is no number. A device that this machine does not have is one with `exists`
+        False, which raises DeviceError if it is used.
       TypeError: neither a text nor a Device.
     """
 

@@ -65,7 +65,7 @@ def tensor_at(address: int, shape: Sequence[int], dtype: str, device: tuple[int,
       device: DLDeviceType and number.
       release: called when nobody holds the tensor any more, by whichever thread let go of it last.
 
-    Raises TypeError where there is no such dtype.
+    Raises TypeError if there is no such dtype.
     """
     element, rank = numpy_dtype(dtype), len(shape)
     extents = (ctypes.c_int64 * (2 * rank))(*shape, *_strides(shape))

@@ -199,7 +199,7 @@ class GraphExecutorDebug(GraphExecutor):
         `graph.json` is the graph, `trace.json` the calls as trace events (chrome://tracing and Perfetto open it), `tensors.npz` what each
         node gave, by name (numpy.load); tensors of types that numpy has not are there as their bits.
 
-        Raises OSError where they cannot be written.
+        Raises OSError if they cannot be written.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)

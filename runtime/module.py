@@ -336,7 +336,7 @@ class Module:
 
     @property
     def graph_json(self) -> str:
-        """`main` in TVM's graph JSON. Raises ValueError where it is no graph, or has symbols (see `graph`)."""
+        """`main` in TVM's graph JSON. Raises ValueError if it is no graph, or has symbols (see `graph`)."""
         return self.graph().json()
 
     @property

@@ -49,7 +49,7 @@ def _add(out: Tensor, made: Object) -> None:
 
 
 def _write(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> None:
-    """Copies an element. Raises ValueError where it has another shape than the program has memory for."""
+    """Copies an element. Raises ValueError if it has another shape than the program has memory for."""
     to = borrowed(out)
     if array.shape != to.shape:
         raise ValueError(f"{text_of(where)}: {what}: expected a tensor of shape {list(to.shape)}, found {list(array.shape)}")
@@ -58,7 +58,7 @@ def _write(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> None:
 
 
 def _write_shape(out: Tensor, array: np.ndarray, what: str, where: Tensor) -> None:
-    """Writes the shape of an element. Raises ValueError where it has another rank than the program was compiled for."""
+    """Writes the shape of an element. Raises ValueError if it has another rank than the program was compiled for."""
     to = borrowed(out)
     if array.ndim != len(to):
         raise ValueError(f"{text_of(where)}: {what}: expected a tensor of rank {len(to)}, found one of shape {list(array.shape)}")
@@ -157,7 +157,7 @@ def split(data: Tensor, parts: Tensor, axis: Tensor, where: Tensor, out: Tensor)
 
 
 def _parts(sequence: Tensor, axis: int, new_axis: bool, rank: int, where: Tensor) -> list[np.ndarray]:
-    """The elements that are to be joined along an axis. Raises ValueError where they do not fit."""
+    """The elements that are to be joined along an axis. Raises ValueError if they do not fit."""
     items = list(_sequence(sequence))
     if not items:
         raise ValueError(f"{text_of(where)}: expected a sequence of elements, found an empty one")

@@ -95,7 +95,7 @@ class Shapes:
 
     @cached_property
     def _sources(self) -> tuple[SymbolSource, ...]:
-        """Raises ValueError where the shapes of the inputs do not determine a symbol."""
+        """Raises ValueError if the shapes of the inputs do not determine a symbol."""
         try:
             return find_sources(self.inputs, self.symbols)
         except ValueError as error:
@@ -114,7 +114,7 @@ class Shapes:
     def of(self, shapes: tuple[Shape, ...]) -> CallShapes:
         """What follows from the shapes of the inputs, whose ranks and fixed dimensions are right.
 
-        Raises ValueError where they do not fit together, are out of bounds, or need more memory than there can be.
+        Raises ValueError if they do not fit together, are out of bounds, or need more memory than there can be.
         """
         found = self.known.get(shapes)
         if found is None:

@@ -90,9 +90,9 @@ class Advice:
       build: the model as it is.
       sizes: of the symbols, in the calls that were timed.
       profile: of the model as it is.
-      alone: seconds of the rows of the profile on one thread; None where the calls use one.
+      alone: seconds of the rows of the profile on one thread; None if the calls use one.
       trials: the changes that were tried, in order.
-      together: the best changes of each kind at once; None where fewer than two help.
+      together: the best changes of each kind at once; None if fewer than two help.
       untried: names of changes for which there was no time.
       interrupted: whether it was ended before everything was tried.
     """

@@ -19,7 +19,7 @@ REPEAT = 20
 
 
 def check_random() -> tuple[Module, Agreement]:
-    """The network with random weights, against ONNX Runtime. Raises ModuleNotFoundError where that is not installed."""
+    """The network with random weights, against ONNX Runtime. Raises ModuleNotFoundError if that is not installed."""
     model = random_light(NAME)
     module = compile_with_progress(model, cache=False)
     inputs = random_inputs(module.inputs)

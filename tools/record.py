@@ -77,7 +77,7 @@ class Record:
     is_saved: bool = False
 
     def save(self, path: Path) -> None:
-        """Writes the record as JSON; to standard output for -. Raises OSError where that is not possible."""
+        """Writes the record as JSON; to standard output for -. Raises OSError if that is not possible."""
         data = {**asdict(self), "outputs": {name: _encoded(array) for name, array in self.outputs.items()}}
         with written(path) as file:
             file.write(f"{json.dumps({'relayc_record': VERSION, **data}, indent=1)}\n".encode())

@@ -11,7 +11,7 @@ AXES = "BHSD"
 
 
 def in_order(type_: TensorType, layout: str, name: str) -> tuple[Size | None, ...]:
-    """The sizes (B, H, S, D) of a tensor in `layout`. Raises RelayError where the two do not agree."""
+    """The sizes (B, H, S, D) of a tensor in `layout`. Raises RelayError if the two do not agree."""
     check(sorted(layout) == sorted(AXES), f"{name}_layout", f"the letters {AXES} in some order", repr(layout))
     check(type_.rank == len(AXES), f"rank of {name}", len(AXES), type_.rank)
     return tuple(type_.shape[layout.index(axis)] for axis in AXES)

@@ -51,7 +51,7 @@ def call(callee: str, *args: ir.Value) -> Results:
     The symbols of the function's arguments stand for the sizes of `args`, in the types of its results too; symbols that only its results
     have are new ones of the caller. Where sizes are written otherwise on either side, `relay.cast_shape` stands between.
 
-    Raises RelayError where there is no such function, or the arguments are not what it takes.
+    Raises RelayError if there is no such function, or the arguments are not what it takes.
     """
     module = _module()
     function = symbols_of(module).get(callee)
@@ -185,7 +185,7 @@ def call_packed(name: str, args: Sequence[ir.Value], types: RelayType | Sequence
 def call_te(callee: str, args: Sequence[ir.Value], types: RelayType | Sequence[TensorType]) -> Results:
     """Calls a function of the te stage that stands in the module: linalg on tensors, scheduled as a kernel of its own.
 
-    Raises RelayError where there is no such function, or its types are not those of the arguments and results in the te stage.
+    Raises RelayError if there is no such function, or its types are not those of the arguments and results in the te stage.
     """
     results = _tensor_types(types)
     return _call_stage("te", callee, args, results, [v.type for v in args], [t.to_mlir() for t in results])

@@ -69,7 +69,7 @@ def require_equal(a: Size | None, b: Size | None, what: str, expected: Any, foun
 
 
 def require_type(expected: TensorType, found: TensorType, what: str) -> None:
-    """Raises RelayError where a type is not the expected one: Unequal where only sizes differ that may have the same value."""
+    """Raises RelayError if a type is not the expected one: Unequal where only sizes differ that may have the same value."""
     check(expected.dtype == found.dtype and expected.rank == found.rank, what, expected, found)
     pairs = [(a, b) for a, b in zip(expected.shape, found.shape, strict=True) if a is not None and b is not None and a != b]
     for a, b in sorted(pairs, key=lambda pair: may_equal(*pair)):

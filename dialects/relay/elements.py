@@ -48,7 +48,7 @@ def dense_array(attribute: ir.DenseElementsAttr) -> np.ndarray:
 
 
 def uniform_element(array: np.ndarray) -> float | int | bool | None:
-    """The number that every element of an array is, of strings their number; None where there is none, or not just one.
+    """The number that every element of an array is, of strings their number; None if there is none, or not just one.
 
     NaN is the same as NaN, and 0 is not -0.
     """

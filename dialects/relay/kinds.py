@@ -30,7 +30,7 @@ class Kind:
     contains: Callable[[TensorType], bool]
 
     def require(self, name: str, type_: TensorType) -> None:
-        """Raises RelayError where the operand `name` has an element type outside the set."""
+        """Raises RelayError if the operand `name` has an element type outside the set."""
         check(self.contains(type_), name, self.expected, f"strings, {type_}" if type_.dtype == "string" else type_)
 
 

@@ -59,7 +59,7 @@ class Layout:
     def logical(self, shape: Shape, what: str = ...) -> dict[str, Size | None]: ...
 
     def logical(self, shape: Shape, what: str = "data") -> Any:
-        """Length of each logical axis of a tensor of `shape`. Raises RelayError where the shape does not fit the layout."""
+        """Length of each logical axis of a tensor of `shape`. Raises RelayError if the shape does not fit the layout."""
         check(len(shape) == self.rank, f"rank of {what}", f"{self.rank} (layout {self.text})", len(shape))
         found = dict(zip(self.axes, shape, strict=True))
         for letter, size in self.blocks.items():

@@ -93,7 +93,7 @@ class IRModule:
 
     @property
     def strings(self) -> tuple[str, ...]:
-        """The program's strings by number, at least the empty one. Raises RelayError where the module says them in a wrong form."""
+        """The program's strings by number, at least the empty one. Raises RelayError if the module says them in a wrong form."""
         return tuple(self._numbers())
 
     def _numbers(self) -> dict[str, int]:

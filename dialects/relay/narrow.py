@@ -22,7 +22,7 @@ class Format:
       mantissa: bits of the mantissa that are stored.
       bias: of the exponent.
       largest: code of the largest finite number.
-      infinity, nan: their codes, those of the positive ones; None where there are none.
+      infinity, nan: their codes, those of the positive ones; None if there are none.
       sign: the bit of the sign.
       has_negative_zero: whether the code of a zero with a sign is -0; else it is NaN.
     """

@@ -37,7 +37,7 @@ class PoolGeometry:
 
 
 def pool_layout(text: str, n: int) -> Layout:
-    """The layout of a pooling over `n` spatial axes. Raises RelayError where a spatial axis is blocked."""
+    """The layout of a pooling over `n` spatial axes. Raises RelayError if a spatial axis is blocked."""
     parsed = layout(text, "NC" + SPATIAL[n])
     check(parsed.blocks.keys() <= {"C"}, "layout", "only the axis C blocked", text)
     return parsed

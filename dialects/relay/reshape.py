@@ -12,7 +12,7 @@ Known: TypeAlias = Size | None
 
 
 def reshaped(shape: Sequence[Known], newshape: Sequence[Size], allowzero: bool) -> tuple[Known, ...]:
-    """Shape after Relay's reshape codes (see `Reshape`); an expression is a size. Raises RelayError where the codes do not fit `shape`."""
+    """Shape after Relay's reshape codes (see `Reshape`); an expression is a size. Raises RelayError if the codes do not fit `shape`."""
     out: list[Known] = []
     position = 0  # of the next dimension of `shape` to be read by a code
     infer_at = None

@@ -245,7 +245,7 @@ def replace_symbols(operation: Operation, values: Mapping[str, Size], of_callees
     """Puts sizes in the place of symbols, in the types and attributes of an operation and of all inside it, and in function types.
 
     Where `of_callees` is false, what is in symbols of a callee (casts before a call, its results) stays as it is. A `relay.define_sizes`
-    takes a symbol as a new name; raises RelayError where it would be anything else.
+    takes a symbol as a new name; raises RelayError if it would be anything else.
     """
     with operation.operation.context, ir.Location.unknown():
         _replace(operation.operation, values, of_callees)

@@ -102,7 +102,7 @@ def _end_of(begin: Size, size: Size) -> Size | None:
 
 
 def split_bounds(size: Size, indices_or_sections: int | Sizes) -> list[tuple[Size, Size]]:
-    """(begin, end) of each part of a split axis. Raises RelayError where the sections do not divide it or the indices do not ascend."""
+    """(begin, end) of each part of a split axis. Raises RelayError if the sections do not divide it or the indices do not ascend."""
     what = "indices_or_sections"
     if isinstance(indices_or_sections, int):
         n = indices_or_sections

@@ -120,7 +120,7 @@ def _build_regions(
     """Builds an operation with regions at the ambient insertion point, and gives its result.
 
     `bodies` are the types of a region's arguments, and what builds its operations and gives the value that it yields; `result` is the type
-    of the result where it is stated. Raises RelayError where the operation breaks its rules; then it is not there.
+    of the result where it is stated. Raises RelayError if the operation breaks its rules; then it is not there.
     """
     # The result type follows from the regions, so they are built first, in an operation without results.
     draft = ir.Operation.create(name, [], [operand], regions=len(bodies))

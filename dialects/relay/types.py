@@ -131,7 +131,7 @@ class TensorType:
 
     @property
     def num_elements(self) -> Size:
-        """Number of elements; raises ValueError where a dimension is not known."""
+        """Number of elements; raises ValueError if a dimension is not known."""
         return product(self.sizes)
 
     @property
@@ -252,7 +252,7 @@ def _symbolic_type(shape: Sequence[Size | None], element: ir.Type) -> ir.RankedT
 
 
 def shape_of(type_: ir.RankedTensorType) -> tuple[Size | None, ...]:
-    """The shape that an MLIR type says. Raises TypeError where its encoding is not one text for each `?`, or a text is no size."""
+    """The shape that an MLIR type says. Raises TypeError if its encoding is not one text for each `?`, or a text is no size."""
     if type_.has_static_shape:
         return tuple(type_.shape)
     ranges, key = Ranges.current(), ("shape", type_)
@@ -311,7 +311,7 @@ RelayType = TensorType | TupleType
 
 
 def relay_type(type_: ir.Type) -> RelayType:
-    """The type of a value of the relay stage. Raises TypeError where it is neither a ranked tensor nor a tuple of such."""
+    """The type of a value of the relay stage. Raises TypeError if it is neither a ranked tensor nor a tuple of such."""
     if not isinstance(type_, ir.TupleType):
         return TensorType.from_mlir(type_)
     return TupleType(tuple(relay_type(type_.get_type(i)) for i in range(type_.num_types)))

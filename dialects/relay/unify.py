@@ -120,7 +120,7 @@ def _solved(p: Dim, name: str, found: Bindings, a: Size) -> Size | None:
 def joined(a: RelayType, b: RelayType, fresh: Callable[[], Size | None], what: str) -> RelayType:
     """The type whose instances two types are: a symbol of `fresh` for each pair of sizes that differ, the same for the same pair.
 
-    Raises RelayError where they differ in more than sizes.
+    Raises RelayError if they differ in more than sizes.
     """
     made: dict[tuple[Size, Size], Size | None] = {}
 

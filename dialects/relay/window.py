@@ -55,10 +55,10 @@ def extent(kernel: Size, dilation: int) -> Size:
 def windows(
     size: Size | None, kernel: Size | None, stride: int, dilation: int, pads: tuple[int, int], ceil_mode: bool, axis: str
 ) -> Size | None:
-    """Number of windows along an axis of `size` elements (None where it cannot be known).
+    """Number of windows along an axis of `size` elements (None if it cannot be known).
 
-    With `ceil_mode` a last window that hangs over the end counts too, unless it would start in the padding after the data (the rule of
-    ONNX MaxPool-22 and AveragePool-22). Raises RelayError where not one window fits.
+    With `ceil_mode` a last window that hangs over the end counts too, unless it would start in the padding after the data (the rule of ONNX
+    MaxPool-22 and AveragePool-22). Raises RelayError if not one window fits.
     """
     if size is None or kernel is None:
         return None

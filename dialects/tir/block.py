@@ -21,14 +21,14 @@ class Block(TirDialect.Operation, name="block", traits=[ir.NoTerminatorTrait]): 
     Operands, all of type index: the value of each iterator; then, two and two, a value and its limit: the block does nothing where a value
     is not smaller than its limit (as signed numbers). Loops whose extents a split did not divide end there.
 
-    Regions of one block each, without terminator, whose arguments are the iterators: `init` (empty where there is none) is what happens
-    before the first step of the reduction, `body` every step. They load from buffers and store to buffers; they use nothing else from
-    around them but buffers, sizes and constants.
+    Regions of one block each, without terminator, whose arguments are the iterators: `init` (empty if there is none) is what happens before
+    the first step of the reduction, `body` every step. They load from buffers and store to buffers; they use nothing else from around them
+    but buffers, sizes and constants.
 
     Attributes:
       name: a string, which no other block of the function has.
-      iterators: an array of "parallel" (each value by itself, in any order), "reduction" (steps that add up, in any order) and "opaque"
-        (in order).
+      iterators: an array of "parallel" (each value by itself, in any order), "reduction" (steps that add up, in any order) and "opaque" (in
+        order).
       extents: an array of the sizes of the iteration space: integers, or texts of expressions over symbols.
     """
 

@@ -31,7 +31,7 @@ def _register(onnx_name: str, relay_name: str) -> None:
 
 def _aligned(a: Tensor, b: Tensor, axis: int | None, broadcast: bool) -> Tensor:
     """B in a shape that broadcasts to that of A: before operator set 7 it has one element, or consecutive axes of A from `axis` on, by
-    default the last ones, in their sizes or in 1. Raises OnnxError where it has others."""
+    default the last ones, in their sizes or in 1. Raises OnnxError if it has others."""
     if not broadcast:
         return assume(b, a.shape)
     if b.type.num_elements == 1 and b.rank <= a.rank:

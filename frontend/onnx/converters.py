@@ -1,7 +1,7 @@
 """The registry of converters, and what a converter may ask about its node.
 
-A converter is one plain function for one ONNX operator, named as in the specification; its positional parameters are the inputs (a
-default of None marks an optional one) and its keyword-only parameters are the attributes:
+A converter is one plain function for one ONNX operator, named as in the specification; its positional parameters are the inputs (a default
+of None marks an optional one) and its keyword-only parameters are the attributes:
 
     @converter(since=6)
     def LeakyRelu(x, *, alpha=0.01):
@@ -11,7 +11,7 @@ Attributes that several operators share are a TypedDict: `**window: Unpack[ConvA
 
 `since` is the first operator set with these semantics; where they changed, several functions are registered under one name. A converter
 gives a Tensor (or a value of `objects`), or a tuple of them for several outputs, or NotImplemented to leave the node to the function body
-of its schema, and raises OnnxError where the node cannot be imported.
+of its schema, and raises OnnxError if the node cannot be imported.
 """
 
 import contextvars

@@ -45,7 +45,7 @@ _EXACT = frozenset({"Add", "Identity", "Mul", "Neg", "Sub", "Sum"})
 
 
 def fold_sizes(node: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None]) -> tuple[Tensor, ...] | list[Elements] | None:
-    """The outputs of a node on tensors of sizes; None where it is left to be converted.
+    """The outputs of a node on tensors of sizes; None if it is left to be converted.
 
     Where some elements of an output are known to the program alone, the node is to be converted, and the elements of its outputs are given.
     """

@@ -57,7 +57,7 @@ class LateAxes:
         return emit("cumsum", emit("subtract", _ones(self.rank), cast(self.listed, "int64")), axis=0, exclusive=True)
 
     def without(self, shape: Sequence[Size]) -> tuple[Size, ...]:
-        """The sizes of the axes that are not listed. Raises OnnxError where their number is not known."""
+        """The sizes of the axes that are not listed. Raises OnnxError if their number is not known."""
         if not isinstance(self.count, int):
             raise OnnxError(f"input axes: expected as many axes as is known at import, found {self.count}")
         left = self.rank - self.count

@@ -45,8 +45,8 @@ class ElementType:
 
     Attributes:
       dtype: of all of them.
-      shape: of all of them, None for a size that is not known or differs; None where the rank is not known or differs. Its symbols have
-        values everywhere.
+      shape: of all of them, None for a size that is not known or differs; None if the rank is not known or differs. Its symbols have values
+        everywhere.
     """
 
     dtype: str
@@ -65,7 +65,7 @@ class ElementType:
 
     @property
     def sizes(self) -> tuple[Size | None, ...]:
-        """The shape. Raises OnnxError where the rank is not known."""
+        """The shape. Raises OnnxError if the rank is not known."""
         if self.shape is None:
             raise OnnxError(
                 "expected a sequence or optional value of tensors of one rank, which the model declares or what is put in says, found none"
@@ -359,8 +359,8 @@ class Form:
 
     Attributes:
       type: of them; None for tensors.
-      items: forms of the elements of a sequence of known length, or of the content of an optional value that is there; None where the
-        tensor is the number of the object.
+      items: forms of the elements of a sequence of known length, or of the content of an optional value that is there; None if the tensor
+        is the number of the object.
     """
 
     type: ObjectType | None = None
@@ -396,7 +396,7 @@ def _items(value: Value) -> Sequence[Value] | None:
 def common_form(a: Value, b: Value) -> Form:
     """How either of two values can be written: the tensors in them where these are known and alike, else a number.
 
-    Raises OnnxError where they are of types that do not fit.
+    Raises OnnxError if they are of types that do not fit.
     """
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return Form()

@@ -52,7 +52,7 @@ __all__ = [
 
 
 def check_kind(t_: t.Type, mod: RelayModule | None = None) -> t.Kind:
-    """The kind of a type. Raises RelayError where the kinds of its parts do not fit, or a data type is used wrongly."""
+    """The kind of a type. Raises RelayError if the kinds of its parts do not fit, or a data type is used wrongly."""
     if isinstance(t_, (t.TypeVar, t.GlobalTypeVar, t.IncompleteType)):
         return t_.kind
     if isinstance(t_, t.TypeRelation):

@@ -277,7 +277,7 @@ class Program:
     def if_else(self, condition: Expr, then: Callable[[], Structure], otherwise: Callable[[], Structure]) -> Structure:
         """Evaluates one of two Python functions' operators by a scalar bool; both give values of the same types.
 
-        Raises RelayError where the condition is no scalar bool, or the types differ.
+        Raises RelayError if the condition is no scalar bool, or the types differ.
         """
         return self._expr(If.create(self._given(condition), lambda: self._given(then()), lambda: self._given(otherwise())))
 

@@ -20,7 +20,7 @@ class CallGraph:
         return self._named[self.module.get_global_var(var if isinstance(var, str) else var.name_hint).name_hint]
 
     def ref_count(self, var: GlobalVar | str) -> int:
-        """How many times functions name a function. Raises KeyError where the module has none of the name, as the following do."""
+        """How many times functions name a function. Raises KeyError if the module has none of the name, as the following do."""
         name = self.module.get_global_var(var if isinstance(var, str) else var.name_hint).name_hint
         return sum(named.get(name, 0) for named in self._named.values())
 

@@ -12,7 +12,7 @@ def unmatched_cases(match: e.Match, mod: RelayModule | None = None) -> list[e.Pa
     Args:
       mod: has the data types that the clauses name.
 
-    Raises RelayError where it has not.
+    Raises RelayError if it has not.
     """
     found: list[e.Pattern] = []
     waiting: list[e.Pattern] = [e.PatternWildcard()]

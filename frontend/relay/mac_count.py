@@ -14,7 +14,7 @@ _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
 def get_total_mac_number(expr: e.Expr) -> int:
-    """The MACs of an expression with types. Raises RelayError where a size is not known, and ValueError before inference."""
+    """The MACs of an expression with types. Raises RelayError if a size is not known, and ValueError before inference."""
     return sum(_macs(node) for node in post_order(expr) if isinstance(node, e.Call) and isinstance(node.op, e.Op))
 
 

@@ -79,7 +79,7 @@ class Backend(ABC):
         """The fallback: turns every te function of a module into launches that need no schedule, in place.
 
         Gives bytes of the workspace that a function takes as its last argument before the symbols, by name; 0 of one that takes none. None
-        of a kind of target whose kernels are loops over buffers (tir.fallback.bufferize). Raises MLIRError where an operation has no such
+        of a kind of target whose kernels are loops over buffers (tir.fallback.bufferize). Raises MLIRError if an operation has no such
         form.
         """
         return None

@@ -73,7 +73,7 @@ def _span(step: Size, last: Size) -> tuple[Size, Size]:
 
 
 def positions_of(value: ir.Value, rw: Rewriter) -> Positions | None:
-    """The positions in a tensor of integers of 32 bits or more; None if it is not known to contain positions. None of them overflows."""
+    """The positions in a tensor of integers of 32 bits or more; None if unknown to contain positions. None of them overflows."""
     type_ = TensorType.of(value)
     if not type_.is_known or not _holds_positions(type_):
         return None
@@ -211,7 +211,7 @@ def read_at(data: ir.Value, at: Mapping[int, Positions], first: int, shape: tupl
       first: the dimension of the result where those of the positions begin; the other dimensions of data are around.
       shape: of the result.
 
-    Returns None where the result is no part of data, seen with its dimensions in another order and broadcast.
+    Returns None if the result is no part of data, seen with its dimensions in another order and broadcast.
     """
     source = TensorType.of(data)
     if not source.is_known or 0 in shape or not all(p.is_within(source.sizes[axis]) for axis, p in at.items()):

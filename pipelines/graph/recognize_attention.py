@@ -153,7 +153,7 @@ class _Scores:
     finite: bool = False
 
     def take(self, step: _Step, shape: Shape, causal: bool, rw: Rewriter) -> bool:
-        """Adds a step to scores of `shape` (batch, heads, queries, keys); False where nn.attention has no place for it."""
+        """Adds a step to scores of `shape` (batch, heads, queries, keys); False if nn.attention has no place for it."""
         if step.kind == "scale":
             return self._take_scale(step.factor)
         if step.kind == "tanh":

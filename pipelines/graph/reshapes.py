@@ -30,7 +30,7 @@ def reshape_to(value: ir.Value, shape: Sequence[Size]) -> ir.Value:
 def regroup(source: Shape, target: Shape) -> list[tuple[Shape, Shape]] | None:
     """Splits two shapes of as many elements into the shortest runs of dimensions with equal products.
 
-    None where a size is 0, and where the shapes have as many elements only for some sizes of their symbols.
+    None if a size is 0, and where the shapes have as many elements only for some sizes of their symbols.
     """
     if 0 in source or 0 in target:
         return None

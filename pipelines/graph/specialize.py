@@ -79,7 +79,7 @@ def _checked(sizes: dict[str, int] | None, mod: IRModule) -> dict[str, int]:
 def _copy(main: ir.Operation, last: ir.Operation, sizes: dict[str, int]) -> ir.Operation:
     """A private copy of main behind the last one, with numbers in the place of symbols.
 
-    Raises RelayError where an input would have a size below 0.
+    Raises RelayError if an input would have a size below 0.
     """
     _check_inputs(main, sizes)
     with ir.InsertionPoint.after(last):

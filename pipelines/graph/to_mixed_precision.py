@@ -181,7 +181,7 @@ class _Precision:
                     op.operation.operands[position] = new
 
     def _narrowed(self, value: ir.Value, before: ir.Operation) -> ir.Value:
-        """A value in bf16; if it is not known, it is created before an operation."""
+        """A value in bf16; if unknown, it is created before an operation."""
         if value not in self.narrow:
             array = self.mod.value_of(value)
             if array is not None:

@@ -51,7 +51,7 @@ def default_database() -> Path | None:
 
 def current_records(target: "Target") -> Records:
     """The records in use for a target: from the database of the ambient PassContext, otherwise from the default one, and the records
-    distributed with relayc. None if databases are turned off. An unreadable database causes a warning, because records do not affect
+    distributed with relayc. Empty if databases are turned off. An unreadable database causes a warning, because records do not affect
     correctness."""
     passes = sys.modules.get("relayc.pipelines.context.passes")
     config = passes.PassContext.current().config if passes is not None else {}

@@ -55,7 +55,7 @@ class DeviceAttributes:
     Attributes:
       capability: compute capability, (9, 0).
       memory_bytes: of the device; `l2_bytes` of its cache, `shared_bytes` of the shared memory that a block may take.
-      clock_hertz, memory_hertz: highest frequencies; 0 where the driver does not tell. `bus_bits` is the width of the memory's bus.
+      clock_hertz, memory_hertz: highest frequencies; 0 if the driver does not tell. `bus_bits` is the width of the memory's bus.
     """
 
     name: str

@@ -115,8 +115,8 @@ class Failure:
 
 
 def find_failure(model: Any, compiler: Compiler, parts: Compiler, inputs: Mapping[str, np.ndarray], report: Any) -> Failure | None:
-    """How compiling a model or its call fails, and the least part that fails in the same way; None where neither fails. Compilers are those
-    of Question.
+    """How compiling a model or its call fails, and the least part that fails in the same way; None if neither fails. Compilers are those of
+    Question.
 
     Programs run in processes of their own, and what the nodes of a part take is what ONNX Runtime computes. Parts have the symbols of the
     model: a schedule that fails for open sizes is another one for fixed sizes.

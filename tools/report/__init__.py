@@ -72,7 +72,7 @@ def typical_sizes(module: Module) -> dict[str, int]:
 
 
 def environment() -> "jinja2.Environment":
-    """The templates of pages. Raises ModuleNotFoundError where jinja2 is not installed."""
+    """The templates of pages. Raises ModuleNotFoundError if jinja2 is not installed."""
     try:
         import jinja2
     except ModuleNotFoundError as error:

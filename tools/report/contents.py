@@ -104,7 +104,7 @@ def _kernels(recording: Recording, module: Module) -> Iterator[dict[str, Any]]:
 
 
 def _assembly(texts: Texts, module: Module) -> dict[str, dict[str, int]]:
-    """The numbers of the texts of machine code by function: instructions of the host, and PTX. None where nothing shows them."""
+    """The numbers of the texts of machine code by function: instructions of the host, and PTX. None if nothing shows them."""
     found: dict[str, dict[str, int]] = {}
     names = {kernel.name for kernel in module.kernels}
     with suppress(ValueError, ModuleNotFoundError):

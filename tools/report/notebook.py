@@ -17,7 +17,7 @@ _MOST_ROWS = 12
 
 
 def notebook_html(program: Module | IRModule) -> str:
-    """The summary of a program, as HTML. Raises ModuleNotFoundError where jinja2 is not installed; without Graphviz there is no picture."""
+    """The summary of a program, as HTML. Raises ModuleNotFoundError if jinja2 is not installed; without Graphviz there is no picture."""
     shown = _of_module(program) if isinstance(program, Module) else _of_program(program)
     return environment().get_template("notebook.html").render(**shown, most=_MOST_ROWS, picture=_picture(program))
 

@@ -25,7 +25,7 @@ class Box:
       kind: "operator", "kernel", "input" or "output".
       groups: labels of the groups around it, outermost first, each with a number that tells groups of one label apart.
       sources: the names of the model's nodes that it came from.
-      seconds: the time of a kernel; None where it was not measured.
+      seconds: the time of a kernel; None if it was not measured.
     """
 
     name: str

@@ -108,7 +108,7 @@ def looked_up(x: Tensor, keys: np.ndarray, values: np.ndarray, default: float | 
       keys, values: one-dimensional arrays, of numbers or of str objects.
       finds_nan: whether NaN may be a key.
 
-    Raises OnnxError where there are not as many values as keys, or keys are of another type than x.
+    Raises OnnxError if there are not as many values as keys, or keys are of another type than x.
     """
     if keys.shape != values.shape:
         raise OnnxError(f"expected a value for each of {keys.size} keys, found {values.size}")

@@ -51,7 +51,7 @@ def LinearClassifier(
 
 
 def linear_scores(x: Tensor, coefficients: Sequence, count: int) -> Tensor:
-    """The products of rows of x with `count` rows of coefficients, float32 [rows, count]. Raises OnnxError where they do not fit."""
+    """The products of rows of x with `count` rows of coefficients, float32 [rows, count]. Raises OnnxError if they do not fit."""
     x = in_float32(as_rows(x))
     if len(coefficients) % count:
         raise OnnxError(f"attribute coefficients: expected {count} rows of the same length, found {len(coefficients)} numbers")

@@ -141,7 +141,7 @@ def by_tree(
 ) -> Nodes:
     """Nodes that are told by a tree and a number in it, as in TreeEnsembleRegressor and TreeEnsembleClassifier, with their values.
 
-    The root of a tree is its first node. Raises OnnxError where lists do not fit, or name what is not there.
+    The root of a tree is its first node. Raises OnnxError if lists do not fit, or name what is not there.
     """
     count = len(own["nodes_nodeids"])
     modes, missing = own["nodes_modes"], own.get("nodes_missing_value_tracks_true", ())
@@ -203,7 +203,7 @@ class _Index:
         return np.searchsorted(self.trees, trees) * len(self.numbers) + np.searchsorted(self.numbers, numbers)
 
     def find(self, trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """The positions of nodes. Raises OnnxError where one is not there."""
+        """The positions of nodes. Raises OnnxError if one is not there."""
         known = np.isin(trees, self.trees) & np.isin(numbers, self.numbers)
         keys = np.where(known, self._key(trees, numbers), -1)
         at = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)

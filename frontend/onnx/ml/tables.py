@@ -26,8 +26,8 @@ class Tables:
 def make_tables(nodes: Nodes) -> Tables:
     """The tables of an ensemble: levels one behind the other, the two nodes that follow another side by side.
 
-    A node that several lead to (the members of a set do) is there once for each, but what follows it is not. Raises OnnxError where a
-    node leads back to itself.
+    A node that several lead to (the members of a set do) is there once for each, but what follows it is not. Raises OnnxError if a node
+    leads back to itself.
     """
     tests = _Tests.of(nodes)
     inner = nodes.modes != LEAF

@@ -20,7 +20,7 @@ def var(
 ) -> Var:
     """A variable: of a type, of the scalar type of an element type's name, of a shape and element type, or of a type to be found.
 
-    Raises ValueError where both a type and a shape are given.
+    Raises ValueError if both a type and a shape are given.
     """
     if type_annotation is not None and shape is not None:
         raise ValueError(f"var {name_hint}: expected a type or a shape, found both")
@@ -70,7 +70,7 @@ def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
 
 
 def bind_params_by_name(function: Function, params: Mapping[str, Any]) -> Function:
-    """A function with constants in the place of the parameters of some names. Raises RelayError where several parameters have the name."""
+    """A function with constants in the place of the parameters of some names. Raises RelayError if several parameters have the name."""
     binds: dict[Var, Expr] = {}
     for name, value in params.items():
         found = [p for p in function.params if p.name_hint == name]

@@ -14,9 +14,9 @@ class VirtualDevice:
     """A device, the target that code is compiled for there, and a kind of its memory; what is not given is not constrained.
 
     Attributes:
-      device: kind and number of the device ("cuda:0"), empty where any will do.
+      device: kind and number of the device ("cuda:0"), empty if any will do.
       target: compared with `==`.
-      memory_scope: a name, empty where any will do.
+      memory_scope: a name, empty if any will do.
     """
 
     device: str = ""

@@ -307,7 +307,7 @@ class Inference:
     def typed(self, expr: e.Expr) -> e.Expr:
         """An expression with its types: annotations of variables, results of functions and type arguments of calls are filled in.
 
-        The types are noted in the nodes of the expression itself, too. Raises TypeInferenceError where one is not known.
+        The types are noted in the nodes of the expression itself, too. Raises TypeInferenceError if one is not known.
         """
         return trampoline(self._typed(expr, {}))
 

@@ -9,7 +9,7 @@ from relayc.frontend.relay.inference.operators import call_type
 from relayc.frontend.relay.inference.unify import Unifier
 
 Relation = Callable[[Sequence[t.Type], Any], "t.Type | None"]
-"""Of the types of operands and attributes, the type of the result; None where the operands do not fit."""
+"""Of the types of operands and attributes, the type of the result; None if the operands do not fit."""
 
 
 def identity(types: Sequence[t.Type], attrs: Any = None) -> t.Type:
@@ -46,7 +46,7 @@ class TypeSolver:
         self._waiting.append(relation)
 
     def solve(self) -> bool:
-        """Whether all relations are met. Raises TypeInferenceError where one cannot be."""
+        """Whether all relations are met. Raises TypeInferenceError if one cannot be."""
         progress = True
         while progress:
             left = [relation for relation in self._waiting if not self._met(relation)]

@@ -60,7 +60,7 @@ class Unifier:
         return t.FuncType(inputs, substituted(type_.ret_type, values)), made
 
     def unify(self, a: t.Type, b: t.Type) -> t.Type:
-        """The type that two types are; of a dimension that differs nothing is known. Raises TypeInferenceError where they cannot be one."""
+        """The type that two types are; of a dimension that differs nothing is known. Raises TypeInferenceError if they cannot be one."""
         a, b = self.find(a), self.find(b)
         if a is b:
             return a

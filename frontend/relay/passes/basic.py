@@ -20,7 +20,7 @@ from relayc.frontend.relay.text import parse_module
 
 
 def infer_type(mod: RelayModule) -> RelayModule:
-    """Finds the type of every expression. Raises TypeInferenceError where types do not fit, or one is not known."""
+    """Finds the type of every expression. Raises TypeInferenceError if types do not fit, or one is not known."""
     return infer_module(mod)
 
 

@@ -102,7 +102,7 @@ def _array(data: bytes, dtype: str | None) -> np.ndarray:
 
 
 def read_metadata(text: str) -> dict[str, list[Any]]:
-    """The items of a metadata section, by type. Raises RelayError where it has another form."""
+    """The items of a metadata section, by type. Raises RelayError if it has another form."""
     try:
         found = json.loads(text)
         nodes: Sequence[Mapping[str, Any]] = found["nodes"]

@@ -271,14 +271,14 @@ def compile_part(module: ir.Module, names: Sequence[str], libraries: Sequence[st
 
 
 def compile_module(module: ir.Module, libraries: Sequence[str], runs_here: bool = True, shared: Sequence[Future[Part]] = ()) -> Engine:
-    """Compiles a module in the LLVM and OpenMP dialects, for this machine unless its functions have attributes of another target, and
-    links it to shared libraries given by their paths.
+    """Compiles a module in the LLVM and OpenMP dialects, for this machine unless its functions have attributes of another target, and links
+    it to shared libraries given by their paths.
 
     Args:
       runs_here: whether this machine can run the code; else the parts are not linked, and nothing of it is called.
       shared: parts with functions that the module declares.
 
-    Raises CodegenError where LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
+    Raises CodegenError if LLVM refuses it. A symbol that nothing defines shows up in `Engine.raw_lookup`.
     """
     threads = usable_cpus()
     with module.context, ir.Location.unknown():
@@ -317,7 +317,7 @@ def compile_object(module: ir.Module, function: str, wanted: Sequence[str] = ())
       function: an external function of it.
       wanted: symbols that the module declares and other objects define.
 
-    Raises CodegenError where LLVM refuses it.
+    Raises CodegenError if LLVM refuses it.
     """
     engine = _Compiled(module, ())
     for name in wanted:

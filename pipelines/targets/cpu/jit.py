@@ -38,8 +38,8 @@ def set_target(module: ir.Module, target: CpuTarget) -> None:
 def jit(module: ir.Module, target: CpuTarget, libraries: Sequence[str] = (), shared: Sequence[Future[Part]] = ()) -> Engine:
     """Compiles a module in the LLVM dialect for a target. What this machine cannot run is compiled but not linked.
 
-    `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process; `shared` are
-    parts with functions that the module declares. Raises CodegenError where LLVM refuses the module.
+    `libraries` are paths of shared libraries to resolve symbols from, besides the OpenMP runtime, libm and this process; `shared` are parts
+    with functions that the module declares. Raises CodegenError if LLVM refuses the module.
     """
     set_target(module, target.machine)
     return compile_module(module, [*_runtime_libraries(), *libraries], target.is_host, shared)

@@ -59,7 +59,7 @@ def measure_peak(threads: int, seconds: float, fewest_calls: int) -> Peak:
 def measure_integer_peak(threads: int, seconds: float, fewest_calls: int) -> float:
     """GOP/s of the instruction that multiplies 8-bit integers on vectors and adds in 32 bits (a multiply-add is two operations).
 
-    Raises ValueError where there is none: without VNNI.
+    Raises ValueError if there is none: without VNNI.
     """
     target = CpuTarget("cpu", num_threads=threads)
     dots = dots_of(target)

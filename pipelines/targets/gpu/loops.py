@@ -48,8 +48,7 @@ def launch_loops(module: ir.Module) -> dict[str, Size]:
     `@k(tensors..., symbols...) -> tensors` becomes `@k(memrefs of the inputs..., memrefs of the results..., workspace, symbols...)`,
     without a workspace where it needs none.
 
-    Raises MLIRError where an operation has no bufferization, ValueError for a temporary whose size only
-    the data says.
+    Raises MLIRError if an operation has no bufferization, ValueError for a temporary whose size only the data says.
     """
     loops_of_kernels(module)
     found: dict[str, Size] = {}

@@ -205,7 +205,7 @@ def _heap(size: ir.Value) -> ir.Value:
 
 
 def _aligned(size: int) -> tuple[ir.Value, ir.Value]:
-    """The allocation to free later, and an address in it aligned to WINDOW."""
+    """The allocation to free later, and a view of its bytes that is aligned to WINDOW."""
     raw = _heap(emit.index_constant(size + memory.WINDOW))
     address = emit.create("memref.extract_aligned_pointer_as_index", [ir.IndexType.get()], [raw])
     over = emit.arith("remui", address, emit.index_constant(memory.WINDOW))

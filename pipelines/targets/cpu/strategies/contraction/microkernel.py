@@ -75,7 +75,7 @@ class Sweep:
 
     Attributes:
       columns: vectors of the tile.
-      panel: where B is read from; None where it lies.
+      panel: where B is read from; None if it lies.
       steps: bounds of reduction loops that do not run over their whole extent.
       multiple: what the number of steps between such bounds is a multiple of.
       on_inner_loop: emits what is to be done beside each run of the innermost reduction loop, at the point of the first row.

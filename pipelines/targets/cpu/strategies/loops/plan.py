@@ -32,7 +32,7 @@ class LoopParameters:
       parallel_grain: work (elements times operations) below which a nest stays on one thread.
       parallel_chunks: iterations a parallel loop is cut into where it can be.
       unroll: vectors computed side by side along the last dimension.
-      mask_bits: of the smallest elements of which a masked load and store are one instruction each; 0 where there are none.
+      mask_bits: of the smallest elements of which a masked load and store are one instruction each; 0 if there are none.
     """
 
     vector_bytes: int = 32

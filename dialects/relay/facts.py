@@ -23,9 +23,10 @@ class Pattern(enum.IntEnum):
 class LayoutRole(enum.Enum):
     """The role of an operator on images [N, C, H, W] in a region of the program whose layout changes (AlterOpLayout).
 
-    FIXED: it reads and writes images in the layout in its attributes. FOLLOWS: it supports any layout, the same for its input and output
-    images: an elementwise operator unchanged, other operators with the attributes from `in_layout`. JOINS: it combines all pixels of its
-    input image, so its result does not depend on the layout of the image.
+    FIXED: it reads and writes images in the layout in its attributes.
+    FOLLOWS: it supports any layout, the same for its input and output images: an elementwise operator unchanged, other operators with the
+    attributes from `in_layout`.
+    JOINS: it combines all pixels of its input image, so its result does not depend on the layout of the image.
     """
 
     FIXED = enum.auto()
@@ -36,10 +37,11 @@ class LayoutRole(enum.Enum):
 class Precision(enum.Enum):
     """How an operator treats float32 tensors that may be stored as bf16 (ToMixedPrecision).
 
-    ALWAYS: a product: its first `factors` operands are bf16, sums are float32. FOLLOW: it reads a tensor as stored, computes in float32,
-    and its result may be stored as bf16. EXACT: as FOLLOW, and its result consists of elements of its operands, equal in bf16 and float32.
-    AVERAGE: it reads a tensor as stored, because errors average out, and returns float32. NEVER: it reads and returns float32: it loses too
-    much precision with 8 bits.
+    ALWAYS: a product: its first `factors` operands are bf16, sums are float32.
+    FOLLOW: it reads a tensor as stored, computes in float32, and its result may be stored as bf16.
+    EXACT: as FOLLOW, and its result consists of elements of its operands, equal in bf16 and float32.
+    AVERAGE: it reads a tensor as stored, because errors average out, and returns float32.
+    NEVER: it reads and returns float32: it loses too much precision with 8 bits.
 
     ALWAYS, FOLLOW and NEVER are Relay's conversion categories.
     """

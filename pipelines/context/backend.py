@@ -113,8 +113,8 @@ class Backend(ABC):
         """The machine code of a module from `lower`, with a packed entry for each function of `entries`.
 
         Args:
-          entries: the parameters of each function. linked: symbols of the entries passed to `control_part`, by name, and the result of
-            `control_part`.
+          entries: the parameters of each function.
+          linked: symbols of the entries passed to `control_part`, by name, and the result of `control_part`.
 
         Raises:
           ValueError: the backend does not create machine code, or not for this module.

@@ -52,8 +52,7 @@ def grid(extents: Sequence[int]) -> list[Array]:
 
 
 def access(amap: ir.AffineMap) -> Callable[[Sequence[Array], Array], Array]:
-    """Creates a function that reads the elements of an operand over an iteration space; dimensions that do not affect the access have size
-    1."""
+    """Creates a function that reads the elements of an operand over an iteration space; size 1 for dimensions without effect."""
     rank, results = amap.n_dims, list(amap.results)
     expressions = [_affine(e) for e in results]
     dims = [e.position if isinstance(e, ir.AffineDimExpr) else None for e in results]

@@ -188,7 +188,7 @@ class _Machines:
         for k, pair in enumerate(self.pairs):
             sides[[0, 1], k, pair] = 1
         first = emit("cast", binary("greater", scores, 0.0), dtype="float32")
-        # The second class's share where the first is false is folded into the constant.
+        # Votes for the second classes are a constant minus the votes of these pairs for the first.
         return emit("add", emit("nn.dense", first, constant((sides[0] - sides[1]).T)), constant(sides[1].sum(axis=0)))
 
     def probabilities(self, scores: Tensor, a: Sequence, b: Sequence) -> Tensor:

@@ -1,4 +1,4 @@
-"""Finds the cause of results that differ from a reference: the smallest part of a model that differs, and the faulty kernel, pass or operator.
+"""Finds the cause of differences from a reference: the smallest part of a model that differs, and the faulty kernel, pass or operator.
 
 A part receives the reference's values as inputs, so that rounding errors do not accumulate over the model: it differs only if its own nodes
 do. Bisection finds the first step of a sequence that causes the difference, with about log2(steps) programs. Of several faults one is

@@ -86,7 +86,7 @@ def pause_torch() -> None:
     """Ends the threads that torch has for the calling thread; torch starts others when it needs them.
 
     For calls between operators of torch: GNU's OpenMP has threads that wait for work spin for milliseconds, on the cores that a call needs.
-    To start them takes some 50 us.
+    Ending the threads and starting others takes 110 us on an Intel CPU with two cores; a call takes 0.3 us if there are none.
     """
     runtime = _torchs_runtime()
     if runtime is not None:

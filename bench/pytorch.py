@@ -29,7 +29,7 @@ from relayc.tools.tables import NUMBER, make_table
 TITLES = {"eager": "eager", "inductor": "inductor", "compile": "torch.compile by relayc", "export": "from_pytorch"}
 """The engines, by the name on the command line."""
 _END_SECONDS = 30
-"""How long a process that is told to end may take: inductor ends the processes that compile for it, which takes a second."""
+"""Time limit for a process to end after the request: inductor ends its compile processes, which takes a second."""
 
 
 @dataclass

@@ -152,7 +152,7 @@ class Function:
         return results if self._late is None else self._late.results(results, place[0], found.sizes)
 
     def execute(self, read: Iterable[Any], written: Iterable[Any], shapes: CallShapes, place: Sequence[Any] = ()) -> None:
-        """Runs the function on contiguous arguments that tvm-ffi takes as they are, and that only the packed function checks.
+        """Runs the function on contiguous arguments that tvm-ffi accepts; only the packed function checks the arguments.
 
         Args:
           read, written: inputs and outputs, of the host.
@@ -175,7 +175,7 @@ class Function:
                 arenas.release(arena)
 
     def result(self, i: int, made: Made) -> np.ndarray:
-        """An uninitialised array for output i, in memory that is used again when nobody holds the array any more."""
+        """An uninitialised array for output i; its memory is reused when the array is no longer referenced."""
         return self._result_memory[i].array(made)
 
     @cached_property

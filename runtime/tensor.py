@@ -95,19 +95,17 @@ def from_torch(tensor: Any) -> np.ndarray:
 
 
 _DIRECT: dict[Any, np.dtype] = {}
-"""By torch dtype that numpy has, the numpy dtype."""
+"""By torch dtype, the equal numpy dtype."""
 
 
 def is_direct_torch(value: Any, dtype: np.dtype | None) -> bool:
-    """Whether tvm-ffi takes a value as it is, as a tensor of torch: contiguous, of a numpy dtype, of the host, without gradient."""
+    """Whether tvm-ffi takes a value as it is: a contiguous torch tensor of this numpy dtype in the host's memory, without a gradient."""
     torch = sys.modules.get("torch")
     if torch is None or type(value) is not torch.Tensor:
         return False
     if not _DIRECT:
-        _DIRECT.update({d: np.dtype(str(d).removeprefix("torch.")) for d in (torch.float32, torch.float64, torch.float16, torch.int64)})
-        _DIRECT.update(
-            {d: np.dtype(str(d).removeprefix("torch.")) for d in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32)}
-        )
+        names = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+        _DIRECT.update({getattr(torch, name): np.dtype(name) for name in names})
     is_plain = value.is_cpu and value.layout is torch.strided and not value.requires_grad and not value.is_neg()
     return is_plain and _DIRECT.get(value.dtype) is dtype and value.is_contiguous()
 

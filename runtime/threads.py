@@ -26,7 +26,7 @@ _BLOCK_MILLISECONDS = 1
 _WAITING_VARIABLES = ("KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
 _TORCH = "libtorch_cpu.so"
 _PAUSE_SOFT = 1
-"""OpenMP's number of a pause after which settings still hold (omp_pause_soft)."""
+"""omp_pause_soft: OpenMP keeps its settings."""
 _COUNT_VARIABLE = "RELAYC_NUM_THREADS"
 
 
@@ -74,19 +74,19 @@ def _runtime() -> ctypes.CDLL:
 
 @functools.cache
 def _torchs_runtime() -> ctypes.CDLL | None:
-    """The OpenMP runtime of torch where it is another one; None where torch has none that can pause."""
+    """The OpenMP runtime of torch if it is not relayc's and can pause its threads; otherwise None."""
     path = loaded_library(_TORCH)
-    # A symbol of a library is looked for in those that it is linked with, too.
+    # The search for a symbol includes the libraries that torch's library is linked with.
     library = None if path is None else ctypes.CDLL(path)
     is_other = hasattr(library, "omp_pause_resource_all") and not hasattr(library, "kmp_set_blocktime")
     return library if is_other else None
 
 
 def pause_torch() -> None:
-    """Ends the threads that torch has for the calling thread; torch starts others when it needs them.
+    """Ends torch's worker threads of the calling thread; torch starts new workers when it needs them.
 
-    For calls between operators of torch: GNU's OpenMP has threads that wait for work spin for milliseconds, on the cores that a call needs.
-    Ending the threads and starting others takes 110 us on an Intel CPU with two cores; a call takes 0.3 us if there are none.
+    A compiled call between operators of torch needs the cores on which idle workers of GNU's OpenMP spin for milliseconds. Ending and
+    restarting the workers takes 110 us on an Intel CPU with two cores; without workers this function takes 0.3 us.
     """
     runtime = _torchs_runtime()
     if runtime is not None:

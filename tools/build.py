@@ -45,8 +45,7 @@ class Build:
         if level != DEFAULT_OPT_LEVEL:
             given["opt_level"] = level
         threads = given.pop("num_threads", None)
-        build = Build(model, given, None, {**outer, "opt_level": level}, inputs)
-        return build if threads is None else build.on_threads(threads)
+        return Build(model, given, threads, {**outer, "opt_level": level}, inputs)
 
     @staticmethod
     def of_command(arguments: Namespace) -> "Build":
@@ -60,7 +59,7 @@ class Build:
         sizes = [(name, size) for name, size in arguments.size if not isinstance(dims.get(name), int)]
         words += [word for name, size in sizes for word in ("--size", f"{name}={size}")]
         build = Build.of(arguments.model, {**options, "shapes": dict(arguments.shape), "dims": dims}, words)
-        return build if arguments.threads is None else build.on_threads(arguments.threads)
+        return replace(build, threads=arguments.threads)
 
     def changed(self, **options: Any) -> "Build":
         """The same with some other options of `relayc.compile`."""

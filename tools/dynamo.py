@@ -84,7 +84,7 @@ def _decompositions() -> dict[Any, Any]:
 class _Call:
     """A call of a program as a call of its source graph.
 
-    A program of fixed shapes runs on the tensors as they are: torch's guards have checked them.
+    A program of fixed shapes runs on torch's tensors without further checks, because torch's guards checked the tensors.
     """
 
     def __init__(self, program: FxProgram, function: Any) -> None:
@@ -96,7 +96,7 @@ class _Call:
         self._makers = [self._maker(i, *m) for i, m in enumerate(made)]
 
     def _maker(self, i: int, shape: tuple[int, ...], dtype: np.dtype, num_bytes: int) -> Callable[[], Any]:
-        """What makes an uninitialised tensor for output i: small ones are torch's, large ones are in memory that is used again."""
+        """A function that creates an uninitialised tensor for output i: torch allocates small tensors, large tensors reuse memory."""
         if num_bytes >= LEAST_BYTES:
             function = self._function
             return lambda: to_torch(function.result(i, (shape, dtype, num_bytes)))
@@ -117,7 +117,7 @@ class _Call:
             tensors = []
             for i in self._inputs:
                 value = args[i]
-                # A tensor may say that its elements have the other sign (torch's negative bit).
+                # torch's negative bit: the elements in memory have the opposite sign.
                 if not isinstance(value, torch.Tensor) or not value.is_contiguous() or value.is_neg():
                     break
                 tensors.append(value)

@@ -39,14 +39,19 @@ def contracted(a: Tensor, a_axis: int, b: Tensor, b_axis: int) -> tuple[Tensor, 
 
 def _batched(a: Tensor, b: Tensor, product: Callable[..., Tensor]) -> Tensor:
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
-    found = product("nn.batch_matmul", _one_batch(a, batch), _one_batch(b, batch), transpose_a=False, transpose_b=False)
+    found = product("nn.batch_matmul", _one_or_shared(a, batch), _one_or_shared(b, batch), transpose_a=False, transpose_b=False)
     return reshape(found, (*batch, a.shape[-2], b.shape[-1]))
 
 
-def _one_batch(x: Tensor, batch: tuple[Size, ...]) -> Tensor:
+def _one_or_shared(x: Tensor, batch: tuple[Size, ...]) -> Tensor:
     """x with its leading axes as one: of size 1 where it is the same for the whole batch."""
     if prod(x.shape[:-2]) == 1:
         return reshape(x, (1, *x.shape[-2:]))
+    return one_batch(x, batch)
+
+
+def one_batch(x: Tensor, batch: Sequence[Size]) -> Tensor:
+    """Matrices [..., m, n] broadcast to the leading axes `batch`, which become one axis."""
     return reshape(broadcast_to(x, (*batch, *x.shape[-2:])), (prod(batch), *x.shape[-2:]))
 
 

@@ -7,7 +7,7 @@ from relayc.frontend.pytorch.operands import operand
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions
 from relayc.frontend.steps import broadcast_to, cast, filled, reshape
-from relayc.symbolic import Dim
+from relayc.symbolic import Dim, Size
 
 _FILLED = {0: ("zeros", "empty", "empty_strided", "empty_permuted", "new_empty_strided"), 1: ("ones",)}
 
@@ -63,5 +63,10 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
 @aten("eye")
 def eye() -> Tensor:
     rows, columns = node().sizes
+    return identity(rows, columns, node().dtype)
+
+
+def identity(rows: Size, columns: Size, dtype: str) -> Tensor:
+    """A matrix with ones on the diagonal, and zeros elsewhere."""
     i, j = reshape(positions(rows), (rows, 1)), reshape(positions(columns), (1, columns))
-    return cast(emit("equal", i, j), node().dtype)
+    return cast(emit("equal", i, j), dtype)

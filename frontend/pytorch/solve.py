@@ -8,9 +8,10 @@ from math import prod
 from typing import Any
 
 from relayc.frontend.common.loops import counted
-from relayc.frontend.common.products import matmul
+from relayc.frontend.common.products import matmul, one_batch
 from relayc.frontend.converter import Tensor, constant, emit
 from relayc.frontend.errors import ModelError
+from relayc.frontend.pytorch.create import identity
 from relayc.frontend.pytorch.operands import where
 from relayc.frontend.pytorch.registry import aten, node
 from relayc.frontend.sizes import positions
@@ -49,32 +50,24 @@ def _column(x: Tensor, k: Tensor) -> Tensor:
     return reshape(emit("take", x, reshape(k, (1,)), axis=2, mode="clip"), x.shape[:2])
 
 
-def _batched(x: Tensor, batch: Sequence[Any]) -> Tensor:
-    return reshape(broadcast_to(x, (*batch, *x.shape[-2:])), (prod(batch), *x.shape[-2:]))
-
-
 def _solve(a: Tensor, b: Tensor, shape: Sequence[Any]) -> tuple[Tensor, Tensor]:
     """X [*batch, n, m] and the numbers of pivots, as vector."""
-    found, info = _solved(_batched(a, shape[:-2]), _batched(b, shape[:-2]))
+    found, info = _solved(one_batch(a, shape[:-2]), one_batch(b, shape[:-2]))
     return reshape(found, shape), info
-
-
-def _unit(n: Any, dtype: str) -> Tensor:
-    return cast(emit("equal", reshape(positions(n), (n, 1)), reshape(positions(n), (1, n))), dtype)
 
 
 @aten("linalg_inv_ex", "linalg_inv", "inverse", keep=True)
 def inverse(A: Tensor | None = None, self: Tensor | None = None) -> Any:
     a = self if A is None else A
     assert a is not None
-    found, info = _solve(a, _unit(a.shape[-1], a.dtype), a.shape)
+    found, info = _solve(a, identity(a.shape[-1], a.shape[-1], a.dtype), a.shape)
     return (found, reshape(info, a.shape[:-2])) if isinstance(node().dtype, tuple) else found
 
 
 @aten("linalg_tensorinv", keep=True)
 def tensor_inverse(self: Tensor, ind: int) -> Tensor:
     n = prod(self.shape[:ind])
-    return reshape(_solve(reshape(self, (n, n)), _unit(n, self.dtype), (n, n))[0], node().sizes)
+    return reshape(_solve(reshape(self, (n, n)), identity(n, n, self.dtype), (n, n))[0], node().sizes)
 
 
 @aten("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex", keep=True)
@@ -103,7 +96,7 @@ def _turned(x: Tensor) -> Tensor:
 def _triangle(x: Tensor, upper: bool, is_unit: bool = False) -> Tensor:
     """One triangle of each matrix; where `is_unit`, with ones on the diagonal."""
     found = emit("trilu", x, constant(0, "int64"), upper=upper)
-    unit = _unit(x.shape[-1], x.dtype)
+    unit = identity(x.shape[-1], x.shape[-1], x.dtype)
     return where(cast(unit, "bool"), broadcast_to(unit, x.shape), found) if is_unit else found
 
 
@@ -125,7 +118,7 @@ def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unit
 def cholesky(self: Tensor, upper: bool = False) -> Any:
     """L of L L' = A, column by column, from the lower triangle, or the upper one's L'."""
     n = self.shape[-1]
-    a = _batched(_turned(self) if upper else self, self.shape[:-2])
+    a = one_batch(_turned(self) if upper else self, self.shape[:-2])
     rows = reshape(positions(n), (1, n))
 
     def step(k: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -163,4 +156,4 @@ def cholesky_solve(self: Tensor, input2: Tensor | None = None, A: Tensor | None 
 
 @aten("cholesky_inverse")
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
-    return _solve(_of_factor(self, upper), _unit(self.shape[-1], self.dtype), self.shape)[0]
+    return _solve(_of_factor(self, upper), identity(self.shape[-1], self.shape[-1], self.dtype), self.shape)[0]

@@ -36,7 +36,6 @@ CLASSES = {
     "other": "need operators outside Core ATen",
     "random": "random or without values",
     "unexported": "torch.export refuses",
-    "unclassified": "have no class yet",
 }
 
 

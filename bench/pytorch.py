@@ -20,7 +20,7 @@ from rich.table import Table
 
 from relayc.bench.machine import describe, warn_if_busy
 from relayc.bench.options import add_json
-from relayc.bench.pytorch_models import MODELS
+from relayc.bench.pytorch_models import MODELS, WITHOUT_PARAMETERS
 from relayc.bench.report import save
 from relayc.runtime.threads import usable_cpus
 from relayc.tools.commands import parse_count
@@ -237,6 +237,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     engines = [e for e in arguments.by if not (arguments.training and e == "export")]
     points: list[TorchPoint] = []
     for name in arguments.models:
+        if arguments.training and name in WITHOUT_PARAMETERS:
+            continue
         with console.status(name):
             points += measure_model(name, engines, arguments.training, arguments.threads, arguments.rounds, arguments.runs)
     console.print(torch_table(points, arguments.training))

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def _scale() -> tuple[Any, tuple[Any, ...]]:
-    """x * 2 + 1 of eight numbers: what a call costs."""
+    """x * 2 + 1 of eight numbers: the overhead of a call."""
     import torch
     from torch import nn
 
@@ -93,3 +93,5 @@ MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "encoder": _encoder,
     "gpt": _gpt,
 }
+WITHOUT_PARAMETERS = frozenset({"scale"})
+"""Models that cannot be trained."""

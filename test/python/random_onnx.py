@@ -240,6 +240,9 @@ def _columns_last(w: Writer, a: Any, indices: str) -> str:
 
 def _one_hot(w: Writer, a: Any, indices: str, on: str, off: str) -> Any:
     both = w.add("Concat", w.reshape(off, [1]), w.reshape(on, [1]), axis=0)
+    # ONNX counts negative indices from the end, Relay gives `off` for them as for those from the depth on.
+    indices = w.add("Cast", indices, to=onnx_type("int64"))
+    indices = w.add("Where", w.add("Less", indices, w.constant(0)), w.constant(a.depth), indices)
     return w.add("OneHot", indices, w.constant(a.depth), both, axis=a.axis)
 
 

@@ -230,7 +230,9 @@ class _Copying(_Results):
         before = body.items[position].op.operation if position < len(body.items) else last_operation(body.block).operation
         with ir.InsertionPoint(before), before.location:
             made = self.kernels.call(value, self.dtypes.of(value, place), self.program.root(value) in self.program.constants)
-            result = made.operation.results[0]
+            result, copied = made.operation.results[0], made.operation.operands[0]
+            if copied.type != value.type:
+                self.program.sources[copied] = value  # the copy reads the value, although through a cast
             body.items.insert(position, Call(made))
             if result.type != value.type:
                 self.program.sources[cast := tensor.CastOp(value.type, result).result] = result

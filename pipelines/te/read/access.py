@@ -21,6 +21,7 @@ class Accesses:
       offsets: flat offset of each load of a buffer, with the buffer's node.
       irregular: variables that also affect memory, a value or a bounds check nonlinearly.
       bounds: (index, extent) of each bounds check of a padding.
+      inside: variables of indices of a padding that need no check. An index of merged loops would: it runs on where another row begins.
       reductions: points at which reduction nodes are evaluated, in order (inner ones first).
       operations: arithmetic operations per element, each reduction body counted once.
     """
@@ -28,6 +29,7 @@ class Accesses:
     offsets: list[tuple[Node, Index]] = field(default_factory=list)
     irregular: set[Var] = field(default_factory=set)
     bounds: list[tuple[Index, Size]] = field(default_factory=list)
+    inside: set[Var] = field(default_factory=set)
     reductions: list[tuple[Node, list[Index]]] = field(default_factory=list)
     operations: int = 0
 
@@ -63,7 +65,11 @@ class Analysis:
         elif node.kind == "pad":
             point = [i - low for i, low in zip(indices, node.low, strict=True)]
             for index, extent, padded in zip(point, node.inputs[0].shape, node.shape, strict=True):
-                if extent != padded and not index.is_within(0, extent - 1):
+                if extent == padded:
+                    continue
+                if index.is_within(0, extent - 1):
+                    self.found.inside.update(index.terms)
+                else:
                     self.found.bounds.append((index, extent))
             yield self._visit(node.inputs[0], point)
         elif node.kind == "concat":
@@ -131,7 +137,7 @@ class MergedLoop(NamedTuple):
 def collapse(variables: Sequence[Var], accesses: Accesses, more: Sequence[Index] = ()) -> list[MergedLoop]:
     """Merges adjacent loops along which every access is contiguous; `more` are further offsets (of stores) to respect."""
     offsets = [offset for _, offset in accesses.offsets] + list(more)
-    checked = accesses.irregular | {v for index, _ in accesses.bounds for v in index.terms}
+    checked = accesses.irregular | accesses.inside | {v for index, _ in accesses.bounds for v in index.terms}
     merged: list[MergedLoop] = []
     for var in variables:
         if merged:

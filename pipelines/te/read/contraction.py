@@ -310,7 +310,7 @@ def _roles(node: Node, root: Node, variables: list[Var], a: ProductOperand, b: P
     epilogue = Analysis([node])
     epilogue.visit(root, found.root_point(found.output_point()))
     offsets = [(a.node, a.offset), (b.node, b.offset), *epilogue.found.offsets]
-    accesses = Accesses(offsets, set(epilogue.found.irregular), list(a.checks))
+    accesses = replace(epilogue.found, offsets=offsets, bounds=[*a.checks, *epilogue.found.bounds])
     axes = collapse(columns, accesses, [store])
     if not _is_one_axis(axes, b.offset):
         return None

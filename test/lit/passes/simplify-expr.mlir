@@ -276,6 +276,22 @@ func.func @clipped(%x: tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>, tensor<3
 
 // -----
 
+// A clip that is open on one side keeps the limit of the other side.
+// CHECK-LABEL: func.func @clipped_on_one_side
+// CHECK: %[[L:.*]] = "relay.clip"(%arg0) {a_min = 0.000000e+00
+// CHECK: %[[U:.*]] = "relay.cast"(%[[L]]) {dtype = "uint8"}
+// CHECK: %[[I:.*]] = "relay.cast"(%[[U]]) {dtype = "int32"}
+// CHECK: return %[[L]], %arg0, %[[I]]
+func.func @clipped_on_one_side(%x: tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) {
+  %0 = "relay.clip"(%x) {a_min = 0.0} : (tensor<3xi32>) -> tensor<3xi32>
+  %1 = "relay.clip"(%x) {a_max = 3.0e9} : (tensor<3xi32>) -> tensor<3xi32>
+  %2 = "relay.cast"(%0) {dtype = "uint8"} : (tensor<3xi32>) -> tensor<3xui8>
+  %3 = "relay.cast"(%2) {dtype = "int32"} : (tensor<3xui8>) -> tensor<3xi32>
+  return %0, %1, %3 : tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
+}
+
+// -----
+
 // A tensor that is used in the narrower type, too, is read in it.
 // CHECK-LABEL: func.func @clipped_and_stored
 // CHECK: %[[U:.*]] = "relay.cast"(%{{.*}}) {dtype = "uint8"}

@@ -257,6 +257,18 @@ def test_paddings(shape, low, high):
     )
 
 
+@pytest.mark.parametrize(("step", "size", "tail"), [(3, 12, 1), (2, 8, 3), (4, 20, 5)])
+def test_a_padding_that_no_row_reads(step, size, tail):
+    """Rows that begin where the one before ends, but for an unread padding: in one loop over all of them, a row would read as padding."""
+    x = values((5, size))
+    count = size // step
+
+    def body(v: ir.Value) -> list[ir.Value]:
+        return [parallel(f32(5, count), [pad(v, (0, 0), (0, tail), 7.0, F32)], lambda e: e, [affine_map(2, [dim(0), dim(1) * step])])]
+
+    check([(body, (x,), x[:, ::step])])
+
+
 def test_a_padding_of_a_concatenation():
     x = values((4, 6))
 

@@ -8,11 +8,11 @@ the loops reach is made first, with the reduction innermost and paddings. Zeros 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from relayc.pipelines.emission.index import Index, Var, strides_of
-from relayc.pipelines.te.read.access import Accesses, MergedLoop, collapse
+from relayc.pipelines.te.read.access import MergedLoop, collapse
 from relayc.pipelines.te.read.contraction import Contraction, ProductOperand
 from relayc.pipelines.te.read.graph import memory_of
 from relayc.symbolic import Size, ceil_div, proves
@@ -142,7 +142,7 @@ class PairsLayout:
             return c.rows
         rows = [v for row in c.rows for v in row.members]
         reads = [(c.a.node, self.offset), (c.b.node, c.b.offset), *c.epilogue.offsets]
-        return collapse(rows, Accesses(reads, c.epilogue.irregular), [c.output_offset()])
+        return collapse(rows, replace(c.epilogue, offsets=reads), [c.output_offset()])
 
 
 def layouts(contraction: Contraction, max_step: int, group: int) -> list[PairsLayout]:

@@ -24,7 +24,7 @@ hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
 SHARE = 3
-"""Of the cases at symbolic sizes, which each compile kernels of many versions, one in so many runs unless RELAYC_TEST_SYMBOLS is set."""
+"""Of the cases of a test that has the mark `sampled`, one in so many runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +52,21 @@ def divisions_are_checked() -> Iterator[None]:
         yield
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"sampled: one case in {SHARE} runs, chosen by name; RELAYC_TEST_ALL=1 runs all")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "RELAYC_TEST_SYMBOLS" in os.environ:
+    if "RELAYC_TEST_ALL" in os.environ:
         return
-    left = [item for item in items if _is_case_of_sizes(item) and zlib.crc32(item.name.encode()) % SHARE]
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0] if "[" in item.name else item.parent.nodeid if item.parent else ""
+            cases.setdefault(test, []).append(item)
+    left = set()
+    for of_test in cases.values():
+        chosen = [item for item in of_test if zlib.crc32(item.name.encode()) % SHARE == 0]
+        left |= {*of_test} - {*(chosen or of_test[:1])}
     items[:] = [item for item in items if item not in left]
-    config.hook.pytest_deselected(items=left)
-
-
-def _is_case_of_sizes(item: pytest.Item) -> bool:
-    """Whether an item is one of several cases of a test of kernels at symbolic sizes."""
-    return item.path.parent.name == "strategies" and item.path.name.startswith("test_symbolic_") and "[" in item.name
+    config.hook.pytest_deselected(items=list(left))

@@ -35,7 +35,7 @@ MOST_OPERATIONS, MOST_ELEMENTS = 1.5e7, 6e5
 LARGEST = 1 << 17
 """Limits beyond this are left out."""
 POWERS = {1 << i for i in range(2, 13)}
-ALL = "RELAYC_TEST_SYMBOLS" in os.environ
+ALL = "RELAYC_TEST_ALL" in os.environ
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _extents(kernel: KernelInfo) -> set[Dim]:
 
 def cases_of(table: Mapping[str, Case]) -> list[Any]:
     """(name, mcpu) of the cases of a table as parameters of a test: one after the other at each level that this machine has, and all at all
-    of them where RELAYC_TEST_SYMBOLS is set."""
+    of them where RELAYC_TEST_ALL is set."""
     levels = [mcpu for mcpu in ("x86-64-v4", "x86-64-v3") if Target("cpu", mcpu=mcpu).is_host] or ["x86-64"]
     chosen = [(name, mcpu) for i, name in enumerate(table) for mcpu in (levels if ALL else [levels[i % len(levels)]])]
     return [pytest.param(name, mcpu, id=f"{name}-{mcpu}") for name, mcpu in chosen]

@@ -64,14 +64,14 @@ SYMBOLIC_SHARE = 5
 
 def _takes_symbols() -> bool:
     name = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0]
-    return "RELAYC_TEST_SYMBOLS" in os.environ or zlib.crc32(name.encode()) % SYMBOLIC_SHARE == 0
+    return "RELAYC_TEST_ALL" in os.environ or zlib.crc32(name.encode()) % SYMBOLIC_SHARE == 0
 
 
 def run(relay_name: str, *arrays: Any, **attrs: Any) -> Any:
     """What one operator gives for `arrays` (np.ndarray, or Const for a compile-time constant): an array, or the list of its results.
 
     For one test in SYMBOLIC_SHARE, a program in which some of the sizes are symbols must give the same: compiling it takes longer than the
-    rest of the test. Which tests these are follows from their names; RELAYC_TEST_SYMBOLS=1 in the environment takes all.
+    rest of the test. Which tests these are follows from their names; RELAYC_TEST_ALL=1 in the environment takes all.
     """
 
     def body(*values: ir.Value) -> Sequence[ir.Value]:

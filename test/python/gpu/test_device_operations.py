@@ -89,6 +89,7 @@ def test_integers(width: int, arch: str) -> None:
     check(kernel(f"i{width}", results), arch)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("element", "kinds"),
     [

@@ -10,8 +10,8 @@ from relayc.tools.light import light_names, light_path, random_light, stored_cas
 from relayc.tools.reference import compare, run_onnxruntime
 
 LONG = {"densenet121", "inception_v1", "inception_v2", "vgg19", "zfnet512"}
-"""Of the same operators as others here, and 8 to 24 s each: RELAYC_TEST_MODELS=1 in the environment takes them too."""
-NAMES = [name for name in light_names() if name not in LONG or "RELAYC_TEST_MODELS" in os.environ]
+"""Of the same operators as others here, and 8 to 24 s each: RELAYC_TEST_ALL=1 in the environment takes them too."""
+NAMES = [name for name in light_names() if name not in LONG or "RELAYC_TEST_ALL" in os.environ]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -83,6 +83,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shapes", SHAPES)
 def test_products(shapes, target):
     forms = itertools.cycle(itertools.product(SIGNS, (False, True)))
@@ -108,6 +109,7 @@ IMAGES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("images", IMAGES)
 def test_convolutions(images, target):
     """Padded with values that only one of the two types has, as zero points are."""

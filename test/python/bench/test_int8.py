@@ -1,13 +1,12 @@
 """`bench int8`: the command on a product, and on a model quantised in both ways."""
 
-from pathlib import Path
-
+import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
-import relayc
 from relayc.bench import __main__ as command
 
-MODELS = Path(relayc.__path__[0]) / "test" / "models"
 COMMON = ["--threads", "1", "--rounds", "1", "--runs", "1", "--engines", "relayc,ort"]
 
 
@@ -24,7 +23,15 @@ def test_products(capsys):
     assert command.main(["int8", "--models", "", "--sizes", "lstm2x1x4-8", *COMMON]) == 1
 
 
-def test_models(capsys):
-    assert command.main(["int8", "--sizes", "", "--models", str(MODELS / "mlp_mixer.onnx"), *COMMON]) == 0
+def test_models(capsys, tmp_path):
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> perceptron (float[4, 24] x) => (float[4, 5] y) '
+        "{ h = MatMul (x, a)  r = Relu (h)  y = MatMul (r, b) }"
+    )
+    rng = np.random.default_rng(0)
+    weights = {"a": rng.standard_normal((24, 16), np.float32), "b": rng.standard_normal((16, 5), np.float32)}
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    onnx.save(model, tmp_path / "perceptron.onnx")
+    assert command.main(["int8", "--sizes", "", "--models", str(tmp_path / "perceptron.onnx"), *COMMON]) == 0
     shown = capsys.readouterr().out
     assert {"static", "dynamic", "relayc", "float"} <= set(shown.split())

@@ -295,6 +295,7 @@ STEPS = 3
 """Of the output, by which the two may differ in the mean."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
 def test_statically_quantised_networks(name, form, tmp_path):

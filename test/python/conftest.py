@@ -12,7 +12,7 @@ import pytest
 from relayc.dialects.mlir import ir
 from relayc.pipelines.driver import release_memory
 from relayc.pipelines.llvm.divisions import check_divisions
-from relayc.pipelines.targets.cpu import jit
+from relayc.pipelines.targets.cpu import engine, jit
 from relayc.pipelines.targets.cpu.export import library
 
 # Tests compile what they test, as the model of the machine says: the cache and the tuning database are off but for their own tests.
@@ -49,6 +49,14 @@ def divisions_are_checked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((jit, "compile_module"), (jit, "compile_part"), (library, "compile_object")):
             patch.setattr(module, name, checked(getattr(module, name)))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parts_are_large() -> Iterator[None]:
+    """The test processes take all cores: programs that are compiled in parts would only take longer. Tests of parts make them small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "MIN_PART_OPS", 10 * engine.MIN_PART_OPS)
         yield
 
 

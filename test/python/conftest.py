@@ -24,7 +24,7 @@ hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
 SHARE = 3
-"""Of the cases of a test that has the mark `sampled`, one in so many runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
+"""One in so many cases of a test with the mark `sampled` runs unless RELAYC_TEST_ALL is set: the others execute no other lines."""
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ arguments.
 
 import ctypes
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
@@ -249,6 +249,21 @@ class Give:
 
 Node = Step | PackedCall | ProgramCall | Branch | Loop | Allocate | Define | Move | Give
 """A step of a program."""
+
+
+def nested(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """The two sequences of nodes in a branch or a loop (which computes its condition in the first one); none in other nodes."""
+    if isinstance(node, Branch):
+        return node.then, node.otherwise
+    return (node.condition_steps, node.body) if isinstance(node, Loop) else ()
+
+
+def walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes and the nodes nested in them, in the order of the text."""
+    for node in nodes:
+        yield node
+        for inner in nested(node):
+            yield from walk(inner)
 
 
 @dataclass(frozen=True, slots=True)

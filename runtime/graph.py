@@ -30,6 +30,7 @@ from relayc.runtime.artifact import (
     Step,
     TensorSpec,
     is_host_dtype,
+    walk,
 )
 from relayc.symbolic import evaluate
 
@@ -325,13 +326,11 @@ class _Reader:
     def _parameters_of(self, nodes: Sequence[Node], seen: set[str]) -> dict[int, TensorSpec]:
         """The parameters that are read, by offset."""
         found: dict[int, TensorSpec] = {}
-        for node in nodes:
+        for node in walk(nodes):
             if isinstance(node, (Step, PackedCall, ProgramCall)):
                 found |= {int(ref.offset): ref.spec for ref in node.inputs if ref.space == "param"}
             if isinstance(node, ProgramCall) and node.function not in seen:
                 found |= self._parameters_of(self.programs[node.function].steps, seen | {node.function})
-            elif isinstance(node, Branch):
-                found |= self._parameters_of((*node.then, *node.otherwise), seen)
         return found
 
     def _unique(self, name: str) -> str:

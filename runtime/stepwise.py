@@ -29,6 +29,8 @@ from relayc.runtime.artifact import (
     ProgramCall,
     ProgramInfo,
     Step,
+    nested,
+    walk,
 )
 from relayc.runtime.profile import CallSite, SiteWork
 from relayc.runtime.registry import get_global_func
@@ -80,7 +82,7 @@ def call_sites(
             elif isinstance(node, ProgramCall):
                 visit_program(node.function)
             elif isinstance(node, (Branch, Loop)):
-                parts = list(zip(inner, _parts(node), strict=True))
+                parts = list(zip(inner, nested(node), strict=True))
                 if known is not None and path[0] == function and isinstance(node, Branch) and isinstance(node.condition, EqualSizes):
                     parts = parts[:1] if node.condition.holds(known) else parts[1:]
                 for place, part in parts:
@@ -88,10 +90,6 @@ def call_sites(
 
     visit_program(function)
     return sites
-
-
-def _parts(node: Branch | Loop) -> tuple[Sequence[Node], Sequence[Node]]:
-    return (node.then, node.otherwise) if isinstance(node, Branch) else (node.condition_steps, node.body)
 
 
 def _packed_info(call: PackedCall) -> KernelInfo:
@@ -107,32 +105,25 @@ _Action = Callable[[], "Iterator | None"]
 
 def _is_fixed(nodes: Sequence[Node]) -> bool:
     """Whether every buffer and size of a program is known when a call of it begins."""
-    for node in nodes:
-        if isinstance(node, (Allocate, Define, Move, Give)) or (isinstance(node, ProgramCall) and (node.slots or node.names)):
-            return False
-        if isinstance(node, (Branch, Loop)) and not all(map(_is_fixed, _parts(node))):
-            return False
-    return True
+    return not any(
+        isinstance(node, (Allocate, Define, Move, Give)) or (isinstance(node, ProgramCall) and (node.slots or node.names))
+        for node in walk(nodes)
+    )
 
 
 def depends_on_sizes_only(function: str, programs: Mapping[str, ProgramInfo]) -> bool:
     """Whether the steps of a program and its callees depend only on the sizes of its arguments, and not on the contents of tensors."""
     found: dict[str, bool] = {}
 
-    def holds(nodes: Sequence[Node]) -> bool:
-        for node in nodes:
-            if isinstance(node, (Loop, Allocate, Define, Move, Give, PackedCall)):
-                return False
-            if isinstance(node, Branch) and not (isinstance(node.condition, EqualSizes) and holds(node.then) and holds(node.otherwise)):
-                return False
-            if isinstance(node, ProgramCall) and not of(node.function):
-                return False
-        return True
+    def holds(node: Node) -> bool:
+        if isinstance(node, Branch):
+            return isinstance(node.condition, EqualSizes)
+        return of(node.function) if isinstance(node, ProgramCall) else isinstance(node, Step)
 
     def of(name: str) -> bool:
         if name not in found:
             found[name] = False  # a program that calls itself ends by what is in tensors
-            found[name] = holds(programs[name].steps)
+            found[name] = all(map(holds, walk(programs[name].steps)))
         return found[name]
 
     return of(function)
@@ -297,7 +288,7 @@ class _Frame:
         if isinstance(node, ProgramCall):
             return self.program(node)
         if isinstance(node, (Branch, Loop)):
-            first, second = (self.sequence(path, part) for path, part in zip(inner, _parts(node), strict=True))
+            first, second = (self.sequence(path, part) for path, part in zip(inner, nested(node), strict=True))
             if isinstance(node.condition, EqualSizes):
                 return first if node.condition.holds(self.sizes) else second
             make = _branch if isinstance(node, Branch) else _loop

@@ -7,7 +7,6 @@ made and taken apart in one place go, as do branches on constants.
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.layout import layout
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AdaptivePool, GlobalPool2d
 from relayc.dialects.relay.shapes import normalize_axis
@@ -16,7 +15,6 @@ from relayc.dialects.relay.structure import If
 from relayc.dialects.relay.transform import Reshape, split_bounds
 from relayc.dialects.relay.tuples import make_tuple, tuple_fields
 from relayc.dialects.relay.types import TensorType, type_of
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph import fold_explicit_padding
 from relayc.pipelines.graph.reshapes import along_axis, reshape_to
 from relayc.pipelines.graph.restated import restated
@@ -201,8 +199,5 @@ def global_pool(op: GlobalPool2d | AdaptivePool, rw: Rewriter) -> Found:
 RULES.include(fold_explicit_padding.RULES)
 
 
-@module_pass(opt_level=0, name="CanonicalizeOps")
-def canonicalize_ops(mod: IRModule, ctx: PassContext) -> IRModule:
-    """The same program in fewer kinds of operators."""
-    RULES.apply(mod)
-    return mod
+canonicalize_ops = RULES.as_pass(opt_level=0)
+"""The same program in fewer kinds of operators."""

@@ -15,10 +15,8 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.types import DTYPES, TensorType
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
@@ -91,8 +89,5 @@ def transposed_convolution(op: Op, rw: Rewriter) -> Found:
     return build("strided_slice", shuffled, begin=tuple(before), end=end, strides=(1,) * rank, axes=axes)
 
 
-@module_pass(opt_level=2, name="ConvTransposeToConv")
-def conv_transpose_to_conv(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Transposed convolutions become plain ones and a pixel shuffle: those with strides, and those with constant weights."""
-    RULES.apply(mod)
-    return mod
+conv_transpose_to_conv = RULES.as_pass(opt_level=2)
+"""Transposed convolutions become plain ones and a pixel shuffle: those with strides, and those with constant weights."""

@@ -21,14 +21,12 @@ from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.dense import Dense, Matmul
 from relayc.dialects.relay.linear import Linear
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import MaxPool
 from relayc.dialects.relay.qnn import FUNCTIONS, Dequantize, Quantize
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import Concatenate, StridedSlice, Transpose
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.qnn_canonicalize import known
 from relayc.pipelines.graph.reshapes import reshape_to
@@ -228,8 +226,5 @@ def _moves(op: Op) -> bool:
     return op.is_view or isinstance(op, (MaxPool, Concatenate, StridedSlice, Transpose))
 
 
-@module_pass(opt_level=2, name="FakeQuantizationToInteger")
-def fake_quantization_to_integer(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Operators on dequantised tensors become operators on integers, with the scales behind them."""
-    RULES.apply(mod)
-    return mod
+fake_quantization_to_integer = RULES.as_pass(opt_level=2)
+"""Operators on dequantised tensors become operators on integers, with the scales behind them."""

@@ -6,13 +6,11 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.conv import Conv
 from relayc.dialects.relay.layout import layout
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.pool import AvgPool, MaxPool
 from relayc.dialects.relay.transform import pad_pairs
 from relayc.dialects.relay.types import TensorType, numpy_dtype
 from relayc.dialects.relay.window import SPATIAL, padding_pairs
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
 RULES = Rules("FoldExplicitPadding")
@@ -56,8 +54,5 @@ def _padded_with(op: Conv | AvgPool | MaxPool) -> float | int:
     return int(np.iinfo(dtype).min) if dtype.kind in "iu" else float(ml_dtypes.finfo(dtype).min)
 
 
-@module_pass(opt_level=0, name="FoldExplicitPadding")
-def fold_explicit_padding(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Padding becomes part of the convolutions and poolings that read it."""
-    RULES.apply(mod)
-    return mod
+fold_explicit_padding = RULES.as_pass(opt_level=0)
+"""Padding becomes part of the convolutions and poolings that read it."""

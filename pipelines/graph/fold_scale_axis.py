@@ -8,12 +8,10 @@ from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
 from relayc.dialects.relay.binary import Add, Subtract
 from relayc.dialects.relay.linear import Linear
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.context.passes import ModulePass, PassContext, module_pass
 from relayc.pipelines.graph.reshapes import per_channel, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
@@ -199,14 +197,5 @@ def forward(op: Linear, rw: Rewriter) -> Found:
 
 RULES.include(FORWARD)
 
-
-def _pass(rules: Rules) -> ModulePass:
-    def fold(mod: IRModule, ctx: PassContext) -> IRModule:
-        """Factors per channel go into the weights of the convolutions and products around them."""
-        rules.apply(mod)
-        return mod
-
-    return module_pass(opt_level=3, name=rules.name)(fold)
-
-
-fold_scale_axis, forward_fold_scale_axis, backward_fold_scale_axis = map(_pass, (RULES, FORWARD, BACKWARD))
+fold_scale_axis, forward_fold_scale_axis, backward_fold_scale_axis = (rules.as_pass(opt_level=3) for rules in (RULES, FORWARD, BACKWARD))
+"""Factors per channel go into the weights of the convolutions and products around them."""

@@ -12,11 +12,9 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.scopes import size_attributes
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.fold_scale_axis import is_constant
 from relayc.pipelines.graph.numpy_operators import Unfoldable, evaluate, numpy_operator
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -89,8 +87,5 @@ def limits(op: Op, rw: Rewriter) -> Found:
     return build("cast", build("clip", inner.data, a_min=op.a_min, a_max=op.a_max), dtype=cast.dtype)
 
 
-@module_pass(opt_level=0, name="QnnCanonicalize")
-def qnn_canonicalize(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Operators on quantised tensors become arithmetic on integers and floats."""
-    RULES.apply(mod)
-    return mod
+qnn_canonicalize = RULES.as_pass(opt_level=0)
+"""Operators on quantised tensors become arithmetic on integers and floats."""

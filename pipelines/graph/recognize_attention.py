@@ -18,12 +18,10 @@ import numpy as np
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.attention import AXES
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.causal_masks import computed_offset, conjuncts
 from relayc.pipelines.graph.reshapes import Shape, before_reshape, regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -494,8 +492,5 @@ def _reshapes(value: ir.Value, rw: Rewriter) -> Iterator[ir.Value]:
         yield value
 
 
-@module_pass(opt_level=1, name="RecognizeAttention")
-def recognize_attention(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Attention that exporters write out as products, masks and softmax becomes one operator, with the transposes around it."""
-    RULES.apply(mod)
-    return mod
+recognize_attention = RULES.as_pass(opt_level=1)
+"""Attention that exporters write out as products, masks and softmax becomes one operator, with the transposes around it."""

@@ -7,11 +7,9 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.pattern import DFPattern, Match, is_constant, is_op, wildcard
 from relayc.pipelines.graph.reshapes import reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -193,8 +191,5 @@ def norm_beta(op: Op, rw: Rewriter) -> Found:
     return None
 
 
-@module_pass(opt_level=1, name="RecognizePatterns")
-def recognize_patterns(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Recognises softmax, layer_norm, rms_norm and sigmoid that exporters have decomposed into several operators."""
-    RULES.apply(mod)
-    return mod
+recognize_patterns = RULES.as_pass(opt_level=1)
+"""Recognises softmax, layer_norm, rms_norm and sigmoid that exporters have decomposed into several operators."""

@@ -39,7 +39,7 @@ from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.registration import is_pure
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import STRING, TensorType
-from relayc.pipelines.context.passes import functions
+from relayc.pipelines.context.passes import ModulePass, functions, module_pass
 from relayc.pipelines.graph.blocks import graph_blocks
 
 if TYPE_CHECKING:
@@ -272,9 +272,13 @@ class Rules:
 
         return register
 
-    def apply(self, mod: IRModule) -> None:
-        """Rewrites every function of a module until no rule applies. Warns where the rules undo each other: the program is right, and
-        wants a better rule."""
+    def as_pass(self, opt_level: int) -> ModulePass:
+        """A registered pass, of the name of the table, that rewrites a module by the rules."""
+        return module_pass(opt_level, self.name)(lambda mod, ctx: self.apply(mod))
+
+    def apply(self, mod: IRModule) -> IRModule:
+        """Rewrites every function of a module until no rule applies, and returns the module. Warns if the rules undo each other: the
+        program is right, but needs a better rule."""
         for func in functions(mod):
             for _ in range(_MAX_SWEEPS):
                 rewriter = Rewriter(mod)
@@ -284,3 +288,4 @@ class Rules:
                     break
             if rewriter.gave_up or rewriter.changed:
                 warnings.warn(f"{self.name}: the rules do not come to an end", RuntimeWarning, stacklevel=2)
+        return mod

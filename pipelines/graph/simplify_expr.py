@@ -13,14 +13,12 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.narrow import converted
 from relayc.dialects.relay.shapes import broadcast_shapes, normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.transform import permutation
 from relayc.dialects.relay.types import TensorType, is_narrow, numpy_dtype
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.positions import columns_of, computed, positions_of, read_at
 from relayc.pipelines.graph.reshapes import regroup, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
@@ -528,8 +526,5 @@ def constant_weight(op: Op, rw: Rewriter) -> Found:
     return build("nn.dense", op.tensor_a, build("transpose", op.tensor_b, axes=(1, 0)), out_dtype=op.out_dtype)
 
 
-@module_pass(opt_level=1, name="SimplifyExpr")
-def simplify_expr(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Identities of arithmetic and data movement; transposes into the flags of products."""
-    RULES.apply(mod)
-    return mod
+simplify_expr = RULES.as_pass(opt_level=1)
+"""Identities of arithmetic and data movement; transposes into the flags of products."""

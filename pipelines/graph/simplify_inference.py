@@ -4,11 +4,9 @@ import numpy as np
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.types import TensorType, numpy_dtype
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import along_axis
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
@@ -50,8 +48,5 @@ def copy(op: Op, rw: Rewriter) -> Found:
     return op.data
 
 
-@module_pass(opt_level=0, name="SimplifyInference")
-def simplify_inference(mod: IRModule, ctx: PassContext) -> IRModule:
-    """batch_norm and dropout in terms of simpler operators."""
-    RULES.apply(mod)
-    return mod
+simplify_inference = RULES.as_pass(opt_level=0)
+"""batch_norm and dropout in terms of simpler operators."""

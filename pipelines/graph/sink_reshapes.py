@@ -6,12 +6,10 @@ the product's own shape, and the reshapes of successive products meet and cancel
 
 from relayc.dialects.mlir import ir
 from relayc.dialects.relay.base import Op, Pattern
-from relayc.dialects.relay.module import IRModule
 from relayc.dialects.relay.names import build
 from relayc.dialects.relay.shapes import normalize_axis
 from relayc.dialects.relay.structure import Constant
 from relayc.dialects.relay.types import TensorType
-from relayc.pipelines.context.passes import PassContext, module_pass
 from relayc.pipelines.graph.reshapes import Shape, before_reshape, reshape_to
 from relayc.pipelines.graph.rewrite import Found, Rewriter, Rules
 
@@ -120,8 +118,5 @@ def joined(op: Op, rw: Rewriter) -> Found:
     return reshape_to(inner.data, result.sizes) if inner is not None and result.is_known else None
 
 
-@module_pass(opt_level=1, name="SinkReshapes")
-def sink_reshapes(mod: IRModule, ctx: PassContext) -> IRModule:
-    """Moves reshapes down past elementwise and row operators, which then fuse with their producers."""
-    RULES.apply(mod)
-    return mod
+sink_reshapes = RULES.as_pass(opt_level=1)
+"""Moves reshapes down past elementwise and row operators, which then fuse with their producers."""

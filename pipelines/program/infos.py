@@ -1,6 +1,6 @@
 """Runtime metadata of a module whose memory is planned: its programs, step by step, its kernels and its parameters."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -55,6 +55,7 @@ from relayc.runtime.artifact import (
     ProgramInfo,
     Step,
     TensorSpec,
+    walk,
 )
 from relayc.symbolic import Size, substitute, symbol, symbols_of
 
@@ -115,7 +116,8 @@ def parameter_infos(parameters: Sequence[Parameter], programs: Sequence[ProgramI
     """Metadata of parameters, in the order of the blob: names are keys, with a number appended if a key is in the blob in several layouts,
     or an input of a public program has the name. Dtypes are the dtypes under which programs read them."""
     names = {spec.name for program in programs if program.public for spec in program.inputs}
-    dtypes = {ref.offset: ref.spec.dtype for program in programs for ref in _references(program.steps) if ref.space == "param"}
+    calls = [node for program in programs for node in walk(program.steps) if isinstance(node, (Step, PackedCall, ProgramCall))]
+    dtypes = {ref.offset: ref.spec.dtype for call in calls for ref in (*call.inputs, *call.outputs) if ref.space == "param"}
     found = []
     for parameter in sorted(parameters, key=lambda p: p.offset):
         name = next(n for i in count() if (n := f"{parameter.key}.{i}" if i else parameter.key) not in names)
@@ -124,16 +126,6 @@ def parameter_infos(parameters: Sequence[Parameter], programs: Sequence[ProgramI
             shape = parameter.shape if parameter.packing is None else parameter.packing.shape
             found.append(ParameterInfo(TensorSpec(name, tuple(shape), dtypes[parameter.offset]), parameter.offset))
     return tuple(found)
-
-
-def _references(nodes: Sequence[Node]) -> Iterator[BufferRef]:
-    """The buffers that nodes read and write."""
-    for node in nodes:
-        if isinstance(node, (Step, PackedCall, ProgramCall)):
-            yield from (*node.inputs, *node.outputs)
-        elif isinstance(node, (Branch, Loop)):
-            inner = (node.then, node.otherwise) if isinstance(node, Branch) else (node.condition_steps, node.body)
-            yield from (ref for part in inner for ref in _references(part))
 
 
 def params_bytes(module: ir.Module) -> int:

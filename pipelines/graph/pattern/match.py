@@ -134,5 +134,4 @@ def rewrite(pattern: "DFPattern", callback: Callable[..., Any], mod: IRModule) -
     rules = Rules(getattr(callback, "__name__", "rewrite"))
     rules.match(pattern)(callback)
     with mod.context, ir.Location.unknown():
-        rules.apply(mod)
-    return mod
+        return rules.apply(mod)

@@ -43,6 +43,25 @@ class Var:
         return self.name
 
 
+class Nonlinear(Var):
+    """A value that is no linear combination of variables. It equals the others of its class with the same `identity`.
+
+    Args:
+      identity: the operation and its operands.
+    """
+
+    def __init__(self, low: Size, high: Size, identity: tuple, name: str = "i") -> None:
+        super().__init__(low, high, name=name)
+        self.identity = identity
+        self._hash = hash(identity)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.identity == other.identity  # type: ignore[attr-defined] # of the same class
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 class Index:
     """const + sum(coefficient * variable)."""
 

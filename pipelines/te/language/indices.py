@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from relayc.dialects.mlir import ir
-from relayc.pipelines.emission.index import FAR, Index, Var
+from relayc.pipelines.emission.index import FAR, Index, Nonlinear, Var
 from relayc.pipelines.te.language.expressions import Cast, Compare, Expr, IterVar, Operation, Select, children_first, size_of
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
@@ -18,20 +18,12 @@ Interval: TypeAlias = tuple[Size | None, Size | None]
 """Inclusive bounds; None where unknown."""
 
 
-class Atom(Var):
+class Atom(Nonlinear):
     """An index that is not linear in the loops: an operation on linear ones. Atoms are equal if operation and operands are."""
 
     def __init__(self, operation: str, *operands: Index) -> None:
         self.operation, self.operands = operation, operands
-        super().__init__(-FAR, FAR, name=operation)
-        self.identity = (operation, *(x.key for x in operands))
-        self._hash = hash(self.identity)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return self._hash
+        super().__init__(-FAR, FAR, (operation, *(x.key for x in operands)), operation)
 
     def interval(self) -> Interval:
         """Bounds of its value, given the present ranges of symbols."""

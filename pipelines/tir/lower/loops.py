@@ -1,8 +1,7 @@
 """The loops of a scheduled function in tir: serial and parallel loops, and the code of vectorized and unrolled ones.
 
 Guards: a serial loop is clipped if all blocks in it end together; if a guard excludes only some iterations of inner unrolled or vectorized
-loops, the iterations without guard become a separate loop. The remaining guards become a mask along lanes, a branch around stores to
-memory, or nothing if only buffers of this thread are written, because the excess results are not used.
+loops, the iterations without guard become a separate loop. The remaining guards are those of blocks (see blocks.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from relayc.dialects.tir.names import Kind
 from relayc.pipelines.context.target import Target
 from relayc.pipelines.emission import emit
 from relayc.pipelines.emission.index import Index, Var
+from relayc.pipelines.tir.lower.blocks import BlockEmitter
 from relayc.pipelines.tir.lower.bodies import Bodies, File, Memory, Point, Shifted, State
 from relayc.pipelines.tir.lower.guards import Guards, Strip, holding
 from relayc.pipelines.tir.lower.lane_sums import LaneSums, lanes_of_reduction
@@ -36,7 +36,7 @@ MOST_SUMS = 32
 """Limit of the accumulators in memory that are kept in registers while a loop updates them: more would spill."""
 
 
-class LoopEmitter:
+class LoopEmitter(BlockEmitter):
     """Emits the loops of a function.
 
     Args:
@@ -53,7 +53,8 @@ class LoopEmitter:
         target: Target,
         begin: Callable[[str, State], None],
     ) -> None:
-        self.bodies, self.guards, self.target, self.begin = bodies, guards, target, begin
+        super().__init__(bodies, guards)
+        self.target, self.begin = target, begin
         self._cut: dict[LoopNode, list[tuple[int, int]]] = {}
         self._sums: LaneSums | None = None
         """The reduction along lanes that is being emitted."""
@@ -233,15 +234,6 @@ class LoopEmitter:
         guards = [guard for use in node.uses for guard in self.guards.of(use) if guard.index.coefficient(node.loop.var) != 0]
         serial = {loop.var for use in node.uses for loop in use.loops if loop.kind == Kind.SERIAL and loop.extent != 1}
         return all(not serial.isdisjoint(guard.index.terms) for guard in guards)
-
-    def _alone(self, code: Callable[[], None]) -> Callable[[], None]:
-        """Wraps code for a branch that only stores to memory."""
-
-        def branch() -> None:
-            with self.bodies.evaluator.scope(), self._isolated(), self.bodies.stores_at_once():
-                code()
-
-        return branch
 
     @staticmethod
     def _last(var: Var) -> Index:
@@ -517,15 +509,6 @@ class LoopEmitter:
             file.registers.values = {}
 
     @contextmanager
-    def _isolated(self) -> Iterator[None]:
-        """Context that restores registers at its end: for the body of a parallel loop, or a branch that only stores to memory."""
-        files = [s for s in self.bodies.storage.values() if isinstance(s, File)]
-        before = [file.registers.snapshot() for file in files]
-        yield
-        for file, values in zip(files, before, strict=True):
-            file.registers.values = values
-
-    @contextmanager
     def _versions(self, node: LoopNode) -> Iterator[None]:
         """Context that invalidates values loaded from buffers that a loop stores to, in each iteration and after the loop."""
         stored = {a.buffer for use in node.uses for a in use.accesses if a.is_store}
@@ -535,77 +518,3 @@ class LoopEmitter:
         yield
         for memory in memories:
             memory.version += 1
-
-    # ---- blocks
-
-    def _block(self, use: Use, state: State, init: Init | None) -> None:
-        if init is not None and use is not init.use:
-            return
-        bodies = self.bodies
-        with bodies.along(state.lanes):
-            open_: list[tuple[Index, Size]] = []
-            mask: ir.Value | None = None
-            for guard in self.guards.at_start(use, init):
-                index = bodies.at(guard.index, state.point)
-                low, high = index.bounds()
-                if proves(lambda: high < guard.limit) or self.guards.is_fact(guard, state):  # noqa: B023
-                    continue
-                if proves(lambda: low >= guard.limit):  # noqa: B023
-                    return
-                if state.lanes is not None and (index.coefficient(state.lanes.var) != 0 or index.has_vector()):
-                    mask = self.guards.mask(index, guard.limit, state.lanes, mask)
-                else:
-                    open_.append((index, guard.limit))
-            if mask is not None:
-                assert state.lanes is not None
-                with bodies.along(replace(state.lanes, mask=mask)):
-                    self._open(use, state, open_, init)
-            else:
-                self._open(use, state, open_, init)
-
-    def _open(self, use: Use, state: State, guards: Sequence[tuple[Index, Size]], init: Init | None) -> None:
-        """Emits a block at a point that guards may exclude."""
-        safe = bool(guards) and self._is_local(use)
-        if not guards or safe:
-            self._run_block(use, state, init, safe)
-            return
-        conditions = [emit.compare("slt", self.bodies.evaluator.index_value(i), emit.index_constant(limit)) for i, limit in guards]
-        self._when(conditions, use, lambda: self._run_block(use, state, init, False))
-
-    def _when(self, conditions: Sequence[ir.Value], use: Use, code: Callable[[], None]) -> None:
-        """Emits code of a block under conditions. Values loaded from the buffers that it stores to are stale inside and after the
-        branch."""
-        self._changed(use)
-        nest.when(emit.all_of(conditions), self.bodies.evaluator, self._alone(code))
-        self._changed(use)
-
-    def _is_local(self, use: Use) -> bool:
-        """Whether a block writes only registers, so that excess results are not visible."""
-        return all(isinstance(self.bodies.storage[a.buffer], File) for a in use.accesses if a.is_store)
-
-    def _init_at_start(self, use: Use, state: State, safe: bool) -> None:
-        """Emits the init of a block under a run-time test for the first step of its reduction, where loops do not determine it."""
-        if state.lanes is not None:
-            raise ScheduleError(f"block {use.block.name}: expected lanes along elements or along steps, found both in one loop")
-        at, zero = [self.bodies.at(use.points[i], state.point) for i in use.block.reduction], emit.index_constant(0)
-        conditions = [emit.compare("eq", emit.materialize(index), zero) for index in at]
-        self._when(conditions, use, lambda: self.bodies.run(use, state, True, safe))
-
-    def _changed(self, use: Use) -> None:
-        """Invalidates values loaded from the buffers that a block stores to."""
-        for access in use.accesses:
-            storage = self.bodies.storage[access.buffer]
-            if access.is_store and isinstance(storage, Memory):
-                storage.version += 1
-
-    def _run_block(self, use: Use, state: State, init: Init | None, safe: bool) -> None:
-        if use.tensor is not None:
-            use.tensor.run(use, self.bodies, state)
-            self._changed(use)
-            return
-        if use.has_init and init is None and use.is_mixed:
-            self._init_at_start(use, state, safe)
-        elif use.has_init and (init is not None or not use.reduction_loops):
-            self.bodies.run(use, state, True, safe)
-        if init is None and not use.is_start:
-            self.bodies.run(use, state, False, safe)

@@ -12,49 +12,34 @@ from typing import Any
 
 from relayc.dialects.mlir import ir
 from relayc.pipelines.emission import emit
-from relayc.pipelines.emission.index import FAR, Index, Var, affine_index, of_terms, weighted
+from relayc.pipelines.emission.index import FAR, Index, Nonlinear, Var, affine_index, of_terms, weighted
 from relayc.pipelines.emission.sizes import size_value
 from relayc.symbolic import Dim, Size, bounds, maximum, minimum, proves
 
 QUOTIENT, REMAINDER = "quotient", "remainder"
 
 
-class Divided(Var):
+class Divided(Nonlinear):
     """The quotient or remainder of the floor division of an index by a positive size, where it is not linear."""
 
     def __init__(self, kind: str, index: Index, divisor: Size) -> None:
         low, high = index.bounds()
-        super().__init__(*((low // divisor, high // divisor) if kind == QUOTIENT else (0, divisor - 1)))
+        ends = (low // divisor, high // divisor) if kind == QUOTIENT else (0, divisor - 1)
+        super().__init__(*ends, (kind, index.key, divisor))
         self.kind, self.index, self.divisor = kind, index, divisor
-        self.identity = (kind, index.key, divisor)
-        self._hash = hash(self.identity)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Divided) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def __str__(self) -> str:
         return f"({self.index}) {'//' if self.kind == QUOTIENT else '%'} {self.divisor}"
 
 
-class Extremal(Var):
+class Extremal(Nonlinear):
     """The minimum or maximum of two indices whose order is not known."""
 
     def __init__(self, kind: str, a: Index, b: Index) -> None:
         (low, high), (other_low, other_high) = a.bounds(), b.bounds()
         pick: Callable[[Size, Size], Size] = _smaller if kind == "min" else _larger
-        super().__init__(pick(low, other_low), pick(high, other_high))
+        super().__init__(pick(low, other_low), pick(high, other_high), (kind, frozenset((a.key, b.key))))
         self.kind, self.a, self.b = kind, a, b
-        self.identity = (kind, frozenset((a.key, b.key)))
-        self._hash = hash(self.identity)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Extremal) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def __str__(self) -> str:
         return f"{self.kind}({self.a}, {self.b})"

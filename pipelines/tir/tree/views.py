@@ -347,6 +347,11 @@ class Block:
             self._guards = [Guard(reader.read(v), reader.size(limit)) for v, limit in zip(pairs[::2], pairs[1::2], strict=True)]
         return list(self._guards)
 
+    def read_place(self) -> None:
+        """Reads the points and guards before the loops around the block change."""
+        self.points(self.around)
+        self.guards(self.around)
+
     def reader(self, loops: Sequence[Loop]) -> Reader:
         """A reader of points and guards: values over the given loops and over the iterators of the enclosing block."""
         known = {loop.var.value: Index.of(loop.var) for loop in loops}

@@ -197,13 +197,13 @@ def element_or_data(tensor: Tensor) -> np.ndarray | None:
     return found
 
 
-def tensor_of(elements: np.ndarray, dtype: str, value: ir.Value | None = None) -> Tensor:
-    """A tensor of known elements: a constant where they are numbers. `value` is it in the program, where it is there already."""
+def tensor_of(elements: np.ndarray, dtype: str) -> Tensor:
+    """A tensor of known elements: a constant if they are numbers."""
     flat = list(elements.reshape(-1))
     if all(e.is_number if isinstance(e, Ratio) else isinstance(e, (bool, int, np.bool_)) for e in flat):
         numbers = [float(e) if isinstance(e, Ratio) else e for e in flat]
         return constant(np.array(numbers, DTYPES[dtype]).reshape(elements.shape), dtype)
-    return Tensor(TensorType(elements.shape, dtype), value=value, materialise=_computed, elements=elements)
+    return Tensor(TensorType(elements.shape, dtype), materialise=_computed, elements=elements)
 
 
 def size_tensor(size: Size) -> Tensor:

@@ -92,7 +92,7 @@ def tuning_space(
             raise ValueError(f"tuning_space: expected a kernel out of {', '.join(functions) or 'none'}, found {name!r}")
         own = Schedules(functions, target, config, asks_values=True)
         for key in functions if name is None else [name]:
-            found += _spaces(mod, key, functions[key], own, target, config, all_strategies)
+            found += _spaces(key, functions[key], own, target, config, all_strategies)
     return found
 
 
@@ -106,7 +106,7 @@ def kernels_of(mod: IRModule) -> dict[str, ir.OpView]:
 
 
 def _spaces(
-    mod: IRModule, name: str, function: ir.OpView, schedules: Schedules, target: Target, config: Mapping[str, Any], everything: bool
+    name: str, function: ir.OpView, schedules: Schedules, target: Target, config: Mapping[str, Any], everything: bool
 ) -> list[TuningSpace]:
     ops = tuple(operators_of(function))
     scratch = ir.Module.create()

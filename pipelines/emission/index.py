@@ -56,7 +56,7 @@ class Nonlinear(Var):
         self._hash = hash(identity)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.identity == other.identity  # type: ignore[attr-defined] # of the same class
+        return type(self) is type(other) and self.identity == other.identity
 
     def __hash__(self) -> int:
         return self._hash

@@ -42,12 +42,12 @@ _ROUNDING = 1.5 * 2.0**52
 """Adding this to a number rounds it to an integer in the low bits."""
 
 
-def _taylor(first: int, count: int) -> list[float]:
-    """Coefficients of r**first, r**(first + 2), ... of sine (odd) or cosine (even): omitted terms are below 2**-57."""
-    return [(-1) ** (n // 2) / pymath.factorial(n) for n in range(first, first + 2 * count, 2)]
+def _taylor(first: int) -> list[float]:
+    """Eight coefficients, of r**first, r**(first + 2), ..., of sine (odd) or cosine (even): omitted terms are below 2**-57."""
+    return [(-1) ** (n // 2) / pymath.factorial(n) for n in range(first, first + 16, 2)]
 
 
-_SIN, _COS = _taylor(3, 8), _taylor(4, 8)
+_SIN, _COS = _taylor(3), _taylor(4)
 
 
 def _quadrant(x: Number) -> tuple[Number, Number, Bits]:

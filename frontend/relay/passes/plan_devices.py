@@ -55,8 +55,8 @@ def _nodes(root: e.Expr) -> Iterator[e.Expr]:
     return post_order(root, _planned_parts)
 
 
-def _on(expr: e.Expr, device: VirtualDevice, result: bool = True, body: bool = True) -> e.Call:
-    return op_call("on_device", [expr], {"virtual_device": device, "constrain_result": result, "constrain_body": body}, expr.span)
+def _on(expr: e.Expr, device: VirtualDevice, result: bool = True) -> e.Call:
+    return op_call("on_device", [expr], {"virtual_device": device, "constrain_result": result, "constrain_body": True}, expr.span)
 
 
 def _copy(expr: e.Expr, source: VirtualDevice, target: VirtualDevice) -> e.Call:

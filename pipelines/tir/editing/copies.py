@@ -53,7 +53,7 @@ def outermost(nest: Nest, block: Block, candidates: Sequence[Block]) -> str | No
     return next((c.name for c in candidates if moving.contains(c.operation, block.operation)), None)
 
 
-def member_with(nest: Nest, scope: ir.Operation, loop: Loop | None, block: Block) -> ir.Operation:
+def member_with(scope: ir.Operation, loop: Loop | None, block: Block) -> ir.Operation:
     """The outermost loop or block around a block inside a loop; for None inside the block or function `scope`."""
     found = block.operation
     end = scope if loop is None else loop.operation

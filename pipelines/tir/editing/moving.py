@@ -227,17 +227,15 @@ def move(
     return made
 
 
-def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> list[Loop]:
+def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> None:
     """Moves a block into new loops over a domain, a span for each iterator, at a spot.
 
-    The block is guarded if the domain may exceed its extents. Enclosing loops that become empty are removed.
-
-    Returns:
-      the new loops, named ax and the number of the iterator; an iterator with a single value has none.
+    The block is guarded if the domain may exceed its extents. Enclosing loops that become empty are removed. The new loops are named ax
+    and the number of the iterator; an iterator with a single value has none.
     """
     old = nest.loops_around(block.operation)
     points: list[Index] = []
-    made: list[Loop] = []
+    inner: Loop | None = None
     moved = block.operation
     spot.take(moved)
     place = ir.InsertionPoint(moved)
@@ -247,15 +245,13 @@ def rebind(nest: Nest, block: Block, domain: Sequence[Span], spot: Spot) -> list
             if found.extent == 1:
                 continue
             with place:
-                loop = nest.make_loop(nest.free_loop(f"ax{i}"), found.extent)
-            made.append(loop)
-            points[-1] = found.low + loop.var
-            place = ir.InsertionPoint.at_block_terminator(loop.body)
-    if made:
-        moved.move_before([op.operation for op in made[-1].body.operations][-1])
+                inner = nest.make_loop(nest.free_loop(f"ax{i}"), found.extent)
+            points[-1] = found.low + inner.var
+            place = ir.InsertionPoint.at_block_terminator(inner.body)
+    if inner is not None:
+        moved.move_before([op.operation for op in inner.body.operations][-1])
     block.set_points(points, [Guard(p, e) for p, e in zip(points, block.extents, strict=True)])
     drop_empty(old)
-    return made
 
 
 def values_within(index: Index, found: Span, var: Var) -> Span | None:

@@ -41,7 +41,7 @@ def cache_read(
     region = region_of_blocks(nest, buffer, readers, still, writes=False)
     assert region is not None  # the readers read it
     shape = nest.shape(buffer)
-    before = copies.member_with(nest, scope or nest.function.operation, loop, readers[0])
+    before = copies.member_with(scope or nest.function.operation, loop, readers[0])
     inside = [b for b in writers if moving.contains(before, b.operation)]
     if inside:
         raise ScheduleError(

@@ -33,7 +33,7 @@ def cache_write(nest: Nest, block: str, write_buffer_index: int | str, storage_s
             "found elements with gaps"
         )
     domain = region if loop is not None or scope is not None else [Span(Index(), d) for d in shape]
-    member = copies.member_with(nest, scope or nest.function.operation, loop, writer)
+    member = copies.member_with(scope or nest.function.operation, loop, writer)
     found = [(b, a) for b, a in bodies.accesses_of(nest, buffer) if copies.outermost(nest, b, [writer]) is not None]
     with nest.editing(bodies={b.name for b, _ in found}):
         made = copies.add_buffer(nest, label, shape, buffer.type.element_type, storage_scope, member)

@@ -46,7 +46,7 @@ def reindex(nest: Nest, block: str, buffer: Sequence[str | int]) -> list[str]:
         other, loop = shared[0]
         raise ScheduleError(f"block {block}: expected loops without {other.name}, which uses {label} too, found both in loop {loop.name}")
     extents = [user.extents[i] for i in used]
-    member = copies.member_with(nest, nest.function.operation, None, user)
+    member = copies.member_with(nest.function.operation, None, user)
     local = [(b, a) for b, a in bodies.accesses_of(nest, found) if b.name == block]
 
     def element(iterators: Sequence[Index]) -> list[Index]:

@@ -106,7 +106,7 @@ def _change_argument(nest: Nest, argument: ir.BlockArgument, layout: ir.AffineMa
 def _fill(nest: Nest, buffer: ir.Value, name: str, shape: Sequence[Size], value: float) -> str:
     """Adds a block that writes all elements of a buffer, before its first writer; returns its name."""
     first = moving.writers_of(nest.outer_blocks(), buffer)[0]
-    spot = moving.ahead_of(copies.member_with(nest, nest.function.operation, None, first))
+    spot = moving.ahead_of(copies.member_with(nest.function.operation, None, first))
     with first.operation.location:
         label = nest.free_block(name)
         with spot.point():

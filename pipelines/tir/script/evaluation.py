@@ -180,14 +180,14 @@ class ScriptExpressions:
                 return function(*self._elements(node.args))
             finally:
                 self.building.says_regions = False
-        first = GUARDING.get(function) if callable(function) else None
+        is_guarding = callable(function) and function in GUARDING
         args: list[Any] = []
         for i, part in enumerate(node.args):
-            with self.guarded(first is not None and i >= first):
+            with self.guarded(is_guarding and i > 0):
                 args += self._elements([part])
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
-            with self.guarded(first is not None):
+            with self.guarded(is_guarding):
                 value = self(keyword.value)
             keywords |= {keyword.arg: value} if keyword.arg is not None else _mapping(value)
         if not callable(function):

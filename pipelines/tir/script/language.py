@@ -236,7 +236,7 @@ def Cast(dtype: str, value: ExprLike) -> Expr:
     return cast(value, dtype)
 
 
-@guarding(1)
+@guarding
 def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike) -> Expr:
     """`t` if the condition holds, otherwise `f`. The value not selected is not loaded where it is out of bounds."""
     return values.select(cond, t, f, "T.if_then_else")
@@ -247,13 +247,13 @@ def Select(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> 
     return values.select(condition, true_value, false_value, "T.Select")
 
 
-@guarding(1)
+@guarding
 def And(*conditions: ExprLike) -> Expr:
     """Whether all conditions hold; equivalent to `and`."""
     return _joined(values.both, "T.And", conditions)
 
 
-@guarding(1)
+@guarding
 def Or(*conditions: ExprLike) -> Expr:
     """Whether any condition holds; equivalent to `or`."""
     return _joined(values.either, "T.Or", conditions)

@@ -74,18 +74,14 @@ class MatchedBuffer:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-GUARDING: dict[Any, int] = {}
-"""Functions whose arguments from a position on are unused depending on the first one: their loads may be out of bounds then."""
+GUARDING: set[Any] = set()
+"""Functions whose arguments after the first are unused depending on the first: their loads may be out of bounds then."""
 
 
-def guarding(position: int) -> Callable[[Function], Function]:
+def guarding(function: Function) -> Function:
     """Registers a function of GUARDING."""
-
-    def register(function: Function) -> Function:
-        GUARDING[function] = position
-        return function
-
-    return register
+    GUARDING.add(function)
+    return function
 
 
 OF_REGIONS: set[Any] = set()

@@ -455,7 +455,7 @@ class Block:
         self.operation = made
         return made
 
-    def set_points(self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True) -> "Block":
+    def set_points(self, points: Sequence[Index], guards: Sequence[Guard], keep_init: bool = True) -> None:
         """Sets the points and guards of the block, which may replace its operation. Guards that are not needed are dropped.
 
         The computations of the points are right before the block; computations of the old points are erased if unused.
@@ -487,7 +487,6 @@ class Block:
         is_known = len(known) == len(read)
         self._points = known[: len(points)] if is_known else None
         self._guards = [Guard(i, g.limit) for i, g in zip(known[len(points) :], guards, strict=True)] if is_known else None
-        return self
 
 
 Member: TypeAlias = "Loop | Block | ir.Operation"

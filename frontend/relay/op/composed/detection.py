@@ -180,9 +180,9 @@ def regular_non_max_suppression(
     limits = constant(max_detections_per_class, "int64"), constant(iou_threshold, "float32"), constant(least, "float32")
     found, total = emit("vision.all_class_non_max_suppression", corners, by_class, *limits)
     entry, place, box = (Term(found).field(i) for i in range(3))
-    at = (entry * _term(classes, "int64") + place) * _term(count, "int64") + box
+    at = (entry * _term(classes) + place) * _term(count) + box
     is_found = Term(positions(found.shape[0])) < Term(total)
-    at = is_found.where(at, _term(batch * classes * count, "int64"))  # one more element, for rows without meaning
+    at = is_found.where(at, _term(batch * classes * count))  # one more element, for rows without meaning
     ones, room = filled((found.shape[0],), True, "bool"), filled((batch * classes * count + 1,), False, "bool")
     marks = emit("scatter_elements", room, at.tensor, ones, axis=0, reduction="update", distinct=True)
     marks = Term(reshape(strided_slice(marks, [0], [batch * classes * count], [1], [0]), (batch, classes * count)))
@@ -202,8 +202,8 @@ def regular_non_max_suppression(
     )
 
 
-def _term(size: Size, dtype: str) -> Term:
-    return Term(cast(size_tensor(size), dtype))
+def _term(size: Size) -> Term:
+    return Term(size_tensor(size))
 
 
 def _overlap(a: Sequence[Term], b: Sequence[Term], extent: float = 0.0) -> Term:

@@ -90,7 +90,7 @@ def _lower(gpu_module: ir.Operation, facts: Mapping[str, LaunchFacts], target: C
     for op in [op.operation for op in device.body.operations]:
         name = symbol_name(op)
         if op.name == "llvm.func":
-            _finish_kernel(op, kernels[name], target)
+            _finish_kernel(op, kernels[name])
         elif any(name == kernel.shared.symbol for kernel in kernels.values()):
             op = _dynamic(op)
         op.detach_from_parent()
@@ -168,7 +168,7 @@ def _check_lowered(device: ir.Module) -> None:
         raise DeviceCodeError(f"{place_of(op)}: expected operations with a lowering to device code, found {op.name}")
 
 
-def _finish_kernel(function: ir.Operation, kernel: _Kernel, target: CudaTarget) -> None:
+def _finish_kernel(function: ir.Operation, kernel: _Kernel) -> None:
     function.attributes["gpu.kernel"] = function.attributes["nvvm.kernel"] = ir.UnitAttr.get()
     if kernel.block is not None:
         function.attributes["nvvm.maxntid"] = ir.DenseI32ArrayAttr.get(kernel.block)
